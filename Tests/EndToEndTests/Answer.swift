@@ -1,9 +1,9 @@
 import Foundation
 
-/// What curl received: status, header fields and body of the last response.
+/// The last response that curl received: its status, header fields and body.
 struct Answer {
     let status: Int
-    /// Names are lower case; of fields that came more than once, the last.
+    /// The header fields by lowercase name. Of repeated fields, the last one counts.
     let headers: [String: String]
     let body: String
 
@@ -27,7 +27,7 @@ struct Answer {
         self.body = String(text[end.upperBound...])
     }
 
-    /// The value at a path of keys of the JSON body.
+    /// Returns the value at a path of keys in the JSON body.
     func value(_ path: String...) -> Any? {
         var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
         for key in path { value = (value as? [String: Any])?[key] }
@@ -43,7 +43,7 @@ struct Answer {
     var reason: String? { self.value("reason") as? String }
 }
 
-/// The server-sent events a curl process shows.
+/// The server-sent events that a curl process prints.
 final class EventStream {
     struct Event {
         let name: String
@@ -57,7 +57,7 @@ final class EventStream {
         self.process = process
     }
 
-    /// The next event; comments are passed over. Nil when the stream has ended.
+    /// Returns the next event; nil after the end of the stream. Comments are skipped.
     func next(within seconds: Double = 20) throws -> Event? {
         var name = "message"
         var id: String?

@@ -17,12 +17,12 @@ struct AppStateTests {
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")
         try bus.tell("active")
         try self.eventually(gateway, "active")
-        // What was held launches, for in use nothing is looked at.
+        // The held push launches, because an app that is in use is not subject to the policy.
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
         try bus.tell("idle")
         try self.eventually(gateway, "background")
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")
-        // The battery is the caller's to tell: this worker reports nothing but appState.
+        // The caller reports the battery; this worker reports only appState.
         #expect(try self.known(gateway, "batteryLevel") as? Double == 0.05)
         worker.process.send(SIGTERM)
         let ended = try worker.process.finish()
@@ -59,7 +59,7 @@ struct AppStateTests {
         #expect(try worker.wait(for: "answer").text("app") == "forceQuit")
         let asked = try bus.asked()
         for command in ["idle", "active", "idle"] { try bus.tell(command) }
-        // The report that begins anew reports it again; what it replaces asked nobody in the meantime.
+        // Only the new report queries logind: the earlier one has stopped.
         #expect(try self.known(gateway, "appState") as? String == "forceQuit")
         #expect(try bus.asked() == asked)
         try worker.process.write("machine \(self.token) \(self.root(gateway).path) appState")

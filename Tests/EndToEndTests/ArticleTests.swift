@@ -14,7 +14,7 @@ struct BackgroundTaskArticleTests {
                 try terminal.run(each)
                 continue
             }
-            // What the worker that has run so far wrote after the article's last line of it.
+            // The worker has written these lines after the last one that the article shows.
             #expect(try terminal.backgroundLine()?.hasSuffix(" urlSession of 3 transfers in photos") == true)
             #expect(try terminal.backgroundLine()?.contains(" scheduled, may launch in ") == true)
             #expect(try terminal.backgroundLine()?.hasSuffix(" appRefresh com.example.app.refresh") == true)
@@ -36,7 +36,7 @@ struct ContinuedTaskArticleTests {
         for each in shown {
             try terminal.run(each)
             guard each.command.hasSuffix(" &") else { continue }
-            // What is submitted next launches at once.
+            // Wait for the worker, so that the next submission launches at once.
             try terminal.gateway.eventually("a worker") {
                 try terminal.gateway.stats().integer("workers", "connected") == 1
             }
@@ -125,7 +125,7 @@ struct ClusterArticleTests {
 
 @Suite("The article about webhooks", .timeLimit(.minutes(15)))
 struct WebhookArticleTests {
-    /// The program of the article.
+    /// Returns the program in the article.
     private func script() throws -> String {
         let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Webhooks.md")
         let article = try String(contentsOf: file, encoding: .utf8)
@@ -179,8 +179,8 @@ struct WebhookArticleTests {
 
 @Suite("What the article on reloading shows is what happens", .serialized, .timeLimit(.minutes(15)))
 struct ReloadArticleTests {
-    /// What is the same for every gateway: its own addresses and files are those of the article; moments, numbers of
-    /// policies, and what the article elides, are left out.
+    /// Returns the output with the parts that differ between gateways replaced: addresses and files by those of the
+    /// article, and times and policy versions by placeholders.
     private func general(_ output: String, _ gateway: ReloadingGateway) -> [String] {
         let text =
             output
@@ -200,7 +200,7 @@ struct ReloadArticleTests {
                 "wakegate serve", "wakegate reload", "curl -s",
             ]
         )
-        // The edge of the article is for other machines, and so asks providers for proof.
+        // The edge of the article is open to other machines, so it requires providers to authenticate.
         let keys = try RestartFolder()
         let gateway = try ReloadingGateway(members: ["providerKeys": keys.folder.path])
         let changed: [String: Any?] = ["edge": "[::]:443", "policy": ["launchInterval": 300]]
@@ -208,12 +208,12 @@ struct ReloadArticleTests {
         try gateway.served.renewCertificate()
         for each in shown {
             if each.command.hasPrefix("curl ") {
-                // What the command before brought into force is news once more.
+                // The change that the previous command applied must be new again.
                 try gateway.write(["policy": nil])
                 #expect(try gateway.answer().keys("changed") == ["policy.launchInterval"])
                 try gateway.write(changed)
             }
-            // In the article the gateway stands where everybody looks for it.
+            // In the article, the gateway has its default addresses.
             let place = gateway.served.url(.admin)
             let command = each.command
                 .replacingOccurrences(of: "/etc/wakegate/wakegate.json5", with: gateway.served.configurationFile.path)
@@ -235,7 +235,7 @@ struct CredentialArticleTests {
     private let topic = "com.example.app"
     private let device = String(repeating: "da", count: 32)
 
-    /// The commands below a heading of the article.
+    /// Returns the commands below a heading of the article.
     private func commands(below heading: String) throws -> String {
         let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Gateway.docc/Credentials.md")
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
@@ -256,7 +256,7 @@ struct CredentialArticleTests {
         for heading in ["An authority", "A provider's certificate", "A worker's certificate"] {
             try self.run(heading, in: folder.folder)
         }
-        // Revokes nothing yet: the list must be there when the gateway starts.
+        // The empty list must exist when the gateway starts.
         let revocation = try self.commands(below: "Revocation")
         let without = revocation.split(separator: "\n").filter { !$0.contains("-revoke") }.joined(separator: "\n")
         #expect(try ChildProcess.run("bash", ["-c", without], folder: folder.folder).status == 0)
@@ -299,7 +299,7 @@ struct CredentialArticleTests {
         try terminal.run(shown[1])
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
         try terminal.run(shown[2])
-        // Behind the wake's id, as a worker shows what its commands write.
+        // The output follows the identifier of the wake, as in every worker.
         #expect(try terminal.backgroundLine()?.hasSuffix(" \(RunningGateway.payload)") == true)
     }
 }
@@ -308,7 +308,7 @@ struct CredentialArticleTests {
 struct FaultArticleTests {
     private static let article = "Sources/Server/Gateway/Gateway.docc/FaultMode.md"
 
-    /// The first block of JSON5 in the article.
+    /// Returns the first JSON5 block of the article.
     private func example() throws -> String {
         let file = RunningGateway.root.appendingPathComponent(Self.article)
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
@@ -374,28 +374,29 @@ struct FaultArticleTests {
     }
 }
 
-/// Where the commands of an article are run, one after another, and held to what the article shows.
+/// Runs the commands of an article one after another and compares their output with the article.
 ///
-/// In an article `...` stands for anything, and moments, wakes and spaces are an example's.
+/// In an article, `...` stands for any text. Times, identifiers of wakes, and spaces are examples.
 final class ArticleTerminal {
     private(set) var gateway: RunningGateway
-    /// The shell's variables, as it takes them.
+    /// The assignments of shell variables, in shell syntax.
     private var assignments = ""
     private var background: [ChildProcess] = []
-    /// Wakes that came, by the ids that the article shows for them.
+    /// The wakes that arrived, by the identifiers that the article shows.
     private var wakes: [String: String] = [:]
 
     init(_ gateway: RunningGateway) {
         self.gateway = gateway
     }
 
-    /// Goes on with another gateway, which the shell's variables outlive.
+    /// Continues with another gateway and keeps the shell variables.
     func move(to gateway: RunningGateway) {
         self.background = []
         self.gateway = gateway
     }
 
-    /// Runs a command, and compares what it writes; one that only asks is run until it writes what is shown.
+    /// Runs a command and compares its output. A command that only queries is repeated until its output is the shown
+    /// one.
     func run(_ shown: ShownCommand) throws {
         let command = self.wakes.reduce(shown.command) { $0.replacing($1.key, with: $1.value) }
         if command.wholeMatch(of: #/(export )?([A-Z_]+=\S+ ?)+/#) != nil {
@@ -416,10 +417,10 @@ final class ArticleTerminal {
         }
     }
 
-    /// The next line of the command that was first put into the background.
+    /// Returns the next line of the first background command.
     func backgroundLine() throws -> String? { try self.background.first?.line() }
 
-    /// Compares what the command that was first put into the background writes next.
+    /// Compares the next lines of the first background command.
     func goesOn(as lines: [String]) throws {
         for line in lines {
             let written = try self.backgroundLine() ?? "(the end)"
@@ -427,14 +428,14 @@ final class ArticleTerminal {
         }
     }
 
-    /// The words of a command, as the shell takes them apart.
+    /// Returns the words of a command, split by a shell.
     static func words(of command: String) throws -> [String] {
         try ChildProcess.run("bash", ["-c", "printf '%s\\n' \(command)"]).output.split(separator: "\n").map(String.init)
     }
 
     // MARK: Shells
 
-    /// What a shell runs here for a command: the article's gateway stands where everybody looks for it.
+    /// Returns the shell script for a command. The article's gateway is reachable at its default addresses.
     private func script(_ command: String) -> String {
         let folder = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
         let here =
@@ -465,7 +466,7 @@ final class ArticleTerminal {
 
     private static var wake: Regex<Substring> { #/\b[0-9a-f]{32}\b/#.wordBoundaryKind(.simple) }
 
-    /// What is the same in every run.
+    /// Returns the text with the parts that differ between runs replaced.
     private static func general(_ text: String) -> String {
         let text =
             text
@@ -477,7 +478,7 @@ final class ArticleTerminal {
     }
 
     private static func isShown(_ output: String, as lines: [String]) -> Bool {
-        // A sentence may end right before what is left out.
+        // A sentence may end right before omitted text.
         let text = lines.joined(separator: "\n").replacing("...", with: "\u{2026}")
         let parts = self.general(text).components(separatedBy: "\u{2026}")
         var rest = Substring(self.general(output))
@@ -492,18 +493,19 @@ final class ArticleTerminal {
     }
 }
 
-/// A command of an article, and what the article shows below it.
+/// A command of an article with the output that the article shows.
 struct ShownCommand {
-    /// Of more than one line where the article continues it, or has a whole script.
+    /// The command. It has several lines if the article continues it or shows a whole script.
     let command: String
     let output: [String]
 
-    /// The commands of an article of the gateway, in its order: each of a block `console`, and a block `sh` as one.
+    /// Returns the commands of an article of the gateway, in order: each command of a `console` block, and each `sh`
+    /// block as a whole.
     static func all(in article: String) throws -> [ShownCommand] {
         try self.all(at: "Sources/Server/Gateway/Gateway.docc/\(article).md")
     }
 
-    /// The commands of a page, by its path in the checkout.
+    /// Returns the commands of a page, given its path in the checkout.
     static func all(at path: String) throws -> [ShownCommand] {
         let file = RunningGateway.root.appendingPathComponent(path)
         let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// A real `wakegate dev` that asks providers for tokens, the folder of the keys it knows, and tokens signed with them.
+/// A `wakegate dev` process that requires provider tokens, its directory of keys, and tokens signed with them.
 final class AskingGateway {
     static let team = "TEAM123456"
 
@@ -18,12 +18,12 @@ final class AskingGateway {
 
     deinit { try? FileManager.default.removeItem(at: self.folder) }
 
-    /// `wakegate key` with the folder of keys.
+    /// Runs `wakegate key` with the directory of keys.
     func key(_ arguments: String...) throws -> ChildProcess.Ended {
         try ChildProcess.run(RunningGateway.program, ["key"] + arguments + ["--keys", "keys"], folder: self.folder)
     }
 
-    /// Adds a key that the gateway may not know yet.
+    /// Adds a key. The gateway may not have read it yet.
     func addKey(
         _ keyID: String,
         team: String = AskingGateway.team,
@@ -39,7 +39,7 @@ final class AskingGateway {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    /// Adds a key, and waits until pushes are taken that it signed.
+    /// Adds a key, and waits until pushes signed with it are accepted.
     func useKey(_ keyID: String, topic: String) throws {
         try self.addKey(keyID)
         try self.gateway.eventually("a push with \(keyID)") {
@@ -47,7 +47,7 @@ final class AskingGateway {
         }
     }
 
-    /// A push by `wakegate push`, and the first two words of its answer.
+    /// Sends a push with `wakegate push`, and returns the first two words of its answer.
     func push(_ token: String, topic: String, keyID: String, team: String = AskingGateway.team) throws -> String {
         let options = ["--topic", topic, "--provider-key", ".wakegate/provider.p8", "--team", team, "--key-id", keyID]
         let ended = try ChildProcess.run(RunningGateway.program, ["push", token] + options, folder: self.folder)
@@ -55,9 +55,9 @@ final class AskingGateway {
             .joined(separator: " ")
     }
 
-    /// The value of `authorization`, signed by openssl, in DER as its users send it.
+    /// Returns the value of `authorization`, signed by openssl, with a DER signature as some clients send it.
     ///
-    /// - Parameter age: seconds since it was made.
+    /// - Parameter age: the age of the token, in seconds.
     func authorization(_ keyID: String, team: String = AskingGateway.team, age: Int = 0) throws -> String {
         let key = self.folder.appendingPathComponent(".wakegate/provider.p8").path
         return try Self.authorization(keyID, signedBy: key, team: team, age: age)

@@ -32,7 +32,7 @@ struct BackupTests {
         #expect(again.errors.contains("first"), "\(again.errors)")
         try folder.end(gateway, SIGKILL)
 
-        // The copy is a state folder as it is; serve needs nothing but the certificate, which is no state.
+        // The copy is a complete state directory. `serve` only needs a certificate in addition.
         let serve = try ChildProcess(
             RunningGateway.program,
             [
@@ -107,7 +107,7 @@ struct BackupTests {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let path = "/v1/topics/\(self.topic)/wakes?slots=0"
-        // The first request behind the first token has the state remember it.
+        // The first request after the first token makes the gateway record that tokens exist.
         #expect(try gateway.ask(.edge, "GET", path, token: token).reason == "BadQuery")
         try gateway.end()
         let key = gateway.state.appendingPathComponent("token.key")
@@ -118,7 +118,7 @@ struct BackupTests {
         for word in ["token.key", gateway.state.path, "wakegate token issue", "unaskedWorkers: true"] {
             #expect(refused.errors.contains(word), "\(refused.errors)")
         }
-        // Each start says anew that nobody is to be asked.
+        // Unauthenticated access must be requested again at each start.
         let unasked = try ServedGateway(["--state", gateway.state.path, "--set", "unaskedWorkers=true"])
         #expect(try unasked.ask(.edge, "GET", path).reason == "BadQuery")
         try unasked.end()

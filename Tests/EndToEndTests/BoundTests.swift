@@ -9,7 +9,7 @@ struct CredentialBoundTests {
     private let topic = "com.example.credentials"
     private let devices = ["01", "02", "03"].map { String(repeating: $0, count: 32) }
 
-    /// One more with this token is answered 429, with the limit that it is past.
+    /// Expects that one more request with this token is answered with 429 and the name of the exceeded limit.
     private func expectRefused(_ path: String, of gateway: ServedGateway, _ token: String, _ limit: String) throws {
         let refused = try gateway.ask(.edge, "GET", path, token: token)
         #expect(refused.status == 429)
@@ -92,7 +92,7 @@ struct CredentialBoundTests {
     @Test("A provider key's connection too many is answered 429 and ends, and its pushes are counted as rejected")
     func providerKey() throws {
         let asking = try AskingGateway(Self.one)
-        // Once the second key is known, so is the first, and no connection has shown it.
+        // Once the second key is known, so is the first, although no connection has used it.
         try asking.addKey("KEY0000001")
         try asking.useKey("KEY0000002", topic: self.topic)
         let gateway = asking.gateway

@@ -16,7 +16,7 @@ struct CertificateTests {
         return try RunningGateway((always + settings).flatMap { ["--set", $0] }, in: state)
     }
 
-    /// Status and reason of a push over a connection that shows a certificate, or none.
+    /// Returns the status and the reason of a push over a connection with or without a client certificate.
     private func push(
         _ gateway: RunningGateway,
         _ certificate: String?,
@@ -36,7 +36,7 @@ struct CertificateTests {
         return ["\(answer.status)", answer.reason].compactMap { $0 }.joined(separator: " ")
     }
 
-    /// What a connection hears that shows a certificate and pushes at once, up to its end.
+    /// Returns the output of a connection with a client certificate that pushes at once, up to its end.
     private func heard(_ gateway: RunningGateway, _ certificate: String) throws -> String {
         let ended = try self.connection(gateway, certificate).finish()
         #expect(ended.status == 0, "\(ended.errors)")
@@ -69,7 +69,7 @@ struct CertificateTests {
         #expect(try self.push(gateway, good, topic: "a b") == "400 BadTopic")
         let devicesOfTopic = try gateway.admin("/v1/devices/\(self.device)")
         #expect(devicesOfTopic.value("topic") as? String == Self.topic)
-        // The topic it did not name is the one that counts.
+        // The push without a topic counts for the certificate's topic.
         #expect(try gateway.admin("/v1/stats/topics/\(Self.topic)").integer("pushes", "accepted") == 1)
     }
 
@@ -81,7 +81,7 @@ struct CertificateTests {
             #expect(try self.push(gateway, good, topic: Self.topic, type: type) == "403 MissingProviderToken")
             #expect(try self.push(gateway, good, type: type, token: "a.b.c") == "403 MissingProviderToken")
         }
-        // Beside a certificate a token is not looked at.
+        // With a certificate, the token is ignored.
         #expect(try self.push(gateway, good, token: "a.b.c") == "200")
     }
 
@@ -132,8 +132,8 @@ struct CertificateTests {
                 try self.authority.issue(Self.subject, extensions: "extendedKeyUsage = serverAuth"),
                 "unsuitable certificate purpose"
             ), (try self.authority.issue("/CN=nothing"), "it names no topic"),
-            (try self.authority.issue("/UID=no topic"), "the UID of its subject is no topic"),
-            (try self.authority.issue(Self.subject, extensions: broken), "is no list of topics"),
+            (try self.authority.issue("/UID=no topic"), "the UID of its subject is not a topic"),
+            (try self.authority.issue(Self.subject, extensions: broken), "is not a list of topics"),
         ]
         for (certificate, cause) in cases {
             #expect(try self.heard(gateway, certificate) == Self.badCertificate, "\(cause)")
@@ -178,7 +178,7 @@ struct CertificateTests {
             #expect(try connection.line() == "answer 200")
         }
         try self.authority.revoke(files[0])
-        // Moved into place, as a tool would.
+        // Moved into place, as a tool would do it.
         let next = self.authority.folder.appendingPathComponent("next.pem").path
         try self.authority.revocations().write(to: URL(fileURLWithPath: next))
         #expect(unsafe rename(next, list.path) == 0)
@@ -231,7 +231,7 @@ struct CertificateTests {
         let own = "tls.clientCA=\(self.authority.certificate)"
         for (settings, fault) in [
             (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (no such file); "),
-            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is no ordinary file; "),
+            (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is not a regular file; "),
             (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
             (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),
             (
@@ -254,7 +254,7 @@ struct CertificateTests {
     func development() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(["--set", "tls.clientCA=.wakegate/ca.pem"])
-        // Written behind the line that says that it is ready.
+        // The commands are written after the ready line.
         try gateway.eventually("commands") {
             gateway.process.errors.contains("--cert \(folder.state.path)/provider.pem")
         }

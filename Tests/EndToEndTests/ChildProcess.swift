@@ -3,9 +3,9 @@ import Foundation
 import Glibc
 import WakeGateTestKit
 
-/// A program that runs beside the test; killed when the last reference goes.
+/// A child process of the test, killed when the last reference is released.
 ///
-/// Every wait has a limit and throws when it is passed.
+/// Every wait has a limit, after which it throws an error.
 final class ChildProcess {
     struct Ended {
         let status: Int32
@@ -25,12 +25,12 @@ final class ChildProcess {
     private var unread: [UInt8] = []
     private var hasEnded = false
 
-    /// Starts `program`, a path or a name that is looked up in PATH.
+    /// Starts `program`, which is a path or a name in PATH.
     ///
     /// - Parameters:
-    ///   - input: what the program reads from standard input; nothing by default.
-    ///   - folder: where it runs; where the test runs by default.
-    ///   - isInputOpen: whether standard input stays open until `endInput`.
+    ///   - input: the text for the program's standard input; empty by default.
+    ///   - folder: the working directory; by default that of the test.
+    ///   - isInputOpen: true to keep standard input open until `endInput`.
     init(
         _ program: String,
         _ arguments: [String],
@@ -45,7 +45,7 @@ final class ChildProcess {
         self.process.currentDirectoryURL = folder
         self.process.standardOutput = self.output
         let errors = try FileHandle(forWritingTo: self.errorFile)
-        // Foundation never lets go of a process, nor of the files that it was given.
+        // Foundation never releases a process or the files passed to it.
         defer { try? errors.close() }
         self.process.standardError = errors
         self.process.standardInput = self.source
@@ -54,7 +54,7 @@ final class ChildProcess {
         do {
             try self.process.start()
         } catch {
-            // Without a number of its own a kill would be meant for everybody here.
+            // Without a process ID, `kill` would signal the whole process group.
             self.hasEnded = true
             throw error
         }
@@ -91,7 +91,7 @@ final class ChildProcess {
         kill(self.process.processIdentifier, signal)
     }
 
-    /// The next line of standard output, without its newline; nil at the end.
+    /// Returns the next line of standard output, without its line feed; nil at the end.
     func line(within seconds: Double = 60) throws -> String? {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while true {
@@ -104,7 +104,7 @@ final class ChildProcess {
         }
     }
 
-    /// Waits until the output that was not read has a text, and gives all of it, which stays unread.
+    /// Waits until the unread output contains a text. Returns all of the unread output, which stays unread.
     func output(containing text: String, within seconds: Double = 60) throws -> String {
         let deadline = ContinuousClock.now + .seconds(seconds)
         while true {
@@ -124,12 +124,12 @@ final class ChildProcess {
         return Ended(status: self.process.terminationStatus, output: text, errors: self.errors)
     }
 
-    /// Starts a program, waits for its end, and says how it ended.
+    /// Runs a program to its end.
     static func run(_ program: String, _ arguments: [String], input: String = "", folder: URL? = nil) throws -> Ended {
         try ChildProcess(program, arguments, input: input, folder: folder).finish()
     }
 
-    /// Reads what there is, waiting for it; false at the end of the output.
+    /// Waits for output and reads it. Returns false at the end of the output.
     private func readMore(before deadline: ContinuousClock.Instant) throws -> Bool {
         let file = self.output.fileHandleForReading.fileDescriptor
         var interest = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
@@ -153,15 +153,15 @@ final class ChildProcess {
     }
 }
 
-/// Asking again and again for what no event tells of.
+/// Polling for conditions that no event reports.
 enum Polling {
-    /// The first rest between two questions, and the longest, to which each is twice the last.
+    /// The first and the longest wait between two polls. Each wait is twice as long as the one before.
     ///
-    /// Without rests those who ask take the cores from what they wait for.
+    /// Without waits, polling would take CPU time from the processes under test.
     private static let restMillisecondsMin: Int32 = 5
     private static let restMillisecondsMax: Int32 = 80
 
-    /// Asks until it is so, and says whether it was in time: within a minute, or as long as is given.
+    /// Polls until a condition holds. Returns false if it does not hold within a minute, or within the given time.
     static func isSo(within seconds: Double = 60, _ ask: () throws -> Bool) rethrows -> Bool {
         let deadline = ContinuousClock.now + .seconds(seconds)
         var rest = Self.restMillisecondsMin
@@ -174,11 +174,11 @@ enum Polling {
     }
 }
 
-/// Hears when another process has read a file to its end and closed it.
+/// Detects that another process has read a file to its end and closed it.
 final class FileReads {
     private let descriptor: Int32
 
-    /// - Parameter path: of a file that is there, and is written in place from now on.
+    /// - Parameter path: the path of an existing file, which is only written in place.
     init(_ path: String) throws {
         self.descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
         guard unsafe inotify_add_watch(self.descriptor, path, UInt32(IN_CLOSE_NOWRITE)) >= 0 else {
@@ -188,9 +188,9 @@ final class FileReads {
 
     deinit { close(self.descriptor) }
 
-    /// Waits for the next reading.
+    /// Waits for the next read.
     ///
-    /// - Throws: when there is none within a minute.
+    /// - Throws: if there is none within a minute.
     func wait() throws {
         var poll = pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0)
         guard unsafe Glibc.poll(&poll, 1, 60_000) == 1 else {
@@ -199,7 +199,7 @@ final class FileReads {
         self.forget()
     }
 
-    /// What was read until now is not waited for.
+    /// Discards the reads until now.
     func forget() {
         var events = [UInt8](repeating: 0, count: 4096)
         while unsafe read(self.descriptor, &events, events.count) > 0 {}

@@ -33,7 +33,8 @@ struct CommandTests {
     @Test("push --count sends as many, counts the answers, and fails when one is refused")
     func count() throws {
         let gateway = try RunningGateway()
-        // More than a loop leaves with the engine at a time, and more than the burst of resets a peer is allowed.
+        // More pushes than a loop passes to the engine at a time, and more than the burst of resets that a peer is
+        // allowed.
         let many = try gateway.wakegate("push", self.token, "--topic", self.topic, "--count", "1200")
         #expect(many.status == 0, "\(many.errors)")
         #expect(many.output.contains("1200 pushes: 1199 coalesced, 1 scheduled"))
@@ -98,7 +99,7 @@ struct CommandTests {
         #expect(gone.integer("timestamp") != nil)
     }
 
-    /// A `wakegate worker` that runs a shell script; it has been subscribed when this returns.
+    /// Starts a `wakegate worker` that runs a shell script, and waits until it has subscribed.
     private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
         let worker = try ChildProcess(
             RunningGateway.program,

@@ -23,9 +23,9 @@ struct ConditionsReportTests {
         try self.eventually(gateway, "memoryPressure") { $0 as? String == "critical" }
         try self.eventually(gateway, "charging") { $0 as? Bool == false }
         try self.eventually(gateway, "thermalState") { $0 as? String == "serious" }
-        // A push is held by it, as on a phone.
+        // The condition holds a push, as on a phone.
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "thermal")
-        // What the kernel does not tell is read again after a while, and told: no restart of the worker is needed.
+        // Conditions without kernel events are polled, so changes are reported without a restart of the worker.
         try self.write(gateway, "thermal/thermal_zone0/temp", "40000")
         try self.write(gateway, "power_supply/BAT0/capacity", "90")
         try self.eventually(gateway, "thermalState") { $0 as? String == "nominal" }
@@ -42,7 +42,7 @@ struct ConditionsReportTests {
         defer { try? FileManager.default.removeItem(atPath: socket) }
         let gateway = try RunningGateway(["--plain", "unix:\(socket)"])
         try self.register(gateway)
-        // In a network namespace of its own there is nothing but a loopback that is down.
+        // Its own network namespace has only a loopback interface, which is down.
         let worker = try self.worker(gateway, ["--gateway", "unix:\(socket)"], under: ["unshare", "--net"])
         try self.eventually(gateway, "network") { $0 as? Bool == false }
         let inside = ["--net=/proc/\(worker.process.identifier)/ns/net"]
@@ -54,7 +54,7 @@ struct ConditionsReportTests {
         for command in ["link add out type veth peer name far", "link set out up", "route add default dev out"] {
             try ip(command)
         }
-        // The cable is not plugged in at its other end, and then it is.
+        // First, the other end of the cable is not plugged in. Then it is.
         try self.eventually(gateway, "network") { $0 as? Bool == false }
         try ip("link set far up")
         try self.eventually(gateway, "network") { $0 as? Bool == true }
@@ -96,7 +96,7 @@ struct ConditionsReportTests {
         return try WorkerProcess(gateway, topic: self.topic, options, script: "exit 0", under: launcher)
     }
 
-    /// Asks until the gateway knows a condition as wanted.
+    /// Polls until the gateway reports the wanted value of a condition.
     private func eventually(
         _ gateway: RunningGateway,
         _ name: String,

@@ -6,7 +6,7 @@ import Testing
 struct DashboardTests {
     private let topic = "com.example.dashboard"
     private let device = String(repeating: "da5b", count: 16)
-    /// A wake that nobody answers stays in flight as long as a test takes.
+    /// An unanswered wake stays in flight for as long as a test takes.
     private let patience = ["--set", "policy.executionWindow=3600"]
 
     /// One line of the browser's script.
@@ -15,7 +15,7 @@ struct DashboardTests {
         let faults: [String]
     }
 
-    /// What the browser's script is told; `dashboard.py` says what each member is.
+    /// The input of the browser's script; `dashboard.py` documents each member.
     private struct Settings: Encodable {
         let url: String
         let device: String
@@ -118,8 +118,8 @@ struct DashboardTests {
             let answer = try gateway.edge("/v1/devices/\(device)/conditions", "-X", "PATCH", "-d", conditions)
             #expect(answer.status == 200)
         }
-        // A push waits behind the wake in flight, on a device without network; two holds keep back the next device, one
-        // another. Three devices get the slots that are left, and two get none.
+        // A push waits for the wake in flight, on a device without a network. Two holds block the next device, and one
+        // hold blocks another. Three devices get the remaining slots, and two get none.
         try report(self.device, #"{"network":false}"#)
         for number in 1...7 {
             let device = "0\(number)" + self.device.dropFirst(2)
@@ -235,16 +235,17 @@ struct DashboardTests {
 
     // MARK: The gateway
 
-    /// A gateway with a device whose wake is in flight, and which has more pushes waiting.
+    /// Returns a gateway with a device that has a wake in flight and pending pushes.
     private func gatewayAtWork() throws -> (gateway: RunningGateway, worker: EventStream, push: String) {
         let gateway = try RunningGateway(self.patience)
         let (worker, push) = try self.work(gateway)
         return (gateway, worker, push)
     }
 
-    /// Has a continued task run whose texts are markup, and a processing task, a refresh and a session wait.
+    /// Starts a continued task whose texts contain markup, and leaves a processing task, a refresh task and a session
+    /// pending.
     ///
-    /// - Returns: the stream that has been sent the continued task.
+    /// - Returns: the stream that has received the continued task.
     private func taskWorker(_ gateway: RunningGateway) throws -> EventStream {
         let device = "/v1/devices/\(self.device)"
         func post(_ path: String, _ body: String) throws -> Answer { try gateway.edge(path, "-d", body) }
@@ -306,7 +307,7 @@ struct DashboardTests {
         token: String? = nil,
         plain: String? = nil
     ) throws -> ChildProcess {
-        // Screenshots are kept, for people to look at.
+        // Screenshots are kept for review by people.
         let folder = RunningGateway.root.appendingPathComponent(".build/dashboard")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let settings = Settings(

@@ -5,7 +5,7 @@ import WakeGateTestKit
 
 @Suite("What serve --check finds of a database", .serialized, .timeLimit(.minutes(15)))
 struct DatabaseCheckTests {
-    /// The faults of `serve --check`; the certificate is no matter of it.
+    /// Runs `serve --check` without an edge, so that no certificate is needed.
     private func check(_ address: String, _ settings: String...) throws -> ChildProcess.Ended {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
         let own = ["serve", "--check", "--edge", "off", "--admin", "127.0.0.1:0", "--state", folder]
@@ -27,20 +27,20 @@ struct DatabaseCheckTests {
         let name = String(address.split(separator: "/").last ?? "")
         let fresh = try self.check(address)
         #expect(fresh.status == 0, "\(fresh.errors)")
-        // Every role may connect to a new database.
+        // By default, every role may connect to a new database.
         #expect(fresh.errors.contains("warning: store: ") && fresh.errors.contains("REVOKE CONNECT"))
         try server.query("REVOKE CONNECT ON DATABASE \(name) FROM PUBLIC")
         #expect(try !self.check(address).errors.contains("warning"))
         let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'wakegate'"
         #expect(try server.query(tables, database: name).hasPrefix("0"))
-        // Beside a gateway, too.
+        // Also while a gateway is running.
         let gateway = try RunningGateway(["--set", "store=\(address)"])
         let made = try self.check(address)
         #expect(made.status == 0, "\(made.errors)")
         gateway.process.send(SIGTERM)
         _ = try gateway.process.finish()
 
-        // Newer tables are refused by a start as well.
+        // A start also refuses newer tables.
         try server.query("UPDATE wakegate.meta SET version = 99, oldest = 99", database: name)
         self.expectFault(try self.check(address), "version 99", "start the newer WakeGate")
         let start = try RestartFolder().startInVain(["dev", "--set", "store=\(address)"])
@@ -111,10 +111,11 @@ struct DatabaseCheckTests {
     }
 }
 
-/// A server of PostgreSQL set up with the files of `deploy/postgresql`, as an article says it; gone with the last
+/// A PostgreSQL server set up with the files in `deploy/postgresql`, as an article describes; ended with the last
 /// reference.
 ///
-/// It differs from those by its own address, its folders, and less memory; the user `postgres` may come over TCP.
+/// It differs from those files by its address, its directories, and less memory; the user `postgres` may connect over
+/// TCP.
 final class DatabaseScene {
     static let files = RunningGateway.root.appendingPathComponent("deploy/postgresql")
 
@@ -158,7 +159,7 @@ final class DatabaseScene {
 
     deinit { try? FileManager.default.removeItem(at: self.folder) }
 
-    /// What stands above the file's own settings, in the order of the names.
+    /// Returns the settings that precede those of the file, in alphabetical order.
     private static func settings(_ node: URL) -> [String: String] {
         [
             "include": "'\(node.path)/wakegate.conf'", "hba_file": "'\(node.path)/pg_hba.conf'",
@@ -174,30 +175,30 @@ final class DatabaseScene {
 
     private static func write(_ text: String, to file: URL) throws { try Data(text.utf8).write(to: file) }
 
-    /// Runs a file of SQL as the superuser.
+    /// Runs an SQL file as the superuser.
     func run(_ file: String, database: String = "postgres") throws -> ChildProcess.Ended {
         let path = Self.files.appendingPathComponent(file).path
         return try ChildProcess.run("psql", ["-Xq", "-d", self.server.address(database), "-f", path])
     }
 
-    /// Where a role goes to, over TLS with proof of who the server is.
+    /// Returns the address for a role, over TLS with verification of the server.
     func address(_ role: String, mode: String = "verify-full", database: String = "wakegate") -> String {
         "\(self.server.address(database, user: role))?sslmode=\(mode)"
     }
 
-    /// What has libpq find a role's certificate, as the unit's drop-in has it.
+    /// Returns the variables with which libpq finds a role's certificate, as in the unit's drop-in.
     func environment(_ role: String) -> [String] {
         let tls = self.folder.appendingPathComponent("tls").path
         return ["env", "PGSSLROOTCERT=\(tls)/ca.pem", "PGSSLCERT=\(tls)/\(role).pem", "PGSSLKEY=\(tls)/\(role).key"]
     }
 
-    /// Carries out SQL as a role that shows its certificate.
+    /// Runs SQL as a role that authenticates with its certificate.
     func query(_ sql: String, as role: String, to address: String? = nil) throws -> ChildProcess.Ended {
         let words = self.environment(role) + ["psql", "-XAtq", "-d", address ?? self.address(role), "-c", sql]
         return try ChildProcess.run(words[0], Array(words.dropFirst()))
     }
 
-    /// A gateway on this database.
+    /// Starts a gateway on this database.
     func gateway() throws -> RunningGateway {
         try RunningGateway(["--set", "store=\(self.address("wakegate"))"], under: self.environment("wakegate"))
     }
@@ -209,7 +210,7 @@ struct FailoverTests {
 
     private func token(_ number: Int) -> String { String(format: "%064x", number) }
 
-    /// Pushes with an apns-id, again and again until it is answered 200, at one gateway after the other.
+    /// Pushes with a fixed apns-id, trying the gateways in turn until one answers 200.
     private func push(_ number: Int, to gateways: [RunningGateway]) throws -> String {
         let name = String(format: "00000000-0000-4000-8000-%012x", number)
         var place = number
@@ -264,7 +265,7 @@ struct FailoverTests {
             }
             for name in acknowledged { #expect(try gateway.admin("/v1/pushes/\(name)").status == 200, "\(name)") }
         }
-        // What was in flight at the gateway that has the worker was lost with its number, and launches again.
+        // The wake in flight was lost together with its gateway, and is launched again.
         _ = try #require(try worker.next())
     }
 }

@@ -72,7 +72,7 @@ struct DeliveryLogTests {
         #expect(without.errors.contains("--admin"), "\(without.errors)")
         let with = try self.wait(gateway, "--gateway", url, "--admin", "http://\(gateway.admin)", "--expiration", "0")
         #expect(with.output.contains("Z discarded, expired"), "\(with.errors)")
-        // A context names its own admin listener, where nothing listens here.
+        // The context has its own admin listener, where nothing listens in this test.
         let contexts = #"{"contexts":{"c":{"gateway":"\#(url)","admin":"http://127.0.0.1:1"}}}"#
         let home = gateway.folder.appendingPathComponent("config")
         let file = home.appendingPathComponent("wakegate/contexts.json")

@@ -18,7 +18,7 @@ struct DocumentationTests {
         #expect(linted.output == "")
         #expect(linted.status == 0)
         let page = try ChildProcess.run("mandoc", ["-T", "ascii", "\(folder.folder.path)/man1/wakegate-push.1"])
-        // Without what makes letters bold on paper.
+        // Remove the overstrikes that make letters bold on paper.
         let text = page.output.replacing(#/.\x08/#, with: "")
         #expect(text.contains("WAKEGATE-PUSH(1)"))
         #expect(text.contains("--topic TOPIC\n"))
@@ -41,7 +41,7 @@ struct DocumentationTests {
         let isMade = unsafe mkfifo(page, 0o600) == 0
         #expect(isMade)
         let ended = try ChildProcess.run(RunningGateway.program, ["manual", folder.folder.path])
-        #expect(ended.status == 1 && ended.errors.contains("no ordinary file"), "\(ended.errors)")
+        #expect(ended.status == 1 && ended.errors.contains("not a regular file"), "\(ended.errors)")
         let type = try FileManager.default.attributesOfItem(atPath: page)[.type] as? FileAttributeType
         #expect(type != .typeRegular)
     }

@@ -123,13 +123,13 @@ struct DrainTests {
         try gateway.eventually("not ready") { try gateway.admin("/readyz").status == 503 }
         let late = try gateway.push(self.token, topic: self.topic)
         #expect(late.status == 503 && late.reason == "Shutdown" && late.headers["retry-after"] != nil)
-        // It was told to go; nothing it sent is left open.
+        // The client was asked to leave, and none of its requests is left open.
         let outcome = try provider.outcome()
         #expect(outcome.goaway && outcome.processed == 0 && outcome.retriable, "\(outcome)")
         #expect(Set(outcome.statuses.keys).isSubset(of: ["200", "503 Shutdown"]), "\(outcome.statuses)")
         let accepted = try #require(outcome.statuses["200"])
         #expect(accepted >= 1000 && accepted == outcome.accepted.count)
-        // Half of the wakes are answered during the shutdown, and count; the others are left to the next start.
+        // Half of the wakes are answered during the shutdown and count. The others are left to the next start.
         try worker.endInput()
         let held = try JSONDecoder().decode(Held.self, from: Data(try worker.finish().output.utf8))
         #expect(held.completed.count == slots / 2)

@@ -7,7 +7,7 @@ struct EventsTests {
     private let topic = "com.example.events"
     private let token = String(repeating: "0ddba11e", count: 8)
 
-    /// A stream of `GET /v1/events` that is nothing but `curl -N`, once it is open.
+    /// Opens a stream of `GET /v1/events` with plain `curl -N`.
     private func follow(_ gateway: RunningGateway, _ query: String = "", _ options: String...) throws -> EventStream {
         let command = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"] + options
         let process = try ChildProcess("curl", command + ["http://\(gateway.admin)/v1/events\(query)"])
@@ -38,7 +38,7 @@ struct EventsTests {
             gateway.certificateAuthority
         )
         #expect(sent.status == 0, "\(sent.errors)")
-        // Who reads has all of them, so that they have reached the one that does not, too.
+        // The reader receives all events, so they have also reached the client that does not read.
         var heard = 0
         while heard < count {
             let event = try #require(try quick.next())
@@ -94,7 +94,7 @@ struct EventsTests {
         while try stream.line() != nil {}
     }
 
-    /// The next line of a client command that is not about its connection.
+    /// Returns the next line of a client command that is not about its connection.
     private func line(_ process: ChildProcess) throws -> String { try #require(try process.line()) }
 
     @Test("wakegate events shows a line an event, as JSON if asked for, and goes on when the gateway is back")
@@ -161,13 +161,13 @@ struct LiveTests {
     private let topic = "com.example.live"
     private let token = String(repeating: "11fe", count: 16)
 
-    /// A stream of `GET /v1/live` that is nothing but `curl -N`.
+    /// Opens a stream of `GET /v1/live` with plain `curl -N`.
     private func watch(_ gateway: RunningGateway, _ options: String...) throws -> EventStream {
         let command = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"] + options
         return EventStream(try ChildProcess("curl", command + ["http://\(gateway.admin)/v1/live"]))
     }
 
-    /// The next event in which something holds.
+    /// Returns the next event for which a condition holds.
     private func event(_ stream: EventStream, where holds: ([String: Any]) -> Bool) throws -> [String: Any] {
         for _ in 0..<60 {
             let event = try #require(try stream.next())

@@ -8,7 +8,7 @@ struct ExampleTests {
     private let token = String(repeating: "e8", count: 32)
     private static let folder = RunningGateway.root.appendingPathComponent("deploy/examples")
 
-    /// Where the examples in Python find the library of `deploy/python`.
+    /// The path where the Python examples find the library of `deploy/python`.
     static let pythonLibrary = "PYTHONPATH=\(RunningGateway.root.appendingPathComponent("deploy/python").path)"
 
     enum Language: String, CaseIterable {
@@ -70,7 +70,7 @@ struct ExampleTests {
         let line = try #require(try worker.line(), "\(worker.errors)")
         let json = String(line.drop { $0 != "{" })
         let object = try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any] ?? [:]
-        // The shell prints the whole wake, the others its payload.
+        // The shell example prints the whole wake; the others print its payload.
         let carried = object["payload"] as? [String: Any] ?? object
         #expect(carried["text"] as? String == text)
         try gateway.eventually("a result: \(worker.errors)") {
@@ -193,7 +193,7 @@ struct ExampleTests {
         let ended = try provider.finish(within: 40)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.hasPrefix("200 scheduled"), "\(ended.output) \(ended.errors)")
-        // The one in flight was lost, and is pending again.
+        // The push in flight was lost and is pending again.
         #expect(try next.stats().integer("pushes", "accepted") == 2)
         withExtendedLifetime(busy) {}
     }
@@ -227,7 +227,8 @@ struct ExampleTests {
         [language.interpreter, Self.folder.appendingPathComponent("\(name).\(language.rawValue)").path]
     }
 
-    /// What `env` takes before a command. Threads of libdispatch leave signals blocked, which Python would not see.
+    /// Returns the arguments of `env` for a command. Threads of libdispatch leave signals blocked, so Python would not
+    /// receive them.
     private func environment(_ gateway: RunningGateway) -> [String] {
         [
             "--default-signal=TERM", "NO_PROXY=*", "WAKEGATE_URL=https://\(gateway.edge)",

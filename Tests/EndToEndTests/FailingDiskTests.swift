@@ -6,8 +6,8 @@ import Testing
 struct FailingDiskTests {
     private let topic = "com.example.disk"
 
-    /// Runs a program whose files end at half a mebibyte. With less the
-    /// thread sanitizer, which makes a file of that size for itself, would crash.
+    /// Runs a program with a file size limit of half a mebibyte. With a lower limit, the thread sanitizer would crash,
+    /// because it creates a file of that size.
     private static let limited = ["bash", "-c", #"ulimit -f 512; exec "$@""#, "limited"]
 
     private static func token(_ number: Int) -> String {
@@ -57,7 +57,7 @@ struct FailingDiskTests {
             let device = try next.admin("/v1/devices/\(token)")
             #expect(device.value("pending", "apnsID") as? String == id, "\(token)")
         }
-        // The one that was refused may be found, and then counts once.
+        // The refused push may be present. Then it counts once.
         let found = try #require(try next.stats().integer("pushes", "accepted"))
         #expect((accepted.count...accepted.count + 1).contains(found))
         #expect(try next.admin("/readyz").status == 200)
@@ -87,7 +87,7 @@ struct FailingDiskTests {
         let gateway = try folder.start()
         let log = folder.journal.path + "-wal"
         var count = 0
-        // The next start has to write behind what the log holds.
+        // The next start must append to the existing log.
         while try Self.size(of: log) < 600_000 {
             count += 1
             #expect(count < 500)

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Fault rules on the wire", .serialized, .timeLimit(.minutes(15)))
 struct FaultModeTests {
-    /// Every status and reason that APNs documents, and the one of our own.
+    /// All statuses and reasons that APNs documents, and WakeGate's own reason.
     private static let reasons: [String: Int] = [
         "BadCollapseId": 400, "BadDeviceToken": 400, "BadExpirationDate": 400, "BadMessageId": 400, "BadPriority": 400,
         "BadTopic": 400, "DeviceTokenNotForTopic": 400, "DuplicateHeaders": 400, "IdleTimeout": 400,
@@ -60,11 +60,11 @@ struct FaultModeTests {
         )
         let batches = [[1], [1], [2], [1], [2], [2]]
         let texts = try faulty.frames(batches).dropFirst()
-        // The third push to device 1 is refused, and that spends the rule.
+        // The third push to device 1 is refused, after which the rule is spent.
         #expect(texts == ["200 1", "200 3", "200 5", "429 7 TooManyRequests", "200 9", "200 11"])
         #expect(try faulty.frames([[3]], proof: key).last == "403 1 Forbidden")
         #expect(try faulty.gateway.push(FaultyGateway.device(3), topic: "com.example.other").reason == "BadTopic")
-        // A refused push, and a dry run, is shown to no rule.
+        // Refused pushes and dry runs are not matched by rules.
         #expect(try faulty.gateway.push("abcd", topic: "com.example.other").reason == "BadDeviceToken")
         func edge(_ fields: String...) throws -> String? {
             let all = (["apns-topic: \(faulty.topic)"] + fields).flatMap { ["-H", $0] }
@@ -110,7 +110,7 @@ struct FaultModeTests {
         _ = try impatient.finish()
         let refused = try faulty.frames([[2, 3]]).dropFirst()
         #expect(refused == [#"goaway NO_ERROR 0 {"reason":"Shutdown"}"#, "end"])
-        // By the time the fourth is answered, the third would have been taken.
+        // The fourth push is answered only after the third would have been accepted.
         #expect(try faulty.frames([[4]]).last == "200 1")
         #expect(try faulty.counts().values.filter { $0.fired == 1 }.count == 4)
         try faulty.gateway.eventually("the first push") { try faulty.gateway.stats().integer("pushes", "noWake") == 1 }
@@ -140,7 +140,7 @@ struct FaultModeTests {
         let answering = try FaultyGateway("{ when: { nth: 2 }, then: { goaway: 'Shutdown' } }")
         let answered = try answering.frames([[1, 2, 3]]).dropFirst()
         #expect(answered.last == "end")
-        // Whether GOAWAY or the answers leave first is the engine's to say; all that it lists is answered.
+        // The order of GOAWAY and the answers is not specified. Every push that GOAWAY lists is answered.
         #expect(Set(answered).isSuperset(of: ["200 1", "200 3"]), "\(answered)")
         let said = try #require(answered.first { $0.hasPrefix("goaway") })
         #expect(said == "goaway NO_ERROR 3 \(data)" || said == "goaway NO_ERROR 5 \(data)")
@@ -210,7 +210,7 @@ struct FaultModeTests {
             "{ when: { nth: 1 }, then: { streamLimit: { limit: 2, for: 300 } } }",
             "{ when: { nth: 2 }, then: { streamLimit: 5 } }"
         )
-        // `h2` would not open a third stream meanwhile; that one is refused is shown in HTTP2VerbTests.
+        // `h2` would not open a third stream at this point. HTTP2VerbTests shows that one is refused.
         let texts = try faulty.frames([[1]], until: "settings 1000")
         #expect(texts.contains("settings 2"))
         #expect(try faulty.frames([[1, 2]]).contains("settings 5"))
@@ -239,7 +239,7 @@ struct FaultModeTests {
             try faulty.frames([[1], [1]], proof: "bearer a.b.c").suffix(2) == ["403 1 \(expired)", "403 3 \(expired)"]
         )
         #expect(try faulty.frames([[1]], proof: "bearer d.e.f").last == "200 1")
-        // The first other token that is refused ends the connection, as without the rule.
+        // Another refused token ends the connection, as without the rule.
         let proofs = ["bearer a.b.c", "bearer a.b.c", "bearer d.e.f"]
         #expect(
             try faulty.frames([[1], [1], [1]], until: "end", proofs: proofs).suffix(6) == [
@@ -253,7 +253,7 @@ struct FaultModeTests {
         #expect(try faulty.accepted() == 3)
     }
 
-    /// A provider token that nobody could verify.
+    /// Returns a provider token with an invalid signature.
     private static func proof(keyID: String) throws -> String {
         func part(_ text: String) -> String {
             Data(text.utf8).base64EncodedString().replacingOccurrences(of: "=", with: "")

@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Fault rules that hold a client's bodies back", .serialized, .timeLimit(.minutes(15)))
 struct FaultStallTests {
-    /// A client that pushes twice, the second time as `stalled_push.py` says.
+    /// Starts a client that pushes twice, the second time as described in `stalled_push.py`.
     private func client(_ faulty: FaultyGateway, _ end: String) throws -> ChildProcess {
         let file = RunningGateway.client("stalled_push.py")
         let arguments = [file, faulty.gateway.edge, faulty.gateway.certificateAuthority, faulty.topic, end]
         return try ChildProcess(RunningGateway.python, arguments)
     }
 
-    /// How many sockets the gateway has open.
+    /// Returns the number of sockets that the gateway has open.
     private func sockets(of faulty: FaultyGateway) throws -> Int {
         let folder = "/proc/\(faulty.gateway.process.identifier)/fd"
         return try FileManager.default.contentsOfDirectory(atPath: folder).filter { name in
@@ -69,7 +69,7 @@ struct FaultStallTests {
             #expect(ended.output == "200\nwindow 0\nheld 31\n" && ended.status == 0, "\(ended.errors)")
         }
         try faulty.gateway.eventually("the ends of their connections") { try self.sockets(of: faulty) <= before }
-        // Rules count pushes, and those that were held back never became any.
+        // Rules count pushes. The stalled requests never became pushes.
         #expect(try faulty.counts().values.map(\.matched).max() == 7)
         for index in 0..<3 {
             #expect(try faulty.gateway.push(FaultyGateway.device(index), topic: faulty.topic).status == 200)
@@ -97,7 +97,7 @@ struct FaultStallTests {
 
 @Suite("What real clients of APNs make of faults", .serialized, .timeLimit(.minutes(15)))
 struct FaultClientTests {
-    /// What a client gives its caller for each of its pushes, a dictionary each.
+    /// Returns what a client reports to its caller for each of its pushes.
     private func play(_ client: ProviderClient, _ faulty: FaultyGateway, pushes: Int) throws -> [[String: Int]] {
         let settings = try faulty.client(scenes: Array(repeating: "one", count: pushes))
         let ended = try client.start(settings).finish(within: 60)
@@ -224,7 +224,7 @@ struct FaultRouteTests {
         #expect(try faulty.gateway.wakegate("faults", "list").output == "no fault rules\n")
         let set = try faulty.gateway.wakegate("faults", "set", "next.json5")
         #expect(set.status == 0)
-        #expect(set.errors.contains("warning: rules[0].then.reason: \"Odd\" is no reason of APNs"))
+        #expect(set.errors.contains("warning: rules[0].then.reason: \"Odd\" is not a reason of APNs"))
         #expect(try [self.reason(faulty), self.reason(faulty), self.reason(faulty)] == ["200", "Odd", "200"])
         let list = try faulty.gateway.wakegate("faults", "list")
         #expect(

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A real `wakegate dev` with fault rules.
+/// A `wakegate dev` process with fault rules.
 final class FaultyGateway {
     let gateway: RunningGateway
     private let folder: RestartFolder
@@ -11,7 +11,7 @@ final class FaultyGateway {
         try self.init(file: "{ rules: [ \(rules.joined(separator: ", ")) ] }", settings: settings)
     }
 
-    /// - Parameter file: the whole text of the file.
+    /// - Parameter file: the content of the rules file.
     init(file: String, settings: [String] = []) throws {
         self.folder = try RestartFolder()
         let path = self.folder.folder.appendingPathComponent("faults.json5")
@@ -25,14 +25,15 @@ final class FaultyGateway {
         return String(repeating: "0", count: 64 - digits.count) + digits
     }
 
-    /// Pushes on one connection to devices with these numbers, and what came back, as `push_frames.py` words it.
+    /// Pushes on one connection to devices with these numbers. Returns the received frames in the format of
+    /// `push_frames.py`.
     ///
     /// - Parameters:
-    ///   - batches: the pushes of one are sent together.
-    ///   - open: how many pushes are left without an end.
-    ///   - until: a text that has to come.
+    ///   - batches: the pushes; those of one batch are sent together.
+    ///   - open: the number of pushes without an end of stream.
+    ///   - until: a text to wait for.
     ///   - proof: the value of `authorization`.
-    ///   - proofs: its values, one for each batch, in the place of `proof`.
+    ///   - proofs: the values of `authorization` for each batch, instead of `proof`.
     func frames(
         _ batches: [[Int]],
         open: Int = 0,
@@ -49,7 +50,7 @@ final class FaultyGateway {
         return try Self.frames(settings, of: self.gateway)
     }
 
-    /// Pushes on one connection, as the settings of `push_frames.py` say.
+    /// Pushes on one connection with these settings for `push_frames.py`.
     static func frames(_ settings: [String: Any], of gateway: RunningGateway) throws -> [String] {
         let argument = String(decoding: try JSONSerialization.data(withJSONObject: settings), as: UTF8.self)
         let ended = try ChildProcess.run(
@@ -62,14 +63,14 @@ final class FaultyGateway {
         return texts
     }
 
-    /// A rule's counts: how often it matched and fired.
+    /// The counts of a rule: how often it has matched and fired.
     struct Counts: Equatable, CustomStringConvertible {
         let matched: Int
         let fired: Int
         var description: String { "matched \(self.matched), fired \(self.fired)" }
     }
 
-    /// The counts of every rule, by its id.
+    /// Returns the counts of all rules, by identifier.
     func counts() throws -> [String: Counts] {
         let rules = try self.gateway.admin("/v1/faults").value("rules") as? [[String: Any]] ?? []
         return Dictionary(
@@ -80,7 +81,7 @@ final class FaultyGateway {
         ) { first, _ in first }
     }
 
-    /// The pushes that were accepted; nil when they are not all in exactly one place.
+    /// Returns the number of accepted pushes; nil unless each of them is in exactly one state.
     func accepted() throws -> Int? {
         let stats = try self.gateway.stats()
         let discarded = ["expired", "exhausted", "forceQuit", "unregistered"].compactMap {
@@ -92,13 +93,13 @@ final class FaultyGateway {
         return accepted == sum && discarded.count == 4 && places.count == 4 ? accepted : nil
     }
 
-    /// The pushes that were rejected, by their reasons.
+    /// Returns the numbers of rejected pushes, by reason.
     func rejected() throws -> [String: Int] {
         let counters = try self.gateway.stats().value("pushes", "rejected") as? [String: NSNumber] ?? [:]
         return counters.mapValues(\.intValue).filter { $0.value != 0 }
     }
 
-    /// What a client of `ProviderClient` is told, for scenes that need no other preparation.
+    /// Returns the settings of a `ProviderClient` for scenes without further preparation.
     func client(scenes: [String]) throws -> ProviderClient.Settings {
         let parts = self.gateway.edge.split(separator: ":")
         return ProviderClient.Settings(

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-/// `FormerStates/make.py` says what is in the state folder, and what is known of it.
+/// `FormerStates/make.py` documents the contents of the state directory.
 @Suite("A state folder of 50ad6a39", .serialized, .timeLimit(.minutes(15)))
 struct FormerStateTests {
     private typealias Object = [String: Any]
@@ -23,18 +23,18 @@ struct FormerStateTests {
         return folder
     }
 
-    /// What that process answered just before.
+    /// Returns the answers of that process shortly before it was killed.
     private func former() throws -> Object {
         let data = try Data(contentsOf: Self.files.appendingPathComponent("50ad6a39.json"))
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
-    /// Whatever time has passed since, and however the clock was set. No budget window has ended meanwhile.
+    /// Starts a gateway that tolerates any elapsed time and any clock. No budget window has ended since.
     private func start(_ folder: RestartFolder) throws -> RunningGateway {
         try folder.start(["--set", "clockJumpMax=3155760000", "--set", "policy.budgetWindow=3155760000"])
     }
 
-    /// As `Answer.part` writes it.
+    /// Formats a value like `Answer.part`.
     private static func text(_ value: Any?) -> String? {
         guard let value,
             let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
@@ -56,7 +56,7 @@ struct FormerStateTests {
         for name in ["accepted", "noWake", "completed", "pending"] {
             #expect(stats.integer("pushes", name) == self.integer(before, "pushes", name), "\(name)")
         }
-        // One of the two that were in flight had a newer push behind it, the other was none.
+        // Of the two devices with a wake in flight, one had a newer push and the other had none.
         #expect(stats.integer("pushes", "inFlight") == 0 && self.integer(before, "pushes", "inFlight") == 1)
         #expect(stats.integer("pushes", "coalesced") == (self.integer(before, "pushes", "coalesced") ?? 0) + 1)
         for reason in ["expired", "exhausted", "forceQuit", "unregistered"] {
@@ -85,11 +85,11 @@ struct FormerStateTests {
         for (token, before) in devices {
             let device = try gateway.admin("/v1/devices/\(token)")
             #expect(device.value("topic") as? String == before["topic"] as? String)
-            // What that version did not know of is normal.
+            // Conditions that the earlier version did not know have their default.
             let conditions = (before["conditions"] as? Object)?.merging(["memoryPressure": "normal"]) { $1 }
             #expect(device.part("conditions") == Self.text(conditions), "\(token)")
             #expect(device.value("inFlight") is NSNull && device.integer("penalty") == self.integer(before, "penalty"))
-            // A wall clock that is behind that of then moves every instant by as much.
+            // If the wall clock is behind that of the recording, all times shift by the difference.
             let shift = (device.integer("registeredAt") ?? 0) - (self.integer(before, "registeredAt") ?? 0)
             let wasInFlight = before["inFlight"] is Object
             if !wasInFlight {
@@ -127,7 +127,7 @@ struct FormerStateTests {
         let worker = try gateway.curlWorker(topic: "com.example.news")
         var wakes: [String: Object] = [:]
         for number in 1...3 {
-            // It may have been due by now, and was launched to the worker as it came.
+            // The device may have been due already. Then its wake was launched to the worker on arrival.
             let token = String(repeating: "0\(number)", count: 32)
             let answer = try gateway.admin("/v1/devices/\(token)/simulate-launch", "-X", "POST")
             #expect(answer.status == 202 || answer.reason == "WakeInFlight")

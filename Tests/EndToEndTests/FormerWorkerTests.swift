@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// The requests that `wakegate worker --report-conditions` of 50ad6a39 writes in HTTP/1.1, byte for byte but for the
-/// names of its peer, wake and stream, and the event that a gateway of that version sends it.
+/// The HTTP/1.1 requests that `wakegate worker --report-conditions` of 50ad6a39 writes, byte for byte except for the
+/// names of peer, wake and stream, and the event that a gateway of that version sends.
 @Suite("A worker of 50ad6a39 at this gateway", .serialized, .timeLimit(.minutes(15)))
 struct FormerWorkerTests {
     private static let token = String(repeating: "4f", count: 32)
@@ -39,7 +39,7 @@ struct FormerWorkerTests {
         \r
 
         """
-    /// The event of a push with everything that a push can have.
+    /// The event of a push with all optional members.
     private static let event = [
         "event: wake", "id: WAKE",
         #"data: {"wake":"WAKE","kind":"push","device":"\#(token)","topic":"com.example.app","#
@@ -49,7 +49,7 @@ struct FormerWorkerTests {
             + #""collapseID":"edition","payload":{"aps":{"content-available":1},"edition":7}}"#,
     ]
 
-    /// One connection of the worker to the plain listener.
+    /// A connection of the worker to the plain listener.
     private struct Connection {
         let process: ChildProcess
         private let host: String
@@ -66,7 +66,7 @@ struct FormerWorkerTests {
             try self.process.write(String(decoding: try JSONEncoder().encode(text), as: UTF8.self))
         }
 
-        /// The next line that ends or begins like this, without its carriage return.
+        /// Returns the next line that meets a condition, without its carriage return.
         func line(_ isWanted: (String) -> Bool) throws -> String {
             while let line = try self.process.line() {
                 let text = line.hasSuffix("\r") ? String(line.dropLast()) : line
@@ -114,7 +114,7 @@ struct FormerWorkerTests {
         #expect(told == Self.event)
 
         try requests.send(Self.result, wake: wake)
-        // Behind the content of the answer before, which does not end in a line.
+        // The line follows the body of the previous answer, which does not end with a line feed.
         _ = try requests.line { $0.hasSuffix("HTTP/1.1 204 No Content") }
         #expect(try gateway.stats().integer("wakes", "results", "noData") == 1)
         try requests.send(Self.drain, stream: String(name))

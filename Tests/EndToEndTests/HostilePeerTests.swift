@@ -17,7 +17,7 @@ struct HostilePeerTests {
         for (index, number) in Self.numbers.enumerated() {
             try peer.answer("/extend", #"{"timeLeft":\#(number)}"#)
             let names = ["deadline", "priority", "attempt", "coalesced", "receivedAt", "firstReceivedAt"]
-            // A deadline is a whole number, or the wake cannot be read.
+            // The deadline must be a whole number; otherwise the wake cannot be read.
             let whole = Int(number) ?? 1
             let members = names.map { "\"\($0)\":\(whole)" }.joined(separator: ",")
             let hanging = #"{"do":"extend","milliseconds":1000}"#
@@ -27,7 +27,7 @@ struct HostilePeerTests {
             try peer.request("/extended\(index)/extend")
             try peer.request("/extended\(index)")
         }
-        // It handles what comes next as if nothing had been.
+        // The worker handles the next wake normally.
         try peer.wake("last", #""timeLeft":30000"#)
         try peer.request("/v1/wakes/last")
         #expect(worker.process.isRunning)
@@ -79,7 +79,7 @@ struct HostilePeerTests {
         #expect(ended.errors.components(separatedBy: "is of the kind processing, ").count == 2)
     }
 
-    /// Wakes of two other kinds, then one of a push.
+    /// Sends wakes of two other kinds, and then one of a push.
     private func sendKinds(_ peer: ScriptedGateway) throws {
         for (wake, kind) in [("a", "appRefresh"), ("b", "appRefresh"), ("c", "processing"), ("last", "push")] {
             try peer.wake(wake, #""kind":"\#(kind)","task":"com.example.task","timeLeft":30000"#)

@@ -9,7 +9,8 @@ struct JournalLossTests {
 
     private static func token(_ number: Int) -> String { String(repeating: "a\(number)", count: 32) }
 
-    /// A folder on which a gateway was killed after pushes to eight devices, and the ids of those pushes.
+    /// Returns the directory of a gateway that was killed after pushes to eight devices, and the identifiers of those
+    /// pushes.
     private func killed() throws -> (folder: RestartFolder, identifiers: [String]) {
         let folder = try RestartFolder()
         let gateway = try folder.start()
@@ -24,12 +25,12 @@ struct JournalLossTests {
         return (folder, identifiers)
     }
 
-    /// The apns-ids of the pushes that wait, by device; nil for a device that is not known.
+    /// Returns the apns-ids of the pending pushes by device; nil for an unknown device.
     private func pending(_ gateway: RunningGateway) throws -> [String?] {
         try (0..<8).map { try gateway.admin("/v1/devices/\(Self.token($0))").value("pending", "apnsID") as? String }
     }
 
-    /// What each file of the journal and the history holds, but for the memory that connections share.
+    /// Returns the contents of each file of the journal and the history, without the shared memory of connections.
     private static func contents(_ folder: RestartFolder) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.state.path)
@@ -39,7 +40,8 @@ struct JournalLossTests {
         return contents
     }
 
-    /// Starts in vain, first with `serve --check`, and gives what the start says; no file changes.
+    /// Runs `serve --check` and a start, both of which must fail without changing a file. Returns the error of the
+    /// start.
     private func refusal(_ folder: RestartFolder) throws -> String {
         let before = try Self.contents(folder)
         let check = try self.check(folder)

@@ -12,11 +12,11 @@ struct LogOutputTests {
     }
 
     enum Reader: String, CaseIterable {
-        /// Standard error is a pipe that is full, and nobody reads.
+        /// Standard error is a full pipe without a reader.
         case stuck
-        /// Standard error is a pipe whose reader is gone.
+        /// Standard error is a pipe whose reader has closed it.
         case gone
-        /// Standard error is a file on a disk that is full.
+        /// Standard error is a file on a full disk.
         case fullDisk
     }
 
@@ -40,7 +40,7 @@ struct LogOutputTests {
         }
     }
 
-    /// Gives cause for a line.
+    /// Causes a log line.
     private func failHandshake(_ gateway: RunningGateway, _ index: Int) throws {
         let port = try #require(gateway.edge.split(separator: ":").last.flatMap { UInt16($0) })
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -100,7 +100,7 @@ struct LogOutputTests {
         #expect(ready["MESSAGE"]?.hasPrefix("ready admin=127.0.0.1:") == true)
         #expect(ready["WAKEGATE_EDGE"]?.hasPrefix("127.0.0.1:") == true)
         #expect(try process.finish().status == 0)
-        // What people read beside it is not in the journal's stream twice.
+        // The human-readable form is not also written to the journal's stream.
         #expect(!process.errors.contains(" info ready "))
     }
 }

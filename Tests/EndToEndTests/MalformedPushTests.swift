@@ -6,9 +6,9 @@ struct MalformedPushTests {
     struct Case: CustomTestStringConvertible {
         let testDescription: String
         var path = "/3/device/" + Self.token
-        /// Replaces the header fields of a good push.
+        /// The header fields of the push, instead of valid ones.
         var fields = ["apns-topic: com.example.bad"]
-        /// Bytes that end the last of them.
+        /// Bytes to append to the last field.
         var lastFieldEnd: [UInt8] = []
         var body = RunningGateway.payload
         var method = "POST"
@@ -155,7 +155,7 @@ struct MalformedPushTests {
             return log.contains("warning pushWarning ") && log.contains("warning=content-available")
                 && log.contains("warning=background-priority")
         }
-        // The answer to an operator's push has the same.
+        // The answer to an operator's push contains the same warning.
         let body = #"{"payload":{"aps":{"content-available":"1"}}}"#
         let test = try gateway.admin("/v1/devices/\(Case.token)/push", "--data", body)
         #expect(test.body.contains(#""warnings":["content-available;"#), "\(test.body)")

@@ -5,7 +5,7 @@ import Testing
 struct NetworkTests {
     private let token = String(repeating: "c0ffee00", count: 8)
 
-    /// A request from one of the addresses of this machine.
+    /// Sends a request from one of the addresses of this machine.
     private func ask(_ url: String, from address: String, _ options: String...) throws -> (status: String, body: String)
     {
         let write = ["--silent", "--show-error", "--noproxy", "*", "--max-time", "60", "--write-out", "\n%{http_code}"]

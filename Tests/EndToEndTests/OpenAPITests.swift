@@ -3,7 +3,7 @@ import Testing
 
 @Suite("The OpenAPI document and the server", .serialized, .timeLimit(.minutes(15)))
 struct OpenAPITests {
-    /// A listener, what the document says is served there, and what is not asked of it.
+    /// A listener with the documented operations that it serves, and the operations that are not tested.
     enum Listener: String, CaseIterable {
         case admin, plain
 
@@ -16,9 +16,9 @@ struct OpenAPITests {
 
         var options: [String] {
             switch self {
-            // Answers without an end are for other tests.
+            // Endless answers are covered by other tests.
             case .admin: ["--exclude-operation-id", "live", "--exclude-operation-id", "events"]
-            // Of a path that both listeners serve, each allows its own methods alone.
+            // For a path that both listeners serve, each one allows only its own methods.
             case .plain: ["--exclude-operation-id", "subscribe", "--exclude-checks", "allow_header_conformance"]
             }
         }
@@ -53,7 +53,7 @@ struct OpenAPITests {
         let settings = RunningGateway.client("schemathesis.toml")
         let tags = listener.tags.flatMap { ["--include-tag", $0] }
         let reached = gateway.folder.appendingPathComponent("reached")
-        // Its hooks let it reach the wakes and the streams of a worker.
+        // The hooks give schemathesis the wakes and the streams of a worker.
         let variables = [
             "PYTHONPATH=\(URL(fileURLWithPath: settings).deletingLastPathComponent().path)",
             "PYTHONDONTWRITEBYTECODE=1", "SCHEMATHESIS_HOOKS=schemathesis_hooks", "WAKEGATE_PLAIN=\(gateway.plain)",
@@ -83,7 +83,7 @@ struct OpenAPITests {
         #expect(try gateway.admin("/readyz").status == 200)
     }
 
-    /// How many operations of a listener are asked.
+    /// Returns the number of tested operations of a listener.
     private func tested(_ gateway: RunningGateway, _ listener: Listener) throws -> Int {
         let paths = try #require(try gateway.admin("/openapi.json").value("paths") as? [String: [String: Any]])
         let tags = paths.values.flatMap(\.values).compactMap { (($0 as? [String: Any])?["tags"] as? [String])?.first }

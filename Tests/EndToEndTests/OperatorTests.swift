@@ -68,7 +68,7 @@ struct OperatorTests {
         try self.tellTheSameSecond(gateway, seconds: eligibleAt, milliseconds: nextEligibleAt, explained)
     }
 
-    /// One moment, in every answer and on the page, is told as one second.
+    /// Expects that the same instant is shown with the same second in every answer and on the page.
     private func tellTheSameSecond(
         _ gateway: RunningGateway,
         seconds: Double,
@@ -199,7 +199,7 @@ struct WhatIfTests {
 
     @Test("Recorded pushes are replayed under another policy, and nothing of the device changes")
     func replay() throws {
-        // Two seconds apart in force, so that three pushes in a row make two launches.
+        // With an interval of two seconds, three pushes in a row lead to two launches.
         let gateway = try RunningGateway(["--set", "policy.launchInterval=2"])
         let worker = try ChildProcess(
             RunningGateway.program,
@@ -235,7 +235,8 @@ struct WhatIfTests {
         withExtendedLifetime(worker) {}
     }
 
-    /// What happened to the device, without the moments: they are told by a wall clock that is read anew each time.
+    /// Returns the recent events of the device without their times, which depend on the current offset of the wall
+    /// clock.
     private func happened(_ gateway: RunningGateway) throws -> [String] {
         let events = try gateway.admin("/v1/devices/\(self.token)").value("recent") as? [[String: Any]]
         return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
@@ -256,7 +257,7 @@ struct WhatIfTests {
         try push(["-H", "apns-priority: 10"])
         try push(["-H", "apns-priority: 5", "-H", "apns-expiration: 0"])
         let answer = try self.ask(gateway, #"{"policy":{}}"#)
-        // The first wake is in flight still, so that the second push came when it could not launch.
+        // The first wake was still in flight, so the second push could not launch when it arrived.
         #expect(answer.integer("replayed", "launched") == 1 && answer.integer("replayed", "discarded") == 1)
         #expect(answer.integer("recorded", "discarded") == 1, "\(answer.body)")
         withExtendedLifetime(worker) {}

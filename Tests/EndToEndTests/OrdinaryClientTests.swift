@@ -77,10 +77,10 @@ struct OrdinaryClientTests {
 
 @Suite("Raw HTTP/2 clients in numbers and across a restart", .serialized, .timeLimit(.minutes(15)))
 struct RawClientTests {
-    /// What the certificates are for that `wakegate dev` makes.
+    /// The topic of the certificates that `wakegate dev` makes.
     private let topic = "com.example.app"
 
-    /// What a gateway is told that asks for client certificates of its own authority.
+    /// The settings of a gateway that requires client certificates of its own authority.
     private static let forCertificate = ["--set", "tls.clientCA=.wakegate/ca.pem"]
 
     private func certificate(_ gateway: RunningGateway) -> String {
@@ -121,7 +121,7 @@ struct RawClientTests {
         let next = try folder.start(settings, edge: gateway.edge)
         let ended = try client.finish(within: 60)
         #expect(ended.status == 0, "\(ended.errors)")
-        // A push that is repeated writes a line for each attempt.
+        // A repeated push writes one line for each attempt.
         let last = ended.output.split(separator: "\n")
         #expect(last.filter { $0 == "200 2" }.count == 30, "\(ended.output)")
         #expect(try next.stats().integer("pushes", "accepted") == 40)
@@ -159,7 +159,8 @@ struct RawClientTests {
         #expect(frames.contains(#"error_code=NO_ERROR(0x00), opaque_data(21)=[{"reason":"Shutdown"}]"#), "\(frames)")
     }
 
-    /// One push for each device that curl's pattern makes; each writes status and HTTP version when it is answered.
+    /// Starts one push for each device of curl's URL pattern. Each push writes its status and its HTTP version when it
+    /// is answered.
     private func curl(_ gateway: RunningGateway, _ options: [String], devices: String) throws -> ChildProcess {
         let url = "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + devices
         return try ChildProcess(
@@ -174,7 +175,7 @@ struct RawClientTests {
 
 @Suite("Clients of other languages on every route", .serialized, .timeLimit(.minutes(15)))
 struct RouteClientTests {
-    /// A program that takes lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
+    /// A program that reads lines `METHOD URL` and prints `METHOD URL STATUS LENGTH`.
     struct Client: CustomTestStringConvertible {
         let testDescription: String
         let command: [String]
@@ -190,7 +191,7 @@ struct RouteClientTests {
         }()
     }
 
-    /// What stands for the parameters of a path.
+    /// The values for the parameters of a path.
     private static let values = [
         "{topic}": "com.example.routes", "{token}": String(repeating: "ab", count: 32),
         "{wake}": String(repeating: "0", count: 32), "{stream}": "1-2-3-4-5", "{id}": "none", "{file}": "main.js",
@@ -234,10 +235,10 @@ struct RouteClientTests {
         }
     }
 
-    /// Has a client ask for everything, and looks whether its answers are those of the first client, and those of HEAD
-    /// those of GET, but for streams, of which there is no HEAD.
+    /// Sends all requests with a client. Expects the same answers as those of the first client, and the same headers
+    /// for HEAD as for GET, except for streams, which do not support HEAD.
     private func play(_ client: Client, version: String, _ gateway: RunningGateway, _ origins: [String]) throws {
-        // The topic is known whoever asks first; its device is none that is asked for.
+        // The topic must be known for all requests; its device is not used by any request.
         #expect(try gateway.edge("/v1/topics/com.example.routes/devices", "-d", "{}").status == 201)
         let paths = try self.paths()
         var questions: [String] = []
@@ -273,7 +274,7 @@ struct RouteClientTests {
         return ended.output.split(separator: "\n").map(String.init)
     }
 
-    /// Every path of the document, and that of a push.
+    /// Returns all paths of the OpenAPI document and the path of a push.
     private func paths() throws -> [String] {
         let file = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/OpenAPI/openapi.json")
         let document = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
@@ -292,7 +293,7 @@ struct AppleStreamLimitTests {
     private static let topic = "com.example.app"
     private static let demand = ["--set", "appleStreamLimit=true"]
 
-    /// What the gateway says to rounds of pushes, as `stream_limit.py` has them.
+    /// Returns the gateway's answers to rounds of pushes, in the format of `stream_limit.py`.
     private func said(
         _ gateway: RunningGateway,
         plain: Bool = false,
@@ -328,7 +329,7 @@ struct AppleStreamLimitTests {
                 "answered 1 200", "refused 2", "answered 100 200", "answered 100 403", "answered 1000 200", "refused 1",
             ]
         )
-        // Each connection begins anew.
+        // The limit starts again for each connection.
         #expect(
             try self.said(asking.gateway, "1", "2") == [
                 "limit 1", "answered 1 403", "answered 1 403", "refused 1",

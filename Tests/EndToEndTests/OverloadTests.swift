@@ -29,14 +29,14 @@ struct OverloadTests {
         let noise = try JSONDecoder().decode(Noise.self, from: Data(ended.output.utf8))
         #expect(Set(noise.statuses.keys) == ["200"])
         #expect(noise.overtaken.count == 20)
-        // Not a single quiet push saw the noise go by: what had come when it came, and one connection's reads.
+        // Each quiet push was overtaken at most by the pushes that had already arrived and by one connection's read.
         #expect(noise.overtaken.allSatisfy { $0 <= 900 }, "\(noise.overtaken)")
         #expect(noise.noisy >= 20 * 900)
     }
 
     @Test("Past the most connections the open ones are served, operators get in, and nobody waits in vain")
     func crowd() throws {
-        // Of 200 descriptors 128 are kept for the rest of the process.
+        // Of 200 descriptors, 128 are reserved for the rest of the process.
         let gateway = try RunningGateway(under: ["prlimit", "--nofile=200:200"])
         let crowd = try self.come(to: gateway, size: 100, meeting: "connectionsMax") {}
         #expect(crowd.operator == 200)
@@ -56,9 +56,9 @@ struct OverloadTests {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/\(gateway.process.identifier)/fd").count
     }
 
-    /// Has a crowd come while others are served.
+    /// Opens many connections while other clients are served.
     ///
-    /// - Parameter prepare: called before it comes.
+    /// - Parameter prepare: called before the connections are opened.
     private func come(
         to gateway: RunningGateway,
         size: Int,
@@ -74,7 +74,7 @@ struct OverloadTests {
         let crowd = try JSONDecoder().decode(Crowd.self, from: Data(try #require(line, "\(client.errors)").utf8))
         #expect(crowd.statuses == ["200": 200])
         #expect(crowd.after == 200)
-        // Each listener of each loop stops accepting for a second; one that went on would count thousands.
+        // Each listener of each loop pauses for a second. Without that pause, the count would be in the thousands.
         #expect((1...300).contains(crowd.times), "\(crowd.times)")
         return crowd
     }
@@ -87,7 +87,7 @@ struct SlowWorkerTests {
     @Test("A stream whose reader stops gets no more wakes at its bound, and gets them once it reads again")
     func pause() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
-        // nghttp grants a stream 1,023 bytes at a time: the rest waits in the gateway.
+        // nghttp grants a stream 1,023 bytes at a time, so the rest waits in the gateway.
         let url = "http://\(gateway.plain)/v1/topics/\(self.topic)/wakes?slots=64"
         let worker = try ChildProcess("nghttp", ["--window-bits=10", url])
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }

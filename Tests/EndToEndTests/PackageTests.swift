@@ -15,7 +15,7 @@ struct PackageTests {
             $0.components(separatedBy: "\n").first
         }
         #expect(headings.count >= 8)
-        // What stands above the first of them would be run by nobody.
+        // Blocks above the first heading would not be run by any test.
         #expect(guide.components(separatedBy: "\n```sh\n").count - 1 == headings.count)
         let run = try self.text("deploy/test-package").matches(of: #/(?m)^as_guide "(.+)"$/#).map { String($0.1) }
         #expect(run == headings)
@@ -43,7 +43,7 @@ struct PackageTests {
     @Test("What is shipped is optimized as a whole, needs no library of Swift's, and lies in a folder of its own")
     func shipped() throws {
         let folder = try RestartFolder()
-        // The options with which the compiler would be called are printed.
+        // Print the options with which the compiler would be called.
         let compiler = folder.folder.appendingPathComponent("swift").path
         try FileManager.default.createSymbolicLink(atPath: compiler, withDestinationPath: "/bin/echo")
         func words(_ options: [String]) throws -> String {
@@ -67,14 +67,14 @@ struct PackageTests {
         let commit = answer.value("commit") as? String
         let printed = try ChildProcess.run(RunningGateway.program, ["--version"]).output
         #expect(printed == "wakegate \(version) (commit \(commit ?? "unknown"))\n")
-        // `deploy/test` builds as a package is built.
+        // `deploy/test` builds in the same way as a package.
         guard let built = ProcessInfo.processInfo.environment["WAKEGATE_COMMIT"] else { return }
         #expect(commit == built)
     }
 
     @Test("The configuration that the package installs is good")
     func configuration() throws {
-        // A development gateway leaves a certificate.
+        // A development gateway creates a certificate.
         let development = try RunningGateway()
         let state = development.folder.appendingPathComponent(".wakegate").path
         let file = development.folder.appendingPathComponent("wakegate.json5")
@@ -135,7 +135,7 @@ struct ImageTests {
         #expect(names.count > 6)
         var packages: Set<String> = []
         for name in names {
-            // What belongs to no package is the toolchain's, and within the program in an image.
+            // A library without a package belongs to the toolchain, and is linked into the program in an image.
             let owner = try ChildProcess.run("dpkg", ["--search", "*/\(name)"])
             if let package = owner.output.split(separator: ":").first { packages.insert(String(package)) }
         }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What a reader pastes is run as it stands, in a network of its own where every port is free.
+/// Runs the blocks that a reader pastes, unchanged, in a separate network namespace where every port is free.
 @Suite("What the pages show is what happens", .serialized, .timeLimit(.minutes(15)))
 struct PageTests {
     private static let articles = "Sources/Server/Gateway/Gateway.docc"
@@ -23,7 +23,7 @@ struct PageTests {
     func length() throws {
         let text = try String(contentsOf: RunningGateway.root.appendingPathComponent("README.md"), encoding: .utf8)
         #expect(text.count { $0 == "\n" } <= 120)
-        // A prompt or an output in a block would be pasted, too.
+        // A prompt or output in a block would be pasted as well.
         #expect(!text.contains("```console"))
     }
 
@@ -52,7 +52,7 @@ struct PageTests {
     private func ended(_ page: String) throws -> ChildProcess.Ended {
         let scratch = try RestartFolder()
         let root = RunningGateway.root
-        // Where a checkout is: what is read of it is here, and what is written stays in the scratch folder.
+        // A checkout: files are read from this one, and new files stay in the scratch directory.
         for name in ["Package.swift", "README.md", "Sources", "Tests", "certs", "deploy"] {
             try FileManager.default.createSymbolicLink(
                 at: scratch.folder.appendingPathComponent(name),

@@ -13,7 +13,7 @@ struct PlantedFaultTests {
         #expect(count >= 100)
     }
 
-    /// A folder with the commands of this checkout, and with no sources.
+    /// Creates a directory with the commands of this checkout but without its sources.
     private static func makeFolder() throws -> URL {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-planted-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -27,7 +27,7 @@ struct PostgresDeploymentTests {
         let first = try scene.gateway()
         let granted = try scene.run("grants.sql", database: "wakegate")
         #expect(granted.status == 0, "\(granted.errors)")
-        // Upgrades run it again.
+        // Upgrades run the script again.
         #expect(try scene.run("grants.sql", database: "wakegate").status == 0)
         let second = try scene.gateway()
         let token = String(repeating: "ab", count: 32)
@@ -61,7 +61,7 @@ struct PostgresDeploymentTests {
         #expect(change.errors.contains("read-only transaction"))
         #expect(try scene.query("CREATE TABLE public.t ()", as: "wakegate").errors.contains("permission denied"))
 
-        // Neither without TLS, nor as somebody else, nor to another database.
+        // Connections without TLS, as another role, and to another database are refused.
         let plain = try scene.query("SELECT", as: "wakegate", to: scene.address("wakegate", mode: "disable"))
         #expect(plain.errors.contains("rejects connection"), "\(plain.errors)")
         let other = try scene.query("SELECT", as: "wakegate_read", to: scene.address("wakegate"))

@@ -19,7 +19,7 @@ struct ProgressExampleTests {
         #expect(try gateway.edge("/v1/devices/\(self.token)/tasks", "-d", body).status == 201)
     }
 
-    /// A worker of the language that has subscribed.
+    /// Starts a worker in the language and waits until it has subscribed.
     private func start(_ language: ExampleTests.Language, _ gateway: RunningGateway) throws -> ChildProcess {
         let path = RunningGateway.root.appendingPathComponent("deploy/examples/progress.\(language.rawValue)").path
         let environment = [
@@ -34,7 +34,7 @@ struct ProgressExampleTests {
         return worker
     }
 
-    /// How far the bar of the next line that has one is.
+    /// Returns the position of the bar in the next line with a bar.
     private func bar(_ worker: ChildProcess) throws -> Int {
         while true {
             let line = try #require(try worker.line(), "\(worker.errors)")
@@ -75,7 +75,7 @@ struct ProgressExampleTests {
         let reports = metrics.firstMatch(of: /\nwakegate_task_progress_reports_total (\d+)\n/).flatMap {
             Int($0.output.1)
         }
-        // It is told less often than there are steps.
+        // Progress is reported less often than there are steps.
         let count = try #require(reports)
         #expect((3..<Self.steps).contains(count))
     }
@@ -91,7 +91,7 @@ struct ProgressExampleTests {
         try gateway.eventually("a word of it: \(worker.errors)") { worker.errors.contains("cancelled") }
         #expect(try gateway.stats().integer("tasks", "results", "cancelled") == 1)
         try self.submit(gateway)
-        // What the first one wrote before it heard of its end is passed over.
+        // Skip the lines that the first worker wrote before it learned of its end.
         var done = try self.bar(worker)
         while done != 1 { done = try self.bar(worker) }
         #expect(try self.bar(worker) == 2)
@@ -109,7 +109,8 @@ struct ProgressExampleTests {
             told = try self.progress(gateway)?["completed"] as? Int ?? 0
             return told >= 5
         }
-        // What curl begins in the shell ends with its worker's group. At SIGTERM the Python library lets the task end.
+        // Processes that curl starts in the shell end with the worker's group. At SIGTERM, the Python library lets the
+        // task finish.
         lost.send(language == .python ? SIGKILL : SIGTERM)
         try gateway.eventually("a loss") { try gateway.stats().integer("workers", "connected") == 0 }
         let next = try self.start(language, gateway)

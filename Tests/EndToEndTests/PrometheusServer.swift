@@ -1,6 +1,6 @@
 import Foundation
 
-/// A real Prometheus on a free port, with the alert rules of this repository; ended with the last reference.
+/// A Prometheus server on a free port, with the alert rules of this repository; ended with the last reference.
 final class PrometheusServer {
     static let rules = RunningGateway.root.appendingPathComponent("deploy/grafana/alerts.yml")
 
@@ -8,11 +8,11 @@ final class PrometheusServer {
     private let process: ChildProcess
     private let address: String
 
-    /// Starts a server that scrapes and evaluates four times a second: a minute's scrapes come in fifteen seconds.
+    /// Starts a server that scrapes and evaluates four times a second, so that a minute's scrapes take fifteen seconds.
     ///
     /// - Parameters:
-    ///   - jobs: what is scraped, as YAML of the list below `scrape_configs`.
-    ///   - isPatient: whether alerts wait as long as their rules say; otherwise each waits a second at most.
+    ///   - jobs: the scrape jobs, as the YAML list below `scrape_configs`.
+    ///   - isPatient: true if alerts wait as long as their rules specify; otherwise each waits at most a second.
     init(jobs: String, isPatient: Bool = false) throws {
         self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("prometheus-\(UUID())")
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
@@ -42,7 +42,7 @@ final class PrometheusServer {
             return address != nil
         }
         self.address = address ?? ""
-        // It listens before it has read its files, and answers nothing until then.
+        // The server listens before it has read its files, and answers nothing until then.
         let ready = ["--silent", "--noproxy", "*", "--max-time", "60", "--fail", "http://\(self.address)/-/ready"]
         try Self.eventually("not ready: \(process.errors)") { try ChildProcess.run("curl", ready).status == 0 }
     }
@@ -52,16 +52,16 @@ final class PrometheusServer {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    /// The values of the series that an expression gives now.
+    /// Returns the current values of the series of an expression.
     ///
-    /// - Throws: when Prometheus does not take the expression.
+    /// - Throws: if Prometheus rejects the expression.
     func query(_ expression: String) throws -> [Double] {
         let result = try self.ask("query", "--data-urlencode", "query=\(expression)")["result"] as? [[String: Any]]
         guard let result else { throw ChildProcess.Failure(description: "no series: \(expression)") }
         return result.compactMap { ($0["value"] as? [Any])?.last as? String }.compactMap { Double($0) }
     }
 
-    /// The names of the alerts that fire, and of those that would if they lasted.
+    /// Returns the names of the firing alerts and of the pending ones.
     func alerts() throws -> (firing: Set<String>, pending: Set<String>) {
         let alerts = try self.ask("alerts")["alerts"] as? [[String: Any]] ?? []
         func names(_ state: String) -> Set<String> {
@@ -71,7 +71,7 @@ final class PrometheusServer {
         return (names("firing"), names("pending"))
     }
 
-    /// Asks again and again until something holds, at most for a minute.
+    /// Polls until a condition holds, for at most a minute.
     static func eventually(_ what: @autoclosure () -> String, _ ask: () throws -> Bool) throws {
         guard try Polling.isSo(ask) else { throw ChildProcess.Failure(description: what()) }
     }

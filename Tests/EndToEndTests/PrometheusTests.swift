@@ -11,7 +11,7 @@ struct PrometheusTests {
         "  - {job_name: wakegate, static_configs: [{targets: [\"\(gateway.admin)\"]}]}"
     }
 
-    /// Every expression of the dashboard, for whichever gateway there is.
+    /// Returns all expressions of the dashboard, with its variables filled in.
     private func dashboard() throws -> [String] {
         let file = RunningGateway.root.appendingPathComponent("deploy/grafana/dashboard.json")
         let dashboard = try JSONSerialization.jsonObject(with: Data(contentsOf: file)) as? [String: Any]
@@ -22,11 +22,11 @@ struct PrometheusTests {
         }
     }
 
-    /// What the worker takes besides pushes.
+    /// The wakes that the worker takes in addition to pushes.
     private static let taken = ["--task", "refresh", "--task", "clean", "--task", "export", "--session", "downloads"]
     private static let kinds = ["appRefresh", "processing", "continued", "urlSession"]
 
-    /// Submits a task of a device that is registered for it.
+    /// Registers a device and submits a task for it.
     private func submit(
         _ gateway: RunningGateway,
         _ device: String,
@@ -42,7 +42,7 @@ struct PrometheusTests {
         #expect(submitted.status == 201, "\(submitted)")
     }
 
-    /// Has a task of each kind run, and the wake of a session.
+    /// Runs a task of each kind, and the wake of a session.
     private func runTasks(_ gateway: RunningGateway) throws {
         try self.submit(gateway, self.token(4), #"{"identifier":"refresh","kind":"appRefresh"}"#)
         try self.submit(gateway, self.token(5), #"{"identifier":"clean","kind":"processing"}"#)
@@ -102,25 +102,25 @@ struct PrometheusTests {
         try PrometheusServer.eventually("the alert fires") {
             try prometheus.alerts().firing.contains("WakeGateNoWorker")
         }
-        // A device that has run none: another's interval has not passed.
+        // A device without earlier tasks: the interval of the others has not passed.
         try self.submit(gateway, self.token(8), #"{"identifier":"clean","kind":"processing"}"#)
         try PrometheusServer.eventually("the alert of tasks fires") {
             try prometheus.alerts().firing.contains("WakeGateTasksWaitForWorker")
         }
         worker = try WorkerProcess(gateway, topic: self.topic, Self.taken, script: script)
-        // A busy machine may bring about others, of lateness.
+        // On a busy machine, alerts about lateness may fire as well.
         try PrometheusServer.eventually("the alerts have gone") {
             try prometheus.alerts().firing.isDisjoint(with: ["WakeGateNoWorker", "WakeGateTasksWaitForWorker"])
         }
 
-        // Those that were answered: on a machine that is busy one may come too late, and is made again.
+        // Count successful scrapes only: on a busy machine, one may be late and is repeated.
         try PrometheusServer.eventually("sixty scrapes") {
             try prometheus.query("sum_over_time(up[10m]) >= 60").count == 1
         }
         for what in ["pushes", "tasks", "sessions"] {
             #expect(try prometheus.query("max_over_time(wakegate_\(what)_unaccounted[10m])") == [0])
         }
-        // What shows only those that are not 0 may show none.
+        // Expressions that only show nonzero series may be empty.
         for expression in try self.dashboard() where !expression.hasSuffix("> 0") {
             try PrometheusServer.eventually("data of \(expression)") { try !prometheus.query(expression).isEmpty }
         }

@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// A client of APNs that plays the scenes of `Clients/scenes.py`.
+/// An APNs client that plays the scenes of `Clients/scenes.py`.
 struct ProviderClient: CustomTestStringConvertible, Sendable {
-    /// What the client's script is told; `scenes.py` says what each member is.
+    /// The input of the client's script; `scenes.py` documents each member.
     struct Settings: Encodable {
         let host: String
         let port: Int
@@ -21,7 +21,7 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
     /// One line of a client's output.
     struct Scene: Decodable {
         let scene: String
-        /// How often each answer came, by its status and reason.
+        /// The number of answers, by status and reason.
         let answers: [String: Int]
         let timestamp: Int64?
     }
@@ -29,10 +29,10 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let program: String
     let script: String
-    /// Whether its caller learns when a token became inactive.
+    /// True if its caller learns when a token became inactive.
     var tellsTimestamp = true
 
-    /// The clients that authenticate with a provider token of their own making.
+    /// The clients that authenticate with a provider token that they sign themselves.
     static let withToken = [
         Self.python("aioapns"), Self.python("kalyke"), Self.python("pyapns_client3"),
         Self.python("pyapns2", in: "venv-pyapns2"), Self.node, Self.java,
@@ -69,26 +69,26 @@ struct ProviderClient: CustomTestStringConvertible, Sendable {
     }
 }
 
-/// A provider that pushes over one connection as fast as it is let, `Clients/full_rate.py`.
+/// A provider that pushes over one connection at the maximum rate: `Clients/full_rate.py`.
 final class FullRateClient {
     struct Outcome: Decodable {
-        /// How often each status came, with its reason.
+        /// The number of answers, by status and reason.
         let statuses: [String: Int]
         /// The devices whose pushes were all answered 200.
         let accepted: [String]
-        /// Whether every 503 had a `retry-after`.
+        /// True if every 503 had a `retry-after`.
         let retriable: Bool
-        /// How many pushes without an answer may have been processed.
+        /// The number of unanswered pushes that may have been processed.
         let processed: Int
-        /// How many without an answer it was told were not processed.
+        /// The number of unanswered pushes that were reported as not processed.
         let exempt: Int
-        /// Whether the gateway said goodbye.
+        /// True if the gateway has sent GOAWAY.
         let goaway: Bool
     }
 
     private let process: ChildProcess
 
-    /// Starts the client, which has had its first thousand answers when this returns.
+    /// Starts the client, and waits until it has received its first thousand answers.
     init(edge: String, authority: String, topic: String, devices: Int) throws {
         let arguments = [RunningGateway.client("full_rate.py"), edge, authority, topic, "\(devices)"]
         self.process = try ChildProcess(RunningGateway.python, arguments, isInputOpen: true)
@@ -97,10 +97,10 @@ final class FullRateClient {
         }
     }
 
-    /// Has it send no more.
+    /// Makes the client send no more pushes.
     func stop() throws { try self.process.endInput() }
 
-    /// What it came to, when it has ended.
+    /// Waits for the client's end and returns its result.
     func outcome() throws -> Outcome {
         let ended = try self.process.finish()
         try #require(ended.status == 0, "\(ended.errors)")

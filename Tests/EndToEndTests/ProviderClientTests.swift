@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Real clients take the gateway for APNs", .serialized, .timeLimit(.minutes(15)))
 struct ProviderClientTests {
-    /// What the certificates are for that `wakegate dev` makes.
+    /// The topic of the certificates that `wakegate dev` makes.
     private let topic = "com.example.app"
     private let unregistered = String(repeating: "de", count: 32)
 
@@ -26,7 +26,7 @@ struct ProviderClientTests {
 
     @Test(
         "A provider token of two hours ago is refused, and the client says why",
-        // The other two have no way to be late.
+        // The other two clients cannot send an old token.
         arguments: ProviderClient.withToken.filter { !["kalyke", "java"].contains($0.testDescription) }
     )
     func expired(client: ProviderClient) throws {
@@ -38,7 +38,7 @@ struct ProviderClientTests {
         #expect(ended.output.contains(#""403 ExpiredProviderToken""#), "\(ended.output)")
     }
 
-    /// Plays every scene, the last of them across a restart of the gateway.
+    /// Plays all scenes, the last of them across a restart of the gateway.
     private func play(_ client: ProviderClient, hasToken: Bool) throws {
         let folder = try RestartFolder()
         let gateway = try self.start(folder, asking: hasToken ? Self.forToken : Self.forCertificate)
@@ -67,18 +67,18 @@ struct ProviderClientTests {
         let ended = try running.finish()
         #expect(ended.status == 0, "\(ended.errors)")
 
-        // What was taken in the last moment of the first gateway may have been repeated, so there may be more.
+        // Pushes accepted just before the end of the first gateway may have been repeated, so the count may be higher.
         let stats = try last.stats()
         #expect(try #require(stats.integer("pushes", "accepted")) >= 1001 + taken)
         #expect(stats.integer("pushes", "rejected", "Unregistered") == 1)
         #expect(stats.integer("pushes", "rejected", "BadDeviceToken") == 1)
     }
 
-    /// A gateway that is as APNs to those who come with tokens: one stream until the first good one.
+    /// The settings of a gateway that treats providers with tokens like APNs: one stream until the first valid token.
     private static let forToken = ["--set", "providerKeys=keys"]
     private static let forCertificate = ["--set", "tls.clientCA=.wakegate/ca.pem"]
 
-    /// A gateway that asks providers for proof, and knows the key of the clients if that is what it asks for.
+    /// Starts a gateway that requires providers to authenticate. It knows the key of the clients if it requires tokens.
     private func start(_ folder: RestartFolder, asking settings: [String]) throws -> RunningGateway {
         let device = String(repeating: "ac", count: 32)
         guard settings == Self.forToken else {
@@ -104,7 +104,7 @@ struct ProviderClientTests {
         return gateway
     }
 
-    /// Restarts the gateway while the client pushes; gives the next gateway and how many pushes were taken.
+    /// Restarts the gateway while the client pushes. Returns the next gateway and the number of accepted pushes.
     private func restart(
         _ gateway: RunningGateway,
         _ folder: RestartFolder,

@@ -22,14 +22,15 @@ final class ProviderTests {
         try self.asking.authorization(keyID, team: team, age: age)
     }
 
-    /// A push by `wakegate push`, and the first two words of its answer.
+    /// Sends a push with `wakegate push`, and returns the first two words of its answer.
     private func push(_ keyID: String, team: String = ProviderTests.team, topic: String = ProviderTests.topic) throws
         -> String
     {
         try self.asking.push(Self.token, topic: topic, keyID: keyID, team: team)
     }
 
-    /// Pushes with each of `values` as `authorization`, over one connection; status and reason of each answer.
+    /// Pushes over one connection with each of `values` as `authorization`. Returns the status and reason of each
+    /// answer.
     private func answers(_ values: [String]) throws -> [String] {
         let script = RunningGateway.client("ask_httpx.py")
         let url = "https://\(self.gateway.edge)/3/device/\(Self.token)"
@@ -71,7 +72,7 @@ final class ProviderTests {
         #expect(refused.headers["apns-id"] != nil)
         #expect(try self.gateway.edge("/3/device/", "-d", "{}").reason == "MissingDeviceToken")
         #expect(try self.gateway.edge("/3/devices/", "-d", "{}").reason == "BadPath")
-        // Whoever is not let in learns nothing more of his push.
+        // An unauthenticated client learns nothing else about its push.
         #expect(try self.gateway.edge("/3/device/xyz", "-d", "").reason == "MissingProviderToken")
         let plain = try ChildProcess.run(
             "curl",
@@ -142,7 +143,7 @@ final class ProviderTests {
         let shown = try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any]
         #expect(shown?["answers"] as? [String] == devices.map { _ in "200" }, "\(ended.output) \(ended.errors)")
         #expect(shown?["connections"] as? Int == 2)
-        // The expired token, a fresh one, and another by those who have not read GOAWAY yet, on the useless connection.
+        // The expired token, a fresh one, and another one from callers that have not read GOAWAY yet.
         #expect(shown?["requests"] as? Int ?? .max <= 4 * pushCount, "\(ended.output)")
     }
 

@@ -7,14 +7,15 @@ struct ProxyTests {
     private static let topic = "com.example.proxied"
     private static let token = String(repeating: "b0", count: 32)
 
-    /// A configuration of the page, in its order there.
+    /// A configuration in the article, in order.
     enum Shown: Int, CaseIterable, CustomTestStringConvertible {
         case haproxyTCP, nginx, haproxyHTTP
 
         var testDescription: String { "\(self)" }
     }
 
-    /// A proxy with a configuration of the page, in front of a gateway. It listens on sockets in the gateway's folder.
+    /// A proxy with a configuration from the article, in front of a gateway. It listens on sockets in the gateway's
+    /// directory.
     private final class Proxy {
         let gateway: RunningGateway
         private let process: ChildProcess
@@ -62,7 +63,7 @@ struct ProxyTests {
             return (try? ChildProcess.run("curl", options + ["https://localhost/"]))?.status ?? 7 != 7
         }
 
-        /// A configuration as the page shows it.
+        /// Returns a configuration from the article.
         private static func configuration(_ shown: Shown) throws -> String {
             let page = "Sources/Server/Gateway/Gateway.docc/Proxies.md"
             let text = try String(contentsOf: RunningGateway.root.appendingPathComponent(page), encoding: .utf8)

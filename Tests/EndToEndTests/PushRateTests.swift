@@ -38,7 +38,8 @@ struct PushRateTests {
         #expect(dryRun.headers["retry-after"] != nil)
         #expect(try push("apns-id: \(name)").status == 200)
         #expect(try gateway.push(String(repeating: "0a", count: 32), topic: self.topic).status == 200)
-        // It is the last check: whoever may not push to the token does not learn how often others did.
+        // This is the last check: a provider that may not push to the token does not learn how often others have
+        // pushed.
         #expect(try gateway.push(self.token, topic: "com.example.other").reason == "DeviceTokenNotForTopic")
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == 3)

@@ -28,7 +28,7 @@ struct PythonLibraryTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let fresh = folder.appendingPathComponent("venv")
         let python = fresh.appendingPathComponent("bin/python").path
-        // Its dependencies are those of the environment that deploy/setup makes, so that the test needs no network.
+        // The dependencies are those of the environment that deploy/setup creates, so the test needs no network.
         let script = """
             set -euo pipefail
             "$1" -m venv --without-pip "$2"
@@ -40,7 +40,7 @@ struct PythonLibraryTests {
         let arguments = ["-c", script, "bash", Self.python, fresh.path, built.wheel.path, built.sdist.path]
         let made = try ChildProcess("bash", arguments, folder: folder).finish(within: 120)
         try #require(made.status == 0, "\(made.errors)")
-        // What is tested is the installed wheel, and not the sources beside the tests.
+        // Remove the sources, so that the tests use the installed wheel.
         try FileManager.default.removeItem(at: folder.appendingPathComponent("wakegate"))
         let tests = ["WAKEGATE_PROGRAM=\(RunningGateway.program)", python, "-m", "pytest", "-q", "tests"]
         let ended = try ChildProcess("env", tests, folder: folder).finish(within: 300)

@@ -2,14 +2,14 @@ import Foundation
 import Testing
 import Wire
 
-/// The article says which test produces each reason; this is where it is held to that.
+/// The article names the test that produces each reason. These tests verify the table.
 @Suite(
     "Every reason of APNs stands in the article, with the test that produces it",
     .serialized,
     .timeLimit(.minutes(15))
 )
 struct ReasonTableTests {
-    /// What is produced below.
+    /// The reasons that this suite produces.
     private static let produced = ["DeviceTokenNotForTopic", "Forbidden", "TooManyRequests", "Unregistered"]
 
     private let topic = "com.example.reasons"
@@ -21,7 +21,7 @@ struct ReasonTableTests {
         #expect(article.rows.map(\.reason) == APNSReason.allCases.map(\.rawValue))
         #expect(article.rows.map(\.status) == APNSReason.allCases.map(\.status))
         #expect(Set(article.rows.map(\.remedy)) == ["fix", "delete", "retry", "reconnect"])
-        // A device token that is gone is never sent to again; what comes after a while has a status that says so.
+        // A removed device token is never pushed to again. A push that may be retried later has a status that says so.
         for row in article.rows {
             #expect((row.remedy == "retry") == [429, 500, 503].contains(row.status), "\(row.reason)")
             #expect(row.status != 410 || row.remedy == "delete", "\(row.reason)")
@@ -69,7 +69,7 @@ struct ReasonTableTests {
         #expect(ended.output == "settings\ngoaway 0 0 {\"reason\":\"IdleTimeout\"}\n", "\(ended.errors)")
     }
 
-    /// Causes a reason on a gateway that knows one device.
+    /// Produces a reason on a gateway that knows one device.
     private func produce(_ reason: String, _ gateway: RunningGateway) throws -> Answer {
         switch reason {
         case "DeviceTokenNotForTopic":
@@ -96,9 +96,9 @@ struct ReasonArticle {
     struct Row {
         let status: Int
         let reason: String
-        /// What a client does about it.
+        /// The remedy that a client should apply.
         let remedy: String
-        /// Suite and function of the test that produces it.
+        /// The suite and the function of the test that produces the reason.
         let test: String
     }
 
@@ -116,6 +116,6 @@ struct ReasonArticle {
         }
     }
 
-    /// The rows that name a test.
+    /// Returns the rows that name a test.
     func rows(of test: String) -> [Row] { self.rows.filter { $0.test == test } }
 }

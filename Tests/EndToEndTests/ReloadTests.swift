@@ -51,7 +51,7 @@ struct ReloadTests {
         #expect(answer.keys("faults") == keys)
         let command = try gateway.reload()
         #expect(command.status == 1)
-        #expect(command.errors.contains("the old configuration is in force"))
+        #expect(command.errors.contains("the old configuration stays in effect"))
         for key in keys { #expect(command.errors.contains("\n  \(key): "), "\(command.errors)") }
         try gateway.hangUp("reloadRefused")
         let log = gateway.served.process.errors
@@ -172,7 +172,7 @@ struct ReloadTests {
         func push(_ certificate: String) throws -> Int? {
             let fields = ["apns-push-type: background", "apns-priority: 5"]
             let path = "/3/device/\(self.token)"
-            // Whoever is not trusted has no answer.
+            // A client that is not trusted receives no answer.
             return try? gateway.served.ask(
                 .edge,
                 "POST",
@@ -210,14 +210,14 @@ struct ReloadTests {
         #expect(try push(oldProvider) == nil)
         #expect(try push(newProvider) == 200)
         #expect(try gateway.served.workerCount() == 1 && second.isRunning)
-        // It was there all along, and hears of what comes next.
+        // The stream was open all along and receives the next event.
         try reload(old.certificate)
         try hears(second, goodbye)
         while try stream.next() != nil {}
         #expect(try push(oldProvider) == 200)
     }
 
-    /// What a connection hears that shows a certificate and pushes at once, until it is ended.
+    /// Returns the output of a connection with a client certificate that pushes at once, until it is closed.
     private func connection(_ gateway: ReloadingGateway, _ certificate: String) throws -> ChildProcess {
         let file = RunningGateway.client("goaway.py")
         let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
@@ -245,7 +245,7 @@ struct ReloadTests {
         #expect(before.integer("policy", "launchInterval") == 3600, "\(before.body)")
         #expect(before.integer("whatIf", "launched") == 1 && before.integer("whatIf", "waiting") == 1)
 
-        // The shortest there is, so that the replay, too, launches both.
+        // The shortest interval, so that the replay also launches both.
         let own: [String: Any] = ["launchInterval": 0.001, "dailyLaunches": 7]
         try gateway.write(["policy": ["launchInterval": 1800], "topics": [self.topic: ["policy": own]]])
         #expect(try gateway.answer().integer("policyVersion") == 2)
@@ -334,7 +334,7 @@ struct ReloadTests {
         try gateway.write(["tls": gateway.tls(["clientCA": new.certificate])])
         #expect(try gateway.answer().keys("changed") == ["tls.clientCA"])
         #expect(push(oldProvider) == nil)
-        // Whoever still watches the old file sees this change no later than the other.
+        // If the old file were still watched, its change would be noticed no later than the other one.
         try append(third, to: old)
         try append(third, to: new)
         try gateway.served.eventually("a push by an authority that was added") { push(thirdProvider) == 200 }
@@ -415,7 +415,7 @@ struct ReloadTests {
             try push(reply: "newData")
             #expect(try receiver.next().path == "/wakes")
         }
-        // A request whose result was posted elsewhere is given up with its webhook.
+        // A request whose result was posted elsewhere is cancelled together with its webhook.
         try push(reply: "silence")
         let wake = try #require(try second.next().id)
         let result = #"{"result":"newData"}"#

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 
-/// A folder in which one gateway after another runs; removed with the last reference.
+/// A directory in which gateways run one after another; removed with the last reference.
 final class RestartFolder {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
 
@@ -13,12 +13,12 @@ final class RestartFolder {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    /// Where the gateways keep their state.
+    /// The state directory of the gateways.
     var state: URL { self.folder.appendingPathComponent(".wakegate") }
     var journal: URL { self.state.appendingPathComponent("journal.sqlite") }
     var history: URL { self.state.appendingPathComponent("history.sqlite") }
 
-    /// The next gateway; the one before must have ended.
+    /// Starts the next gateway. The previous one must have ended.
     func start(
         _ arguments: [String] = [],
         edge: String = "127.0.0.1:0",
@@ -36,13 +36,13 @@ final class RestartFolder {
         return try gateway.process.finish()
     }
 
-    /// Starts a gateway that cannot start, and gives its end.
+    /// Starts a gateway that must fail to start, and returns its end.
     func startInVain(_ command: [String] = ["dev"]) throws -> ChildProcess.Ended {
         let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state", self.state.path]
         return try ChildProcess.run(RunningGateway.program, command + free, folder: self.folder)
     }
 
-    /// What the journal's files hold, by name.
+    /// Returns the contents of the journal's files, by name.
     func journalFiles() throws -> [String: Data] {
         var files: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: self.state.path)
@@ -52,7 +52,7 @@ final class RestartFolder {
         return files
     }
 
-    /// Does something to the journal as another program would that knows SQLite; nobody has it open.
+    /// Executes statements on the journal, as another SQLite program would. No process may have it open.
     func changeJournal(_ statements: String) throws {
         let script = """
             import sqlite3, sys
@@ -66,7 +66,7 @@ final class RestartFolder {
 }
 
 extension Answer {
-    /// Of an explanation: what happened, the newest first, as event, apns-id and detail.
+    /// The recent events of an explanation, newest first, as event, apns-id and detail.
     var recent: [[String]] {
         let events = self.value("recent") as? [[String: Any]] ?? []
         return events.map { event in
@@ -74,7 +74,7 @@ extension Answer {
         }
     }
 
-    /// Everything at a path as one text, in the order of its keys.
+    /// Returns the value at a path as text, with sorted keys.
     func part(_ path: String...) -> String? {
         var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.body.utf8))
         for key in path { value = (value as? [String: Any])?[key] }

@@ -21,7 +21,7 @@ struct RestartTests {
         #expect(ended.errors.contains(folder.state.path), "\(ended.errors)")
         #expect(ended.output.isEmpty)
         #expect(try first.push(self.tokens[0], topic: self.topic).status == 200)
-        // The lock goes with the process, however that ends.
+        // The lock is released with the process, however it ends.
         try folder.end(first, SIGKILL)
         #expect(try folder.start().stats().integer("pushes", "accepted") == 1)
     }
@@ -50,7 +50,7 @@ struct RestartFilesTests {
             }
             try folder.end(gateway, SIGKILL)
             guard life % 2 == 1, let log = FileHandle(forWritingAtPath: folder.history.path + "-wal") else { continue }
-            // As a loss of power may leave what was not synced.
+            // Simulates a power failure that lost unsynced data.
             try log.truncate(atOffset: log.seekToEnd() / 2)
             try log.close()
         }
@@ -104,7 +104,7 @@ struct RestartFilesTests {
 
     @Test("A state folder that cannot be written ends the start with 1 and says so")
     func readOnly() throws {
-        // Root may write everywhere; what nobody may write is a file in the folder's place.
+        // Root may write everywhere, so a file in the directory's place stands for an unwritable directory.
         let folder = try RestartFolder()
         try Data("a file".utf8).write(to: folder.state)
         let ended = try folder.startInVain()

@@ -4,12 +4,13 @@ import WakeGateTestKit
 
 @Suite("Who may do what, over HTTP", .serialized, .timeLimit(.minutes(15)))
 struct RoleRouteTests {
-    /// Who asks: with nothing, with nonsense, with a token of another gateway, or in a role and a topic.
+    /// The caller: without credentials, with an invalid token, with a token of another gateway, or with a role and a
+    /// topic.
     enum Caller: String, CaseIterable {
         case nobody, garbage, stranger, otherWorker, otherOperator, worker, topicOperator, operatorOfAll
     }
 
-    /// One request, and the status each caller gets.
+    /// A request with the status for each caller.
     struct Row {
         let method: String
         let path: String
@@ -17,8 +18,9 @@ struct RoleRouteTests {
         let statuses: [Caller: Int]
 
         /// - Parameters:
-        ///   - request: method and path.
-        ///   - statuses: in the order of `Caller.allCases`, of those with a good token; the others get 401.
+        ///   - request: the method and the path.
+        ///   - statuses: the statuses for callers with a valid token, in the order of `Caller.allCases`; the others get
+        ///     401.
         init(_ request: String, body: String? = nil, _ statuses: Int...) {
             let words = request.split(separator: " ")
             self.method = String(words[0])
@@ -36,10 +38,10 @@ struct RoleRouteTests {
     private static let newData = #"{"result":"newData"}"#
     private static let registration = #"{"token":"\#(Self.device)"}"#
 
-    /// One route of each rule and subject: DeclaredAccessTests has the rule of each route, and DeviceContractTests what
-    /// is out of reach. `WAKE` stands for a wake of the device that is in flight.
+    /// One route for each rule and subject. DeclaredAccessTests covers the rule of each route, and DeviceContractTests
+    /// the devices out of scope. `WAKE` stands for a wake in flight.
     private static let workerRows = [
-        // A bad query gets past the roles, and leaves no stream open.
+        // An invalid query passes the role check but opens no stream.
         Row("GET /v1/topics/\(topic)/wakes?slots=0", 403, 403, 400, 400, 400),
         Row("GET /v1/topics/never.seen/wakes?slots=0", 403, 403, 403, 403, 400),
         Row("POST /v1/topics/\(topic)/devices", body: registration, 403, 403, 201, 201, 201),
@@ -67,7 +69,7 @@ struct RoleRouteTests {
         Row("DELETE /v1/devices/\(device)", 403, 404, 403, 204, 204),
     ]
 
-    /// The token of each caller.
+    /// Returns the token of each caller.
     private func tokens(_ gateway: ServedGateway) throws -> [Caller: String] {
         let (mine, other) = (Self.topic, Self.otherTopic)
         let elsewhere = gateway.folder.appendingPathComponent("elsewhere")
@@ -103,14 +105,14 @@ struct RoleRouteTests {
                 if isChallenge { #expect(answer.value("message") is String) }
                 if answer.status == 404 { bodies[404, default: []].insert(answer.body) }
             }
-            // Unknown and foreign look the same.
+            // Unknown and inaccessible subjects have the same answer.
             #expect(bodies.values.allSatisfy { $0.count == 1 }, "\(row.method) \(row.path): \(bodies)")
         }
     }
 
     @Test("Routes of workers, on both listeners", arguments: [ServedGateway.Listener.edge, .plain])
     func workers(listener: ServedGateway.Listener) throws {
-        // One wake for all rows, however slow the machine is.
+        // A single wake for all rows, even on a slow machine.
         let gateway = try ServedGateway(["--set", "policy.executionWindow=300"])
         let tokens = try self.tokens(gateway)
         let worker = try gateway.worker(Self.topic, token: tokens[.worker])
@@ -120,7 +122,7 @@ struct RoleRouteTests {
         let wake = try #require(try worker.next()?.id)
         try self.check(Self.workerRows, gateway, listener, tokens, wake: wake)
 
-        // The device is removed now; nobody of another topic may have it.
+        // The device has been removed. Other topics may not register it.
         let foreign = try gateway.ask(
             listener,
             "POST",
@@ -130,7 +132,7 @@ struct RoleRouteTests {
         )
         #expect(foreign.status == 409)
         #expect(foreign.reason == "DeviceTokenNotForTopic")
-        // An operator of all topics may move it.
+        // An operator of all topics may move the device.
         let moved = try gateway.ask(
             listener,
             "POST",
@@ -155,7 +157,7 @@ struct RoleRouteTests {
         #expect(registered.status == 201)
         #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(Self.device)/simulate-launch").status == 202)
         let wake = try #require(try worker.next()?.id)
-        // Beside a certificate a token is not looked at, and so lets nobody do more.
+        // With a certificate, the token is ignored and so gives no additional permissions.
         let (token, _) = try gateway.issue("--role", "operator")
         for row in Self.workerRows {
             for (caller, file) in certificates {
@@ -171,7 +173,7 @@ struct RoleRouteTests {
                 let status = caller.map { row.statuses[$0] } ?? 403
                 #expect(answer.status == status, "\(row.method) \(row.path) by \(String(describing: caller))")
                 if answer.status == 403 { #expect(answer.value("message") is String) }
-                // No token would help.
+                // A token would not help.
                 #expect(answer.headers["www-authenticate"] == nil)
             }
             #expect(try gateway.ask(.edge, row.method, row.path, body: row.body).status == 401)
@@ -206,7 +208,7 @@ struct RoleRouteTests {
         #expect(try topics(.topicOperator) == [Self.topic])
         try self.check(Self.operatorRows, gateway, .adminAfar, tokens)
 
-        // `wakegate serve` has no fault rules, for anybody; those who may not ask are refused as everywhere.
+        // `wakegate serve` has no fault rules. Callers without permission are refused as usual.
         let faults = try gateway.ask(.adminAfar, "GET", "/v1/faults", token: tokens[.topicOperator])
         #expect(faults.status == 403 && faults.headers["www-authenticate"] == "Bearer")
         for token in [tokens[.operatorOfAll], nil] {
@@ -215,7 +217,7 @@ struct RoleRouteTests {
             #expect(faults.status == 403 && faults.headers["www-authenticate"] == nil)
         }
 
-        // On loopback nobody is asked.
+        // Loopback connections need no authentication.
         for row in Self.operatorRows {
             let answer = try gateway.ask(.admin, row.method, row.path, body: row.body)
             #expect(answer.status != 401 && answer.status != 403, "\(row.path): \(answer.body)")

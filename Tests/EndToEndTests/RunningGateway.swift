@@ -2,20 +2,20 @@ import Foundation
 import Glibc
 import WakeGateTestKit
 
-/// A real `wakegate dev` on free ports, in a folder of its own or one that is given; ended with the last reference.
+/// A `wakegate dev` process on free ports, in its own or a given directory; ended with the last reference.
 final class RunningGateway {
     static let payload = #"{"aps":{"content-available":1}}"#
 
-    /// The program that was built with these tests; it lies beside them.
+    /// The program that was built with these tests, in the same directory.
     static let program =
         (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
         .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
     static let root = Checkout.root
-    /// Runs a program of `deploy/lib` by its module's name.
+    /// Runs a program of `deploy/lib`, given its module's name.
     static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
     static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
 
-    /// The path of a client of these tests.
+    /// Returns the path of a client of these tests.
     static func client(_ name: String) -> String {
         Self.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
     }
@@ -29,11 +29,11 @@ final class RunningGateway {
     private let isFolderKept: Bool
 
     /// - Parameters:
-    ///   - kept: a folder that is there, and outlives this gateway; nil for one of its own.
+    ///   - kept: an existing directory, which outlives this gateway; nil for a temporary one.
     ///   - edge: HOST:PORT of the edge; a free port by default.
     ///   - admin: HOST:PORT of the admin listener; a free port by default.
-    ///   - showsEvents: whether it shows on standard error what happens.
-    ///   - launcher: a command and its first arguments, which runs the program that the rest of its arguments name.
+    ///   - showsEvents: true to print events on standard error.
+    ///   - launcher: a command and its first arguments, which runs the program given by the remaining arguments.
     init(
         _ arguments: [String] = [],
         in kept: URL? = nil,
@@ -67,7 +67,7 @@ final class RunningGateway {
 
     var certificateAuthority: String { self.folder.appendingPathComponent(".wakegate/ca.pem").path }
 
-    /// What makes curl speak HTTP/2 to the edge, and trust it.
+    /// The options with which curl uses HTTP/2 at the edge and trusts its certificate.
     var curlOptions: [String] {
         [
             "--silent", "--show-error", "--noproxy", "*", "--max-time", "60", "--http2", "--cacert",
@@ -75,12 +75,12 @@ final class RunningGateway {
         ]
     }
 
-    /// A request to the edge, over HTTP/2 and TLS.
+    /// Sends a request to the edge, over HTTP/2 and TLS.
     func edge(_ path: String, _ arguments: String...) throws -> Answer {
         try self.curl(self.curlOptions + arguments + ["https://\(self.edge)\(path)"])
     }
 
-    /// A request to the admin listener, over HTTP/1.1.
+    /// Sends a request to the admin listener, over HTTP/1.1.
     func admin(_ path: String, _ arguments: String...) throws -> Answer {
         try self.curl(
             ["--silent", "--show-error", "--noproxy", "*", "--max-time", "60"] + arguments + [
@@ -89,7 +89,7 @@ final class RunningGateway {
         )
     }
 
-    /// A push as a provider sends it, with curl.
+    /// Sends a push as a provider does, with curl.
     func push(_ token: String, topic: String, payload: String = RunningGateway.payload) throws -> Answer {
         try self.edge(
             "/3/device/\(token)",
@@ -106,14 +106,14 @@ final class RunningGateway {
 
     func stats() throws -> Answer { try self.admin("/v1/stats") }
 
-    /// Runs `wakegate` where it finds this gateway by itself.
+    /// Runs `wakegate` in a directory where it finds this gateway automatically.
     func wakegate(_ arguments: String..., input: String = "") throws -> ChildProcess.Ended {
         try ChildProcess.run(Self.program, arguments, input: input, folder: self.folder)
     }
 
-    /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
+    /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     ///
-    /// - Parameter query: what stands behind the query's first parameters.
+    /// - Parameter query: the text after the first parameters of the query.
     func curlWorker(topic: String, plain: Bool = false, query: String = "") throws -> EventStream {
         let url = plain ? "http://\(self.plain)" : "https://\(self.edge)"
         var options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer"]
@@ -125,7 +125,7 @@ final class RunningGateway {
         return stream
     }
 
-    /// Asks again and again until the answer is as wanted, at most for a minute, or as long as is given.
+    /// Polls until a condition holds, for at most a minute or the given time.
     func eventually(
         _ what: @autoclosure () -> String,
         within seconds: Double = 60,

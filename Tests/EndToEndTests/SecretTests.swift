@@ -18,7 +18,7 @@ struct SecretTests {
         try scene.end()
         #expect(scene.leaks() == [])
         #expect(try scene.leaksInFiles() == [])
-        // Only the journal may hold it, and does: it was there to be found.
+        // Only the journal may contain the payload. It must be found there.
         let holders = try scene.filesWithPayload()
         #expect(!holders.isEmpty && holders.allSatisfy { $0.hasPrefix("journal") }, "\(holders)")
         let log = try #require(scene.output["gateway"])
@@ -35,7 +35,7 @@ struct SecretTests {
     }
 }
 
-/// A served gateway whose secrets can be recognised, and everything that says something where it could leak.
+/// A `wakegate serve` process with recognizable secrets, and the collected output of everything that could leak them.
 final class SecretScene {
     static let topic = "com.example.secret"
     static let payloadMark = "planted-payload"
@@ -44,7 +44,7 @@ final class SecretScene {
     private static let badJWT = "planted-jwt-head.planted-jwt-claims.planted-jwt-signature"
     private static let strayKey = "planted-stray-key-in-a-wrong-place"
 
-    /// What was written by the gateway, its workers and its commands, by who wrote it.
+    /// The output of the gateway, its workers and its commands, by name.
     private(set) var output: [String: String] = [:]
     let gateway: ServedGateway
     private let rig: WebhookRig
@@ -52,7 +52,8 @@ final class SecretScene {
     private let authority: TestAuthority
     private let stranger: TestAuthority
     private let keys: URL
-    /// What stands for itself and may be nowhere, by its name; a payload and a device token may be in the databases.
+    /// The credentials by name. They must not appear anywhere; a payload and a device token may appear in the
+    /// databases.
     private var credentials: [String: String] = [:]
 
     init(level: String, format: String) throws {
@@ -82,7 +83,7 @@ final class SecretScene {
         }
     }
 
-    /// A line of base64 of the private key in a PEM file.
+    /// Returns a Base64 line of the private key in a PEM file.
     private static func keyText(_ path: String) throws -> String {
         let text = try String(contentsOfFile: path, encoding: .utf8)
         let key = try #require(text.components(separatedBy: "PRIVATE KEY-----\n").dropFirst().first)
@@ -91,7 +92,7 @@ final class SecretScene {
 
     // MARK: Scenes
 
-    /// Pushes and requests with good and bad proof, over everything that is spoken.
+    /// Sends pushes and requests with valid and invalid credentials over all protocols.
     func ask() throws {
         try Data(Self.strayKey.utf8).write(to: self.keys.appendingPathComponent("STRAY.pem"))
         let key = self.rig.folder.state.appendingPathComponent("provider.p8").path
@@ -120,7 +121,7 @@ final class SecretScene {
         }
     }
 
-    /// Workers and operators with good and bad tokens, a webhook that fails, and a command that fails.
+    /// Runs workers and operators with valid and invalid tokens, a failing webhook, and a failing command.
     func work() throws {
         let (worker, _) = try self.gateway.issue("--role", "worker", "--topic", Self.topic)
         let (revoked, id) = try self.gateway.issue("--role", "worker", "--topic", Self.topic)
@@ -166,7 +167,7 @@ final class SecretScene {
         for _ in 1...3 { _ = try self.receiver.next() }
     }
 
-    /// Requests that are not even requests, and commands that are given the wrong file.
+    /// Sends malformed requests, and runs commands with the wrong files.
     func blunder() throws {
         let plain = try #require(self.gateway.curl(.plain, "").last).dropFirst("http://".count)
         let parts = plain.split(separator: ":")
@@ -199,7 +200,7 @@ final class SecretScene {
         }
     }
 
-    /// Configurations with secrets in places where they are shown to nobody, good and bad ones.
+    /// Reloads valid and invalid configurations that contain secrets.
     private func reload() throws {
         let file = self.gateway.configurationFile
         let before = try Data(contentsOf: file)
@@ -244,7 +245,7 @@ final class SecretScene {
 
     // MARK: What is found
 
-    /// Ends the gateway; its output is then among the others'.
+    /// Ends the gateway and keeps its output.
     func end() throws {
         self.gateway.process.send(SIGTERM)
         try self.keep("gateway", self.gateway.process.finish())
@@ -255,7 +256,7 @@ final class SecretScene {
             .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Where anything secret stands in what was written: who wrote it, and the name of the secret.
+    /// Returns the secrets that appear in the output, with the name of the output.
     func leaks() -> [String] {
         var secrets = self.credentials
         secrets["payload"] = Self.payloadMark
@@ -265,7 +266,7 @@ final class SecretScene {
         }
     }
 
-    /// Where any credential stands in the state folder, but in the file that is its place; in databases as well.
+    /// Returns the credentials that appear in the state directory, databases included, outside their own file.
     func leaksInFiles() throws -> [String] {
         try self.files().flatMap { name, content in
             let secrets = name == "token.key" ? [:] : self.credentials
@@ -273,7 +274,7 @@ final class SecretScene {
         }
     }
 
-    /// The files of the state folder in which the payload stands.
+    /// Returns the files of the state directory that contain the payload.
     func filesWithPayload() throws -> [String] {
         try self.files().filter { $0.content.range(of: Data(Self.payloadMark.utf8)) != nil }.map(\.name)
     }

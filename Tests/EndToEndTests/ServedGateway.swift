@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import Testing
 
-/// A real `wakegate serve` on free ports, with a certificate that `wakegate dev` made; ended with the last reference.
+/// A `wakegate serve` process on free ports, with a certificate made by `wakegate dev`; ended with the last reference.
 ///
-/// Its second admin listener stands on every address, where operators are asked who they are.
+/// Its second admin listener is open to all addresses, so operators must authenticate there.
 final class ServedGateway {
-    /// Which listener is spoken to.
+    /// The listener of a request.
     enum Listener: String, CaseIterable {
         case edge, plain, admin, adminAfar
     }
@@ -16,12 +16,12 @@ final class ServedGateway {
     let process: ChildProcess
     private let addresses: [Listener: String]
     private let certificates: String
-    /// Made the certificates, and keeps the folder.
+    /// The directory of the gateway that made the certificates.
     private let development: RestartFolder
 
-    /// - Parameter members: more of the configuration's file; a section adds to the one there is.
+    /// - Parameter members: additional members of the configuration file; a section is merged with the existing one.
     init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
-        // Its certificates stay when it has gone.
+        // The certificates remain when the development gateway has ended.
         let development = try RestartFolder()
         self.certificates = development.state.path
         try development.end(try development.start(), SIGKILL)
@@ -54,22 +54,22 @@ final class ServedGateway {
 
     private static func configurationFile(in folder: URL) -> URL { folder.appendingPathComponent("wakegate.json5") }
 
-    /// Has the authority sign another certificate for the edge, in the files of the one there is.
+    /// Makes the authority sign another certificate for the edge, in the same files.
     func renewCertificate() throws {
         for name in ["server.pem", "server.key"] { unsafe unlink("\(self.certificates)/\(name)") }
         try self.development.end(try self.development.start(), SIGKILL)
     }
 
-    /// The file of the authority that the edge's certificate is from.
+    /// The path of the authority's certificate.
     var authority: String { "\(self.certificates)/ca.pem" }
 
-    /// The files of the edge's certificate and of its key, and the authority's key.
+    /// The paths of the edge's certificate and key, and of the authority's key.
     var certificate: String { "\(self.certificates)/server.pem" }
     var key: String { "\(self.certificates)/server.key" }
     var providerKey: String { "\(self.certificates)/provider.p8" }
     var authorityKey: String { "\(self.certificates)/ca.key" }
 
-    /// What tells the examples where the edge is, and what to trust.
+    /// The environment that gives the examples the address of the edge and the authority to trust.
     var exampleEnvironment: [String] {
         [
             "NO_PROXY=*", "WAKEGATE_URL=https://\(self.addresses[.edge] ?? "")",
@@ -77,23 +77,23 @@ final class ServedGateway {
         ]
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Ends the gateway and waits for its end.
     func end() throws {
         self.process.send(SIGTERM)
         _ = try self.process.finish()
     }
 
-    /// Starts it with the same configuration, where it cannot start, and gives its end.
+    /// Starts a gateway with the same configuration, which must fail to start, and returns its end.
     func startInVain() throws -> ChildProcess.Ended {
         try ChildProcess.run(RunningGateway.program, ["serve", "--config", self.configurationFile.path])
     }
 
-    /// Where a client finds a listener.
+    /// Returns the URL of a listener.
     func url(_ listener: Listener) -> String {
         "\(listener == .edge ? "https" : "http")://\(self.addresses[listener] ?? "")"
     }
 
-    /// The URL of a path, and what makes curl trust it.
+    /// Returns the URL of a path and the options with which curl trusts it.
     func curl(_ listener: Listener, _ path: String) -> [String] {
         let address = self.addresses[listener] ?? ""
         let common = ["--silent", "--show-error", "--noproxy", "*"]
@@ -104,7 +104,7 @@ final class ServedGateway {
         }
     }
 
-    /// A request with a token or a client certificate, or with neither.
+    /// Sends a request with a token, a client certificate, or neither.
     func ask(
         _ listener: Listener,
         _ method: String,
@@ -124,7 +124,7 @@ final class ServedGateway {
         return try Answer(curlOutput: ended.output)
     }
 
-    /// A worker that is nothing but `curl -N`; it has been subscribed when this returns.
+    /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     func worker(_ topic: String, token: String? = nil, certificate: String? = nil) throws -> EventStream {
         var options = self.curl(.edge, "/v1/topics/\(topic)/wakes?slots=4") + ["--no-buffer"]
         if let certificate { options += ["--cert", certificate] }
@@ -135,12 +135,12 @@ final class ServedGateway {
         return stream
     }
 
-    /// The connected workers, as an operator on this machine sees them.
+    /// Returns the number of connected workers, as an operator on this machine sees it.
     func workerCount() throws -> Int {
         try self.ask(.admin, "GET", "/v1/stats").integer("workers", "connected") ?? -1
     }
 
-    /// Makes a token in the gateway's state folder, or in another.
+    /// Issues a token in the state directory of the gateway, or in another one.
     func issue(_ arguments: String..., state: URL? = nil) throws -> (token: String, id: String) {
         let command = ["token", "issue"] + arguments + ["--state", (state ?? self.state).path]
         let ended = try ChildProcess.run(RunningGateway.program, command)
@@ -159,7 +159,7 @@ final class ServedGateway {
         guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
     }
 
-    /// Asks again and again until the answer is as wanted, at most for a minute.
+    /// Polls until a condition holds, for at most a minute.
     func eventually(_ what: String, _ ask: () throws -> Bool) throws {
         guard try Polling.isSo(ask) else {
             throw ChildProcess.Failure(description: "not within 60 s: \(what); log: \(self.process.errors)")
@@ -167,40 +167,40 @@ final class ServedGateway {
     }
 }
 
-/// A real `wakegate serve` whose configuration file is written anew while it runs.
+/// A `wakegate serve` process whose configuration file is changed while it runs.
 final class ReloadingGateway {
     let served: ServedGateway
     private var members: [String: Any]
 
     /// - Parameters:
-    ///   - arguments: options of the command line, which win over the file.
-    ///   - members: more of the file.
+    ///   - arguments: command-line options, which override the file.
+    ///   - members: additional members of the file.
     init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
         self.served = try ServedGateway(arguments, members: members)
         let data = try Data(contentsOf: self.served.configurationFile)
         self.members = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
     }
 
-    /// Writes the file with these members instead of the ones of the same name; nil leaves one out.
+    /// Writes the file with these members replaced; nil removes a member.
     func write(_ changes: [String: Any?]) throws {
         for (name, value) in changes { self.members[name] = value }
         try JSONSerialization.data(withJSONObject: self.members).write(to: self.served.configurationFile)
     }
 
-    /// The section `tls` of the file with these members instead of the ones of the same name.
+    /// Returns the section `tls` of the file with these members replaced.
     func tls(_ changes: [String: Any]) -> [String: Any] {
         (self.members["tls"] as? [String: Any] ?? [:]).merging(changes) { $1 }
     }
 
-    /// Has it read the file, as an operator does.
+    /// Reloads the configuration, as an operator does.
     func reload(_ arguments: String...) throws -> ChildProcess.Ended {
         let place = self.served.url(.admin)
         return try ChildProcess.run(RunningGateway.program, ["reload", "--gateway", place] + arguments)
     }
 
-    /// Has it read the file by a signal, and waits until it has.
+    /// Reloads the configuration with a signal, and waits until that is complete.
     ///
-    /// - Parameter event: what it logs then.
+    /// - Parameter event: the log event to wait for.
     func hangUp(_ event: String = "reloaded") throws {
         func count() -> Int { self.served.process.errors.components(separatedBy: " \(event) ").count }
         let before = count()
@@ -208,12 +208,12 @@ final class ReloadingGateway {
         try self.served.eventually(event) { count() > before }
     }
 
-    /// What `POST /v1/reload` answers.
+    /// Returns the answer of `POST /v1/reload`.
     func answer() throws -> Answer { try self.served.ask(.admin, "POST", "/v1/reload") }
 
     func explain(_ token: String) throws -> Answer { try self.served.ask(.admin, "GET", "/v1/devices/\(token)") }
 
-    /// A push of a background notification.
+    /// Sends a background push.
     func push(_ token: String, topic: String, fields more: [String] = []) throws -> Answer {
         let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + more
         return try self.served.ask(.edge, "POST", "/3/device/\(token)", body: RunningGateway.payload, fields: fields)
@@ -221,7 +221,7 @@ final class ReloadingGateway {
 }
 
 extension Answer {
-    /// The keys in one of a reload's lists.
+    /// Returns the keys in one of the lists of a reload's answer.
     func keys(_ list: String) -> [String] {
         (self.value(list) as? [[String: Any]] ?? []).compactMap { $0["key"] as? String }
     }

@@ -4,13 +4,13 @@ import Testing
 
 @Suite("The gateway as a service of systemd", .serialized, .timeLimit(.minutes(15)))
 struct ServiceTests {
-    /// A gateway that needs no certificate and keeps nothing.
+    /// The command line of a gateway that needs no certificate and stores nothing.
     private static let serve = [
         RunningGateway.program, "serve", "--edge", "off", "--plain", "127.0.0.1:0", "--admin", "127.0.0.1:0",
         "--set", "store=memory", "--set", "registration=open",
     ]
 
-    /// The members of the ready line.
+    /// Returns the members of the ready line.
     private func ready(_ service: ManagedService) throws -> [String: Any] {
         let line = try service.next("wrote: ").dropFirst("wrote: ".count)
         return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
@@ -43,7 +43,7 @@ struct ServiceTests {
         func post() throws {
             _ = try ChildProcess.run("curl", ["--silent", "--noproxy", "*", "-X", "POST", "http://\(admin)/v1/reload"])
         }
-        let refused = "; the configuration it has read again is faulty, and the old one is in force"
+        let refused = "; the configuration it has read again is faulty, and the old one stays in effect"
         let taken = "; has read its configuration again"
         for (text, outcome, ask) in [
             ("{ policy: { launchInterval: 60 } }", taken, { try service.write("hangup") }),
@@ -53,7 +53,7 @@ struct ServiceTests {
             try write(text)
             let before = Self.monotonicMicroseconds
             try ask()
-            // Nothing else comes between.
+            // No other notification comes in between.
             let reloading = try service.next("told: ")
             let pattern = #/told: RELOADING=1 MONOTONIC_USEC=([0-9]+) STATUS=Reads its configuration again/#
             let moment = try #require(reloading.wholeMatch(of: pattern).flatMap { UInt64($0.1) }, "\(reloading)")
@@ -63,7 +63,7 @@ struct ServiceTests {
         #expect(try service.end().status == 0)
     }
 
-    /// What CLOCK_MONOTONIC says, which is the clock of `MONOTONIC_USEC`.
+    /// The time of CLOCK_MONOTONIC, which `MONOTONIC_USEC` uses.
     private static var monotonicMicroseconds: UInt64 {
         var now = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &now)
@@ -97,7 +97,7 @@ struct ServiceTests {
         let gateway = try RunningGateway(under: ["taskset", "--cpu-list", String(ours)])
         let tasks = "/proc/\(gateway.process.identifier)/task"
         var names: [String] = []
-        // A thread names itself, which may be after the gateway is ready.
+        // A thread sets its name itself, possibly after the gateway is ready.
         try gateway.eventually("a loop") {
             names = try FileManager.default.contentsOfDirectory(atPath: tasks).map {
                 try String(contentsOfFile: "\(tasks)/\($0)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
@@ -109,7 +109,7 @@ struct ServiceTests {
 
     @Test("It serves on the sockets it was given, tells their addresses, and opens none for those listeners")
     func sockets() throws {
-        // A development gateway leaves the certificate that serve needs.
+        // A development gateway creates the certificate that serve needs.
         let development = try RunningGateway()
         let certificates = development.folder.appendingPathComponent(".wakegate").path
         let command = [
@@ -138,11 +138,11 @@ struct ServiceTests {
     func socketActivate() throws {
         let folder = try RestartFolder()
         let paths = ["plain", "admin"].map { folder.folder.appendingPathComponent($0).path }
-        // It hands on nothing of the environment that it is not told to, such as what a sanitizer is to overlook.
+        // systemd-socket-activate passes on only the listed variables. Sanitizers need theirs.
         let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].filter { ProcessInfo.processInfo.environment[$0] != nil }
         let handedOn = options.map { "--setenv=\($0)" }
         let activation = ["--fdname=plain:admin"] + handedOn + paths.map { "--listen=\($0)" }
-        // Not this process's child itself: it closes what Foundation sees the end of a child by.
+        // Started indirectly, because it closes the descriptor by which Foundation detects the end of a child.
         let service = try ManagedService([], ["systemd-socket-activate"] + activation + Self.serve)
         try self.eventually("sockets") { paths.allSatisfy { FileManager.default.fileExists(atPath: $0) } }
         let url = "http://localhost/readyz"

@@ -70,7 +70,7 @@ struct SharedDatabaseTests {
         #expect(gateway.process.errors.contains("storeDetached"))
     }
 
-    /// Starts psql, and has it keep a transaction open after a statement that locks something.
+    /// Starts psql with an open transaction after a statement that locks something.
     private func editor(of address: String, on server: PostgresServer, _ statement: String) throws -> ChildProcess {
         let database = address.split(separator: "/").last.map(String.init) ?? ""
         let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
@@ -119,7 +119,7 @@ struct SharedDatabaseTests {
             #expect(!ended.output.contains("psql") && !ended.output.contains("pid "), "\(ended)")
         }
         let refused = try gateway.admin("/v1/devices/\(tokens[1])/pending", "-X", "DELETE")
-        // An operator of every topic reads which session it is.
+        // An operator of all topics learns which session holds the lock.
         #expect(refused.status == 503 && refused.body.contains("application psql"), "\(refused.body)")
         #expect(refused.headers["retry-after"] != nil)
         try gateway.eventually("the log line") { gateway.process.errors.contains("devicesLocked") }
@@ -143,7 +143,8 @@ struct SharedDatabaseTests {
         let token = String(repeating: "0c", count: 32)
         #expect(try gateway.push(token, topic: self.topic).status == 200)
         let editor = try self.editor(of: address, on: server, "LOCK TABLE wakegate.device IN EXCLUSIVE MODE")
-        // Refused pushes are counted in a transaction that loads no device: its success says nothing about the table.
+        // Refused pushes are counted in a transaction that loads no device, so its success does not show that the table
+        // is usable.
         try gateway.eventually("not ready") {
             #expect(try gateway.push(token, topic: self.topic).status == 503)
             return try gateway.admin("/readyz").status == 503
@@ -155,7 +156,7 @@ struct SharedDatabaseTests {
         try gateway.eventually("a push") { try gateway.push(token, topic: self.topic).status == 200 }
     }
 
-    /// Arguments with which curl sends a push.
+    /// Returns the arguments with which curl sends a push.
     private func push(_ token: String, to gateway: RunningGateway) -> [String] {
         [
             "--include", "-H", "apns-topic: \(self.topic)", "-H", "apns-push-type: background", "-H",

@@ -9,16 +9,16 @@ struct ShownCommandTests {
     @Test("The commands of articles that need nothing but a gateway, one after another on one")
     func oneGateway() throws {
         let gateway = try RunningGateway()
-        // As the article on bounds says it.
+        // The request that the article on limits describes.
         let fields = "cookie: \(String(repeating: "x", count: 9000))"
         #expect(try gateway.edge("/v1/topics/\(self.topic)/wakes", "-H", fields).status == 431)
-        // As in a checkout, where Python has what `pip install` has brought.
+        // As in a checkout, where Python has the packages that `pip install` has installed.
         try FileManager.default.createSymbolicLink(
             at: gateway.folder.appendingPathComponent("deploy"),
             withDestinationURL: RunningGateway.root.appendingPathComponent("deploy")
         )
         let python = URL(fileURLWithPath: RunningGateway.python).deletingLastPathComponent().path
-        // As in the environment of a worker's command.
+        // The variables of a worker's command.
         let task = "WAKEGATE_DEVICE=\(self.device) WAKEGATE_TASK=com.example.app.refresh"
         #expect(try gateway.wakegate("device", "register", self.device, "--topic", self.topic).status == 0)
         var terminals: [ArticleTerminal] = []
@@ -28,7 +28,7 @@ struct ShownCommandTests {
             for variables in ["PATH=\(python):$PATH", task] {
                 try terminal.run(ShownCommand(command: variables, output: []))
             }
-            // The seat of a machine is for whoever sits there.
+            // Skip `loginctl`: the seat belongs to the person at the machine.
             for each in try ShownCommand.all(in: article) where !each.command.hasPrefix("loginctl ") {
                 let workers = try gateway.stats().integer("workers", "connected") ?? 0
                 try terminal.run(each)
@@ -46,11 +46,11 @@ struct ShownCommandTests {
         try self.simulates(gateway)
     }
 
-    /// What happens, as the article on logs has it told; its other commands are for a machine with systemd.
+    /// Runs the command of the article on logs that follows events. The other commands there require systemd.
     private func follows(_ gateway: RunningGateway) throws {
         let shown = try #require(try ShownCommand.all(in: "Logs").first { $0.command.hasPrefix("curl -sN ") })
         let terminal = ArticleTerminal(gateway)
-        // It follows from its first line on.
+        // The command follows from its first line on.
         try terminal.run(ShownCommand(command: "\(shown.command) &", output: Array(shown.output.prefix(1))))
         let device = String(repeating: "1b", count: 32)
         let refused = try gateway.wakegate(
@@ -69,7 +69,7 @@ struct ShownCommandTests {
         try terminal.goesOn(as: Array(shown.output.dropFirst()))
     }
 
-    /// The example of a trace, whose file the article shows.
+    /// Runs the example of a trace, whose file the article shows.
     private func simulates(_ gateway: RunningGateway) throws {
         let shown = try ShownCommand.all(at: "Sources/Core/Policy/Policy.docc/Traces.md")
         try #require(shown.map(\.command) == ["cat trace", "wakegate simulate trace"])

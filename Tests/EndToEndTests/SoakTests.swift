@@ -11,7 +11,7 @@ struct AttackTests {
         "zero-window", "unread-answers", "slow-headers", "slow-bodies", "kept-blocks", "kept-frames",
         "unacknowledged-settings", "key-updates", "half-open", "garbage",
     ]
-    /// Each over TLS, and in cleartext, but for what only TLS has.
+    /// Each attack over TLS and in cleartext, except for those that require TLS.
     static let runs = Self.names.flatMap { name in
         (name == "key-updates" ? ["tls"] : ["tls", "h2c"]).map { (name, $0) }
     }
@@ -22,7 +22,7 @@ struct AttackTests {
     )
     func attack(name: String, transport: String) throws {
         let ended = try Self.driver("--attack", name, "--transport", transport)
-        // Its output names every check, and what it found.
+        // The output lists every check with its findings.
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
 
@@ -47,7 +47,7 @@ struct CrashTests {
     func kills() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         let arguments = ["crash.driver", "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
-        // Its output names every check, what it found, and the seed that draws the same moments again.
+        // The output lists every check with its findings, and the seed that reproduces the run.
         let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
@@ -58,9 +58,9 @@ struct DamageTests {
     @Test("A start over damaged, cut, swapped or missing files has everything, or says by name what it does without")
     func starts() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
-        // Each file of each state once.
+        // Damages each file of each state once.
         let arguments = ["soak.damage", "--program", RunningGateway.program, "--starts", "28"]
-        // Its output names every check, what it found, and the seed that makes the same damages again.
+        // The output lists every check with its findings, and the seed that reproduces the damage.
         let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }
@@ -72,7 +72,7 @@ struct TransferAgentProcessTests {
     func scenes() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         let arguments = ["soak.transfer_scenes", "--program", RunningGateway.program]
-        // Its output names every check, what it found, and the seed that draws the same moments again.
+        // The output lists every check with its findings, and the seed that reproduces the run.
         let ended = try ChildProcess(RunningGateway.library, arguments).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output)\(ended.errors)")
     }

@@ -23,7 +23,7 @@ struct StartTests {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("plain").path
         try folder.end(try folder.start(), SIGTERM)
-        // The listeners are there before the journal is read.
+        // The listeners are opened before the journal is read.
         try folder.changeJournal("PRAGMA user_version = 99")
         let ended = try folder.startInVain(["dev", "--plain", "unix:\(path)"])
         #expect(ended.status == 1 && ended.errors.contains("format 99"), "\(ended.errors)")
@@ -55,7 +55,7 @@ struct ServeTests {
 
     @Test("serve runs with a file that sets something in every section, and ends with 0 when it is told to")
     func serve() throws {
-        // A development gateway leaves the certificate that serve needs.
+        // A development gateway creates the certificate that serve needs.
         let development = try RunningGateway()
         let folder = development.folder
         let state = folder.appendingPathComponent(".wakegate").path
@@ -75,7 +75,7 @@ struct ServeTests {
         let ready = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
         let edge = try #require(ready["edge"] as? String)
         #expect((ready["admin"] as? [String])?.count == 2)
-        // The certificate was made by a gateway for another folder, and is of the authority that this one asks for.
+        // The certificate was made by a gateway for another directory, but by the authority that this one requires.
         let gate = ["--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem", "--cert", "\(state)/provider.pem"]
         let push = ["push", Self.tokens[0], "--topic", "com.example.app"] + gate
         let pushed = try ChildProcess.run(RunningGateway.program, push)
@@ -130,7 +130,7 @@ struct ProcessLimitTests {
         let certificates = ["--set", "tls.clientCA=\(folder.state.path)/ca.pem"]
         let ended = try folder.startInVain(["dev"] + (name == "ca.pem" ? certificates : []))
         #expect(ended.status == 1 || ended.status == 78, "\(ended.errors)")
-        #expect(ended.errors.contains("\(path) is no ordinary file"), "\(ended.errors)")
+        #expect(ended.errors.contains("\(path) is not a regular file"), "\(ended.errors)")
     }
 
     @Test("A pipe is no configuration")
@@ -139,7 +139,7 @@ struct ProcessLimitTests {
         let path = folder.folder.appendingPathComponent("wakegate.json5").path
         #expect(unsafe mkfifo(path, 0o600) == 0)
         let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--check", "--config", path])
-        #expect(ended.status == 78 && ended.errors.contains("\(path): is no ordinary file"), "\(ended.errors)")
+        #expect(ended.status == 78 && ended.errors.contains("\(path): is not a regular file"), "\(ended.errors)")
     }
 
     @Test("An index of the log that is cut while it is mapped ends in an error with a name, and loses nothing")
@@ -149,7 +149,7 @@ struct ProcessLimitTests {
         let token = String(repeating: "5b", count: 32)
         #expect(try gateway.push(token, topic: "com.example.cut").status == 200)
         #expect(unsafe truncate(folder.journal.path + "-shm", 0) == 0)
-        // What looks at the files first may find it, and fail the store, before a commit does.
+        // The first access to the files may find the damage and fail the store, even before a commit.
         for _ in 0..<100 where gateway.process.isRunning {
             guard let pushed = try? gateway.push(token, topic: "com.example.cut"), pushed.status == 200 else { break }
         }

@@ -13,7 +13,7 @@ struct StateImportTests {
         return try ChildProcess.run(RunningGateway.program, arguments, folder: folder.folder)
     }
 
-    /// The counters that must be the same, and the sum that the accepted pushes are.
+    /// Returns the counters that must be equal, and the sum of the accepted pushes.
     private func counts(_ stats: Answer) -> [String: Int] {
         var counts: [String: Int] = [:]
         for name in ["accepted", "completed", "coalesced", "pending", "inFlight", "noWake"] {
@@ -25,13 +25,13 @@ struct StateImportTests {
         return counts
     }
 
-    /// What happened to a device, the newest first.
+    /// Returns the events of a device, newest first.
     private func events(_ gateway: RunningGateway, _ token: String) throws -> [[String: Any]] {
         try gateway.admin("/v1/devices/\(token)/events").value("events") as? [[String: Any]] ?? []
     }
 
-    /// The events but for what followed from the end of the gateway, and without their moments: each of its successors
-    /// dates anew, by a millisecond or so.
+    /// Returns the events without the consequences of the gateway's end, and without their times, which each successor
+    /// calculates again with a deviation of about a millisecond.
     private func told(_ events: [[String: Any]]) -> [String] {
         events.filter { $0["detail"] as? String != "lost" }.map { event in
             event.keys.filter { $0 != "at" }.sorted().map { "\($0) \(event[$0] ?? "")" }.joined(separator: ", ")
@@ -44,11 +44,11 @@ struct StateImportTests {
         let address = try server.database()
         let folder = try RestartFolder()
         let before = try folder.start()
-        // One is handled, so that it has spent some of its budget; one has two pushes, of which one stands for both.
+        // One push is handled, so that budget is spent. One device has two pushes, which are coalesced.
         let worker = try before.curlWorker(topic: self.topic)
         #expect(try before.push(self.tokens[0], topic: self.topic).status == 200)
         #expect(try worker.next()?.name == "wake")
-        // The wake is in flight, and lost with the gateway.
+        // The wake is in flight and is lost with the gateway.
         for token in self.tokens.dropFirst() {
             let payload = #"{"aps":{"content-available":1},"n":1}"#
             #expect(try before.push(token, topic: self.topic, payload: payload).status == 200)
@@ -61,7 +61,7 @@ struct StateImportTests {
         #expect(beside.errors.contains("another gateway is using the state folder"), "\(beside.errors)")
         try folder.end(before, SIGKILL)
 
-        // The same state on its own store, to be compared with.
+        // The same state on its own store, for comparison.
         let copy = try RestartFolder()
         try FileManager.default.copyItem(at: folder.state, to: copy.state)
         let alone = try copy.start()
@@ -69,7 +69,7 @@ struct StateImportTests {
         let since = try alone.stats().value("since") as? String
         let explained = try alone.admin("/v1/devices/\(self.tokens[1])")
         let logs = try self.tokens.map { try self.events(alone, $0) }
-        // Registered, pushed, launched, lost; of the others a second push came meanwhile.
+        // Registered, pushed, launched, lost. The other devices have received a second push.
         #expect(logs.map(\.count) == [4, 5, 5])
         let first = try #require(logs[1].last { $0["apnsID"] is String }?["apnsID"] as? String)
         try folder.end(alone, SIGKILL)
@@ -92,7 +92,7 @@ struct StateImportTests {
         for (token, log) in zip(self.tokens, logs) {
             #expect(self.told(try self.events(after, token)) == self.told(log))
         }
-        // The way of a push goes on where the gateway before has left it.
+        // The history of a push continues where the previous gateway ended.
         #expect(try after.admin("/v1/pushes/\(first)").value("state") as? String == "coalesced")
         let receiver = try after.curlWorker(topic: self.topic)
         var woken: Set<String> = []
@@ -125,7 +125,7 @@ struct StateImportTests {
         let wanted = self.counts(try gateway.stats())
         try folder.end(gateway, SIGTERM)
 
-        // The tables are there, and take a thousand devices.
+        // The tables exist; add a thousand devices to them.
         let first = try RunningGateway(["--set", "store=\(address)"])
         first.process.send(SIGTERM)
         _ = try first.process.finish()
@@ -170,7 +170,7 @@ struct StateImportTests {
             ["import", "--from", empty.path, "--set", "store=\(address)"]
         )
         #expect(nothing.status == 1)
-        #expect(nothing.errors.contains("There is no gateway's state in"), "\(nothing.errors)")
+        #expect(nothing.errors.contains("No gateway's state is in"), "\(nothing.errors)")
 
         let sharing = try RunningGateway(["--set", "store=\(address)"])
         #expect(try sharing.push(self.tokens[0], topic: self.topic).status == 200)

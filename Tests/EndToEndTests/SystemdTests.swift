@@ -85,7 +85,7 @@ struct SystemdTests {
         for line in kept + ["Type=notify", "WatchdogSec=30", "StateDirectoryMode=0700"] {
             #expect(service.contains("\n\(line)\n"), "\(line)")
         }
-        // One socket is passed without a name of its own: `Service=` and `Accept=` stay as systemd has them.
+        // A single socket is passed without a name, and `Service=` and `Accept=` keep their defaults.
         #expect(!socket.contains("\nService=") && !socket.contains("\nAccept="))
     }
 
@@ -94,7 +94,7 @@ struct SystemdTests {
         return String(decoding: try Data(contentsOf: file), as: UTF8.self)
     }
 
-    /// The path of a unit's file in a folder of its own, which names the program that was built.
+    /// Returns the path of a copy of a unit file that names the built program.
     private func unit(_ name: String, as instance: String? = nil) throws -> String {
         let text = try self.text(name)
         try #require(name.hasSuffix(".socket") || text.contains("ExecStart=\(Self.program) "))

@@ -16,7 +16,7 @@ struct TaskCommandTests {
         return gateway
     }
 
-    /// The JSON object that a command writes; it has to succeed.
+    /// Runs a command, which must succeed, and returns the JSON object that it prints.
     private func json(_ gateway: RunningGateway, _ arguments: [String]) throws -> [String: Any] {
         let ended = try ChildProcess.run(RunningGateway.program, arguments, folder: gateway.folder)
         #expect(ended.status == 0, "\(ended.errors)")
@@ -66,7 +66,7 @@ struct TaskCommandTests {
         try worker.says("the gateway warns: every-task-permitted; ")
         for (number, outcome) in [(0, "success"), (1, "failure")] {
             try Data("\(number)".utf8).write(to: status)
-            // Each has an identifier of its own, and the processing lane an interval.
+            // Each task has its own identifier, because the processing lane has an interval.
             let kind = number == 0 ? "appRefresh" : "processing"
             let submitted = try gateway.wakegate(
                 "task",

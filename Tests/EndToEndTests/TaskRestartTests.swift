@@ -9,7 +9,7 @@ struct TaskCrashTests {
 
     private static func name(_ number: Int) -> String { "com.example.sdk.\(number).count" }
 
-    /// How far each of the tasks that run is, by identifier.
+    /// Returns the progress of each running task, by identifier.
     private func told(_ gateway: RunningGateway) throws -> [String: Int] {
         let tasks = try gateway.admin("/v1/tasks?kind=continued&state=running").value("tasks") as? [[String: Any]]
         return (tasks ?? []).reduce(into: [:]) { told, task in
@@ -44,8 +44,8 @@ struct TaskCrashTests {
         )
         try worker.wait(for: "subscribed")
         try self.start(first)
-        // What was shown, and when. What counts is what was shown two seconds before the kill: the one that a crash may
-        // cost, and another, as the disk may be slow. All go on to tell at that moment.
+        // The values that were shown, with their times. Only values shown at least two seconds before the kill count: a
+        // crash may cost one second, and a slow disk another. All tasks continue to report at that time.
         var shown: [(at: ContinuousClock.Instant, told: [String: Int])] = []
         let span = Duration.seconds(2)
         var told: [String: Int] = [:]
@@ -70,7 +70,7 @@ struct TaskCrashTests {
             launches[name] = event.integer("from")
         }
         for (name, from) in launches {
-            // A crash loses at most what was told in the second before it.
+            // A crash loses at most the reports of the last second.
             let least = try #require(told[name])
             #expect((least...50).contains(from), "\(name) went on from \(from)")
         }

@@ -9,12 +9,12 @@ struct TaskWaitTests {
     private let export = "com.example.tasks.export"
     private let token = String(repeating: "7a5d", count: 16)
 
-    /// Where a gateway keeps its devices.
+    /// The store of a gateway.
     enum Store: String, CaseIterable {
         case embedded, postgres
     }
 
-    /// What the terminal's script is told; `terminals.py` says what each member is.
+    /// The input of the terminal's script; `terminals.py` documents each member.
     private struct Settings: Encodable {
         let program: String
         let url: String
@@ -28,7 +28,7 @@ struct TaskWaitTests {
         let faults: [String]
     }
 
-    /// A gateway with a device that is in use.
+    /// Starts a gateway with a device that is in use.
     private func gateway(_ store: Store = .embedded, _ options: [String] = []) throws -> RunningGateway {
         var database: [String] = []
         if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
@@ -38,8 +38,8 @@ struct TaskWaitTests {
         return gateway
     }
 
-    /// A worker whose command does as its task is called: tells "part N" of four and waits for the file "goN", or ends
-    /// with exit status 3 at the end of `fail`, or tells nothing at the end of `hang`.
+    /// Starts a worker whose command depends on the name of the task: it reports "part N" of four and waits for the
+    /// file "goN", or ends with exit status 3 for `fail`, or reports nothing for `hang`.
     private func worker(_ gateway: RunningGateway) throws -> WorkerProcess {
         let script = #"""
             case $WAKEGATE_TASK in
@@ -101,7 +101,7 @@ struct TaskWaitTests {
         #expect(try wait.line()?.hasPrefix("waiting  The continued task is due, but no stream") == true)
         let worker = try self.worker(gateway)
         for number in 1...4 {
-            // One that was told nothing yet may be seen before.
+            // The task may be seen before its first report.
             var line = try #require(try wait.line())
             if line.contains("no progress told yet") { line = try #require(try wait.line()) }
             #expect(line == "running  \(number * 25) %  \(number) of 4  Export: part \(number)")
@@ -172,7 +172,7 @@ struct TaskWaitTests {
         #expect(try worker.line() == "from nothing")
         var line = try #require(try wait.line())
         while !line.contains("3 of 4") { line = try #require(try wait.line()) }
-        // What was told of progress is stored within a second, or with another change of the device's tasks.
+        // Progress is stored within a second, or together with another change of the device's tasks.
         let other = try first.wakegate("task", "submit", self.token, "com.example.other", "--kind", "processing")
         #expect(other.status == 0)
         try folder.end(first, SIGKILL)
@@ -227,7 +227,7 @@ struct TaskWaitTests {
 }
 
 extension RunningGateway {
-    /// Waits for a text that grows to hold another one; the gateway need not be there.
+    /// Waits until a growing text contains another one. The gateway need not be running.
     fileprivate func awaitText(_ wanted: String, in text: () -> String) throws {
         guard Polling.isSo({ text().contains(wanted) }) else {
             throw ChildProcess.Failure(description: "no \"\(wanted)\" in: \(text())")

@@ -4,8 +4,8 @@ import Testing
 
 @Suite("Commands that a worker runs for background tasks", .serialized, .timeLimit(.minutes(15)))
 struct TaskWorkerTests {
-    /// A `wakegate worker` of a scripted gateway that takes `com.example.*` and the session `photos`, and no pushes; it
-    /// has been subscribed when this returns.
+    /// Starts a `wakegate worker` at a scripted gateway that takes `com.example.*` and the session `photos` but no
+    /// pushes, and waits until it has subscribed.
     private func worker(
         _ peer: ScriptedGateway,
         _ options: [String] = [],
@@ -28,7 +28,7 @@ struct TaskWorkerTests {
         }
     }
 
-    /// - `peer`: what a worker is subscribed at, which ends the stream when it is told.
+    /// - `peer`: the gateway to which the worker is subscribed. It ends the stream on request.
     private func stop(_ process: ChildProcess, _ peer: ScriptedGateway? = nil) throws {
         process.send(SIGTERM)
         if let peer {
@@ -104,7 +104,7 @@ struct TaskWorkerTests {
         try peer.wake("w1", Self.task("continued"))
         #expect(try peer.request("/w1/progress") == #"{"completed":10,"total":100,"subtitle":"Exporting"}"#)
         try Data().write(to: folder.appendingPathComponent("go"))
-        // The line without an end is none.
+        // An incomplete line is ignored.
         #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
         #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
         try self.stop(worker, peer)
@@ -132,7 +132,7 @@ struct TaskWorkerTests {
         let seconds = Double((ContinuousClock.now - begin).components.seconds)
         #expect(outcomes == ["/v1/wakes/w1", "/v1/wakes/w2"])
         #expect(bodies.last == #"{"completed":100000,"total":100000}"#)
-        // The first was taken above, and the last comes with the end.
+        // The first report was read above, and the last one comes with the end.
         #expect(Double(bodies.count) <= seconds + 2, "\(bodies)")
         #expect(try worker.line() == "w1 done")
     }
@@ -154,7 +154,7 @@ struct TaskWorkerTests {
     @Test("Progress moves the deadline: a command runs on past the one that its wake came with")
     func deadline() throws {
         let peer = try ScriptedGateway()
-        // A minute after the deadline that wakes here have, which is 1.
+        // One minute after the deadline of the wakes here, which is 1.
         try peer.answer("/progress", #"{"deadline":60001}"#)
         let script = """
             trap 'exit 9' TERM; echo "progress 1/2" >&$WAKEGATE_PROGRESS_FD

@@ -5,7 +5,7 @@ import Testing
 @Suite("The life of a bearer token", .serialized, .timeLimit(.minutes(15)))
 struct TokenTests {
     private let topic = "com.example.life"
-    /// Gets past the roles, and leaves no stream open.
+    /// A path that passes the role check but opens no stream.
     private let path = "/v1/topics/com.example.life/wakes?slots=0"
 
     private func reason(_ gateway: ServedGateway, _ token: String?) throws -> String? {
@@ -20,7 +20,7 @@ struct TokenTests {
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         #expect(try self.reason(gateway, nil) == "MissingToken")
         #expect(try self.reason(gateway, token) == "BadQuery")
-        // Who came before and showed nothing does not stay.
+        // A stream that was opened without a token does not remain open.
         #expect(try early.next() == nil)
         try gateway.eventually("no worker") { try gateway.workerCount() == 0 }
 
@@ -61,7 +61,7 @@ struct TokenTests {
         #expect(try worker.next() == nil)
         try gateway.eventually("one worker") { try gateway.workerCount() == 1 }
         #expect(try self.reason(gateway, other) == "BadQuery")
-        // The other's stream has stayed: a wake comes through it.
+        // The other stream has remained open: a wake arrives on it.
         let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(self.topic)/devices")
         let device = try #require(registered.value("token") as? String)
         #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(device)/simulate-launch").status == 202)
@@ -108,7 +108,7 @@ struct TokenTests {
             try gateway.eventually("a line in the log") { gateway.process.errors.contains("chmod 600 \(file)") }
             #expect(unsafe chmod(file, 0o600) == 0)
             #expect(try self.reason(gateway, token) == "BadQuery")
-            // Nothing that a token could be made of is ever logged.
+            // The log never contains parts of a token.
             #expect(!gateway.process.errors.contains("wg1."))
         }
     }
@@ -189,7 +189,7 @@ struct TokenTests {
             lines[2].hasPrefix("\(idleID)  revoked  operator") && lines[2].hasSuffix("  every topic")
                 && lines[2].contains("never")
         )
-        // Nothing that lets anybody in is kept.
+        // No credentials are stored.
         for file in ["token.issued", "token.used"] {
             let text = try String(contentsOf: gateway.state.appendingPathComponent(file), encoding: .utf8)
             #expect(text.contains(usedID) && !text.contains("wg1."))
@@ -226,9 +226,9 @@ struct TokenTests {
             (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
             (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
             (["revoke", "0123"], 64, "32 digits"),
-            (["revoke", String(repeating: "0", count: 32)], 1, "there is no token.key"),
-            (["issue", "--role", "worker", "--topic", "t"], 1, "there is no folder \(folder.state.path)"),
-            (["list"], 1, "there is no folder \(folder.state.path)"),
+            (["revoke", String(repeating: "0", count: 32)], 1, "token.key is missing"),
+            (["issue", "--role", "worker", "--topic", "t"], 1, "\(folder.state.path) does not exist"),
+            (["list"], 1, "\(folder.state.path) does not exist"),
         ] {
             let line = ["token"] + words + ["--state", folder.state.path]
             let ended = try ChildProcess.run(RunningGateway.program, line)

@@ -50,7 +50,7 @@ struct TracingTests {
         #expect(wake.data["tracestate"] == nil)
     }
 
-    /// Submits a refresh for the device, which is registered.
+    /// Submits a refresh task for the registered device.
     private func submit(_ gateway: RunningGateway, _ fields: String...) throws {
         let url = "https://\(gateway.edge)/v1/devices/\(self.token)/tasks"
         let body = #"{"identifier":"com.example.refresh","kind":"appRefresh"}"#
@@ -88,7 +88,7 @@ struct TracingTests {
         let second = self.parent(2)
         for (field, shown) in [("traceparent: \(second)", "\(second) none"), ("x-trace: 0", "none none")] {
             try self.submit(gateway, field)
-            // The interval of the launch before holds it otherwise.
+            // Otherwise the interval since the previous launch would hold the task.
             let launch = "/v1/devices/\(self.token)/tasks/com.example.refresh/simulate-launch"
             #expect(try gateway.admin(launch, "-X", "POST").status == 202)
             #expect(try command.line() == shown)
@@ -126,7 +126,7 @@ struct TracingTests {
         #expect(request.headers["traceparent"] == self.parent(1))
         #expect(request.headers["tracestate"] == "a=\"1\"")
         #expect(request.wake["traceparent"] as? String == self.parent(1))
-        // What a payload says is no header.
+        // A member of the payload is not a header.
         let forged = #"{"aps":{"content-available":1},"traceparent":"\#(self.parent(2))","replies":["newData"]}"#
         #expect(try gateway.push(WebhookRig.token(2), topic: WebhookRig.topic, payload: forged).status == 200)
         #expect(try receiver.next().headers["traceparent"] == nil)

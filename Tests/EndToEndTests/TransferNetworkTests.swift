@@ -40,14 +40,14 @@ final class TransferNetworkTests: TransferScene {
     func environmentProxies() throws {
         let content = TransferServer.content(50_000, seed: 22)
         try self.server.put("film", content)
-        // nginx takes requests that a proxy is sent. Only a proxy can be asked for a name that there is not.
+        // nginx accepts proxy requests. Only a proxy can be asked for a name that does not exist.
         let through = try RunningTransferAgent(environment: ["http_proxy=http://\(self.server.plain)", "no_proxy="])
         let url = "http://files.example.invalid/files/film"
         let ended = try through.transfer("add", Self.session, url, "--to", self.path("through"))
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(self.content(at: self.path("through")) == content)
         #expect(try self.server.requests().last?.line == "GET \(url) HTTP/1.1")
-        // A proxy that nobody is at, and an exception.
+        // A proxy address where nothing listens, and an exception.
         let dead = ["http_proxy=http://127.0.0.1:9", "no_proxy=localhost,127.0.0.1"]
         let past = try RunningTransferAgent(environment: dead)
         let own = "http://\(self.server.plain)/files/film"
@@ -311,7 +311,7 @@ struct TransferServiceTests {
     func service() throws {
         let socket = self.path("passed.sock")
         let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]
-        // The socket takes the place of what the command line says.
+        // The socket overrides the address on the command line.
         let service = try ManagedService(options, self.command + ["--listen", "unix:/nowhere/else"])
         let ready = try service.next("told: READY=1 ")
         #expect(ready == "told: READY=1 STATUS=Takes transfers at unix:\(socket)")
@@ -343,7 +343,7 @@ struct TransferServiceTests {
         let socket = self.path("activated.sock")
         let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].filter { ProcessInfo.processInfo.environment[$0] != nil }
         let activation = ["--fdname=transfers", "--listen=\(socket)"] + options.map { "--setenv=\($0)" }
-        // Not this process's child itself: it closes what Foundation sees the end of a child by.
+        // Started indirectly, because it closes the descriptor by which Foundation detects the end of a child.
         let service = try ManagedService([], ["systemd-socket-activate"] + activation + self.command)
         #expect(Polling.isSo { FileManager.default.fileExists(atPath: socket) })
         let answer = try self.ask(socket, "/healthz")
@@ -392,7 +392,7 @@ struct TransferExampleTests {
         try agent.kill()
         try agent.start()
         let next = try self.start(language, agent, words)
-        // Once more while somebody waits.
+        // Restarts the agent again while a client is waiting.
         try agent.awaitListener()
         try agent.kill()
         try agent.start()

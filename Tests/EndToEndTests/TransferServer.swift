@@ -2,14 +2,15 @@ import Foundation
 import Glibc
 import WakeGateTestKit
 
-/// A real nginx with files to transfer, behind a proxy that cuts, holds and corrupts; both end with the last reference.
+/// An nginx server with files to transfer, behind a proxy that cuts, holds and corrupts answers; both end with the last
+/// reference.
 ///
-/// nginx listens on sockets in a folder of its own, and the proxy on free ports. Paths: `/files/NAME` has ranges and
-/// takes uploads, `/whole/NAME` is the same without ranges, `/dated/NAME` without entity tags, `/private/NAME` for who
-/// shows a certificate over TLS, `/moved/NAME` leads there in two steps, `/loop` to itself. `/answered/NAME` answers
-/// 201 to an upload without reading it.
+/// nginx listens on sockets in its own directory, and the proxy on free ports. Paths: `/files/NAME` supports ranges and
+/// accepts uploads, `/whole/NAME` does not support ranges, `/dated/NAME` has no entity tags, `/private/NAME` requires a
+/// client certificate over TLS, `/moved/NAME` leads to `/files/NAME` with two redirects, and `/loop` redirects to
+/// itself. `/answered/NAME` answers an upload with 201 without reading it.
 final class TransferServer {
-    /// A request as nginx has logged it.
+    /// A request, as logged by nginx.
     struct Request: Equatable {
         let line: String
         let range: String
@@ -18,11 +19,11 @@ final class TransferServer {
         let authorization: String
     }
 
-    /// HOST:PORT of the proxy for cleartext, for TLS, and for TLS that speaks HTTP/2, too.
+    /// HOST:PORT of the proxy for cleartext, for TLS, and for TLS with HTTP/2.
     let plain: String
     let tls: String
     let http2: String
-    /// Signed the certificate of `tls`, which is for `127.0.0.1` and `localhost`.
+    /// The authority of the certificate of `tls`, which is for `127.0.0.1` and `localhost`.
     let authority: TestAuthority
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
     private let server: ChildProcess
@@ -109,9 +110,9 @@ final class TransferServer {
 
     // MARK: Files
 
-    /// Puts a file on the server; one that is there is replaced at once.
+    /// Puts a file on the server and replaces an existing one atomically.
     ///
-    /// - Returns: its SHA-256.
+    /// - Returns: the SHA-256 of the file.
     @discardableResult
     func put(_ name: String, _ content: Data, modified: Date? = nil) throws -> String {
         let file = self.folder.appendingPathComponent("files/\(name)")
@@ -122,10 +123,10 @@ final class TransferServer {
         return try Self.sha256(file.path)
     }
 
-    /// What is there by a name, such as an upload; nil when nothing is.
+    /// Returns the content of a file on the server, such as an upload; nil if it does not exist.
     func content(_ name: String) -> Data? { try? Data(contentsOf: self.folder.appendingPathComponent("files/\(name)")) }
 
-    /// So many bytes that repeat nowhere soon, and differ with the seed.
+    /// Returns this many pseudorandom bytes, which depend on the seed.
     static func content(_ count: Int, seed: UInt64 = 1) -> Data {
         var generator = SeededGenerator(seed: seed)
         var bytes: [UInt8] = []
@@ -147,7 +148,7 @@ final class TransferServer {
 
     // MARK: What happens
 
-    /// The requests that nginx has answered, or whose connection ended.
+    /// Returns the requests that nginx has answered or whose connection has ended.
     func requests() throws -> [Request] {
         let text = try String(contentsOf: self.folder.appendingPathComponent("access.log"), encoding: .utf8)
         return text.split(separator: "\n").compactMap { line in
@@ -164,15 +165,15 @@ final class TransferServer {
         }
     }
 
-    /// Has every connection pass so many bytes of answers, and no more until `release`.
+    /// Makes every connection pass this many bytes of answers, and no more until `release`.
     func hold(after bytes: Int) throws { try self.tell(["do": "hold", "after": bytes]) }
 
     func release() throws { try self.tell(["do": "release"]) }
 
-    /// Resets the next connections after so many bytes of answers.
+    /// Resets the next connections after this many bytes of answers.
     func cut(after bytes: Int, times: Int = 1) throws { try self.tell(["do": "cut", "after": bytes, "times": times]) }
 
-    /// Changes a byte in what the next connections answer.
+    /// Changes a byte in the answers of the next connections.
     func corrupt(at byte: Int, times: Int = 1) throws { try self.tell(["do": "corrupt", "at": byte, "times": times]) }
 
     private func tell(_ command: [String: Any]) throws {
@@ -183,7 +184,7 @@ final class TransferServer {
     }
 }
 
-/// What tests of transfers begin with: a server, and a folder for what they leave.
+/// The base of tests of transfers: a server, and a directory for files.
 class TransferScene {
     let server: TransferServer
     private let folder: RestartFolder
@@ -193,27 +194,27 @@ class TransferScene {
         self.folder = try RestartFolder()
     }
 
-    /// A place in the folder.
+    /// Returns a path in the directory.
     func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
 
-    /// What a file has; nil when there is none.
+    /// Returns the content of a file; nil if it does not exist.
     func content(at path: String) -> Data? { try? Data(contentsOf: URL(fileURLWithPath: path)) }
 }
 
-/// A real `wakegate transfers` on a socket in a folder of its own, which outlives it; ended with the last reference.
+/// A `wakegate transfers` process on a socket in its own directory, which outlives it; ended with the last reference.
 final class RunningTransferAgent {
-    /// Where it keeps its state, and its socket.
+    /// The directory of its state and its socket.
     let folder: URL
-    /// What `wakegate transfer --agent` and `WAKEGATE_TRANSFERS` take.
+    /// The address for `wakegate transfer --agent` and `WAKEGATE_TRANSFERS`.
     var address: String { "unix:\(self.folder.path)/agent.sock" }
     private(set) var process: ChildProcess
     private let command: [String]
 
     /// - Parameters:
-    ///   - gateway: who is asked for wakes; nil for a place where nobody is.
-    ///   - options: more of its command line.
-    ///   - metered: whether the network costs by the byte.
-    ///   - environment: variables besides the test's own, `NAME=VALUE` each.
+    ///   - gateway: the gateway that receives the agent's reports; nil for an address where nothing listens.
+    ///   - options: additional command-line options.
+    ///   - metered: the value of the setting for a metered network.
+    ///   - environment: additional variables, each as `NAME=VALUE`.
     init(
         _ gateway: RunningGateway? = nil,
         _ options: [String] = [],
@@ -236,13 +237,13 @@ final class RunningTransferAgent {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    /// Kills it, as `kill -9` does, and waits until it is gone.
+    /// Kills the agent with SIGKILL and waits for its end.
     func kill() throws {
         self.process.send(SIGKILL)
         _ = try self.process.finish()
     }
 
-    /// Starts it once more.
+    /// Starts the agent again.
     func start() throws {
         self.process = try ChildProcess("env", self.command)
         try self.awaitReady()
@@ -259,7 +260,7 @@ final class RunningTransferAgent {
         return try ChildProcess.run("curl", socket + options + ["http://localhost\(path)"])
     }
 
-    /// Posts JSON, and returns the answer's body.
+    /// Posts JSON and returns the body of the answer.
     func post(_ path: String, _ body: String) throws -> String {
         let socket = ["--silent", "--max-time", "10", "--unix-socket", "\(self.folder.path)/agent.sock"]
         return try ChildProcess.run("curl", socket + ["--data", body, "http://localhost\(path)"]).output
@@ -278,7 +279,7 @@ final class RunningTransferAgent {
         try ChildProcess(RunningGateway.program, ["transfer"] + arguments + ["--agent", self.address])
     }
 
-    /// Adds a transfer, and gives its name.
+    /// Adds a transfer and returns its identifier.
     func add(_ arguments: String...) throws -> String {
         let line = ["transfer", "add"] + arguments + ["--agent", self.address]
         let ended = try ChildProcess.run(RunningGateway.program, line)
@@ -286,14 +287,14 @@ final class RunningTransferAgent {
         return ended.output.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// A transfer, as it is now.
+    /// Returns the current state of a transfer.
     func state(_ session: String, _ transfer: String) throws -> [String: Any] {
         let ended = try self.curl("/v1/sessions/\(session)/transfers/\(transfer)")
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.output + ended.errors) }
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
     }
 
-    /// What it says of itself.
+    /// Returns the status of the agent.
     func status() throws -> [String: Any] {
         let ended = try self.curl("/v1/status")
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
@@ -305,10 +306,10 @@ final class RunningTransferAgent {
         return object?["transfers"] as? [[String: Any]] ?? []
     }
 
-    /// How many transfers a session has.
+    /// Returns the number of transfers of a session.
     func count(of session: String) throws -> Int { try self.list(session).count }
 
-    /// The name of a session's first transfer, as soon as it has one; it is waited for a minute.
+    /// Waits for the first transfer of a session, at most for a minute, and returns its identifier.
     func first(of session: String) throws -> String {
         var id: String?
         let isThere = try Polling.isSo {
@@ -319,7 +320,7 @@ final class RunningTransferAgent {
         return id
     }
 
-    /// Waits until somebody follows a session's events, at most for a minute.
+    /// Waits until a client follows a session's events, at most for a minute.
     func awaitListener() throws {
         let isFollowed = try Polling.isSo {
             try self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#)
@@ -329,7 +330,7 @@ final class RunningTransferAgent {
         }
     }
 
-    /// Looks at a transfer again and again until it is as wanted, at most for a minute.
+    /// Polls a transfer until a condition holds, for at most a minute.
     @discardableResult
     func eventually(
         _ what: String,

@@ -10,7 +10,7 @@ final class TransferTests: TransferScene {
     private static let session = "com.example.transfers.downloads"
     private let device = String(repeating: "7f", count: 32)
 
-    // MARK: What survives
+    // MARK: Crashes
 
     @Test("A download survives kill -9 of worker and agent, and its wake comes and takes the file")
     func survives() throws {
@@ -66,7 +66,7 @@ final class TransferTests: TransferScene {
             return [outbox?["waiting"] as? Int, outbox?["delivered"] as? Int]
         }
         #expect(try outbox() == [1, 0])
-        // The agent is killed, too, while nobody takes what it has to tell.
+        // The agent is also killed while the gateway is not running and cannot receive its report.
         try agent.kill()
         try agent.start()
         let gateway = try place.start(edge: killed.edge)
@@ -80,7 +80,7 @@ final class TransferTests: TransferScene {
         #expect(try outbox() == [0, 1])
     }
 
-    /// A worker whose command takes what has finished to the place that its note names.
+    /// Starts a worker whose command moves finished files to the paths in their notes.
     private func worker(_ gateway: RunningGateway, _ agent: RunningTransferAgent) throws -> ChildProcess {
         let script = """
             wakegate transfer take "$WAKEGATE_SESSION" --noted || exit 1
@@ -148,7 +148,7 @@ final class TransferTests: TransferScene {
         #expect(try await after.transfers().count == 1)
     }
 
-    // MARK: What the network does
+    // MARK: Network faults
 
     @Test("A cut download goes on by Range, and begins anew when the entity has changed")
     func resumes() throws {
@@ -260,9 +260,9 @@ final class TransferTests: TransferScene {
     }
 }
 
-/// `Clients/faulty_server.py`, for files of 60,000 bytes.
+/// `Clients/faulty_server.py`, with files of 60,000 bytes.
 private final class FaultyServer {
-    /// The content of the first version of each file, and of the second.
+    /// The contents of the first and the second version of each file.
     static let first = Data(String(repeating: "1234567890", count: 6000).utf8)
     static let second = Data(String(repeating: "abcdefghij", count: 6000).utf8)
 
@@ -286,14 +286,14 @@ private final class FaultyServer {
         try ChildProcess.run("curl", ["--silent", "--fail", "--max-time", "10", self.base + path]).output
     }
 
-    /// One field of each request for a path: `range`, `accept-encoding` or `cookie`; "-" if a request lacks it.
+    /// Returns one field of each request for a path: `range`, `accept-encoding` or `cookie`; "-" if it is missing.
     func requests(_ path: String, _ field: String) throws -> [String] {
         let place = ["range": 1, "accept-encoding": 2, "cookie": 3][field] ?? 0
         let log = try JSONSerialization.jsonObject(with: Data(try self.get("/log").utf8)) as? [[Any]] ?? []
         return log.filter { $0.first as? String == path }.map { $0[place] as? String ?? "-" }
     }
 
-    /// The SHA-256 of the last slow upload.
+    /// Returns the SHA-256 of the last slow upload.
     func sum() throws -> String { try self.get("/sum") }
 }
 

@@ -1,19 +1,19 @@
 import Foundation
 
-/// One thing that a person gets wrong, and what the program says to it.
+/// A mistake of a user, with the expected output of the program.
 struct UserMistake: Sendable {
     let what: String
-    /// Variables, then the words behind `wakegate`; names in braces are filled in by the scene.
+    /// The environment variables and the words after `wakegate`; names in braces are filled in by the scene.
     let variables: [String]
     let line: [String]
     let status: Int32
-    /// Each stands in the output or on standard error: a whole line, or with `...` at an end a part of one.
+    /// The expected parts of the output or of standard error: whole lines, or parts of lines with `...` at an end.
     let says: [String]
-    /// Whether `says` is all that is printed.
+    /// True if `says` is the complete output.
     let isAll: Bool
 
-    /// Reads sessions: behind `#` the mistake and the exit status, behind `$` the command line, in which `~` stands for
-    /// a space within a word, then the lines that are printed, `...` where there are more.
+    /// Parses sessions: after `#` the mistake and the exit status, after `$` the command line, in which `~` stands for
+    /// a space within a word, then the printed lines, with `...` for omitted ones.
     static func sessions(_ text: String) -> [UserMistake] {
         text.split(separator: "\n# ").map { session in
             let lines = session.split(separator: "\n").map(String.init)
@@ -35,7 +35,7 @@ struct UserMistake: Sendable {
 extension UserMistake {
     private static let silent = #"{"aps":{"content-available":1}}"#
 
-    /// Mistakes in the words themselves, and in the files that they name.
+    /// Mistakes in the arguments and in the files that they name.
     static let ofWords = Self.sessions(
         #"""
         # no command: 64
@@ -89,7 +89,7 @@ extension UserMistake {
         wakegate: --payload @ names no file; write --payload @FILE
         # a provider's key without its team: 64
         $ wakegate push {token} --topic {topic} --provider-key AuthKey.p8
-        wakegate: --team is missing beside --provider-key; write --team TEAM
+        wakegate: --team is missing with --provider-key; write --team TEAM
         # a provider's key that is missing: 1
         $ wakegate push {token} --topic {topic} --provider-key no.p8 --team TEAM123456 --key-id KEY1234567
         wakegate: --provider-key: no.p8 cannot be read (no such file); ...
@@ -116,7 +116,7 @@ extension UserMistake {
         ...see whether the key is that of the certificate: look at --cert and --key
         # a client key without its certificate: 64
         $ wakegate stats --key text.txt
-        wakegate: --cert is missing beside --key; write --cert FILE
+        wakegate: --key needs --cert; write --cert FILE
         # a token with a space in it: 64
         $ wakegate stats --token a~b
         wakegate: the token has characters that none has; give it as `wakegate token issue` prints it
@@ -134,7 +134,7 @@ extension UserMistake {
         wakegate: no.p8 cannot be read (no such file); name a file that is there.
         # a key id that is none: 64
         $ wakegate key add text.txt --team TEAM123456 --key-id short --keys keys
-        wakegate: --key-id is "short"; a key id is 10 capital letters and digits, as Apple shows it beside the key
+        wakegate: --key-id is "short"; a key id is 10 capital letters and digits, shown next to the key
         # an environment that is none: 64
         $ wakegate key add text.txt --team TEAM123456 --key-id KEY1234567 --keys keys --environment sandbox
         ...write development or production...
@@ -174,7 +174,7 @@ extension UserMistake {
         wakegate: --role is "worke"; write worker or operator; did you mean worker?
         # a state folder that is none: 1
         $ wakegate token issue --role worker --topic {topic} --state {folder}/wrong
-        wakegate: there is no folder {folder}/wrong; name the state folder of a gateway, which makes it when it starts
+        wakegate: the folder {folder}/wrong does not exist; name the state folder of a gateway, which makes it when it starts
         # a token to revoke that was never issued: 1
         $ wakegate token revoke 0123456789abcdef0123456789abcdef --state {folder}/state
         wakegate: no token 0123456789abcdef0123456789abcdef was issued from {folder}/state, and nothing is \#
@@ -189,7 +189,7 @@ extension UserMistake {
         wakegate: use it with `wakegate context use early`
         # a context that is none: 64
         $ wakegate context use prod
-        wakegate: there is no context "prod"; ...
+        wakegate: no context "prod" is stored; ...
         ...
         # a variable that is no URL: 64
         $ WAKEGATE_URL=localhost wakegate stats
@@ -205,7 +205,7 @@ extension UserMistake {
         # a comma that is missing in the configuration: 78
         $ wakegate serve --check --config comma.json5
         wakegate: the configuration has a fault:
-          comma.json5: is not JSON5 (line 3, column 3: a comma or } should be here); mend the syntax there
+          comma.json5: is not JSON5 (line 3, column 3: a comma or } should be here); correct the syntax there
         # a key that stands twice in the configuration: 78
         $ wakegate serve --check --config twice.json5
         wakegate: the configuration has a fault:
@@ -229,13 +229,13 @@ extension UserMistake {
         """#
     )
 
-    /// Mistakes that only a gateway knows of.
+    /// Mistakes that only a gateway can detect.
     static let ofGateways = Self.sessions(
         #"""
         # a device token that is none: 1
         $ wakegate push zz --topic {topic}
         400 BadDeviceToken...
-        wakegate: "zz" is no device token: an even number of hexadecimal digits, 32 to 200 of them
+        wakegate: "zz" is not a device token: an even number of hexadecimal digits, 32 to 200 of them
         ...
         # a device that is not registered: 1
         $ wakegate push {stranger} --topic {topic} --gateway https://{explicit} --ca {ca}
@@ -246,7 +246,7 @@ extension UserMistake {
         # a push that wakes nobody: 2
         $ wakegate push {token} --topic {topic} --payload {"aps":{"alert":"x"}}
         200 no-wake...
-        wakegate: no-wake: its aps has no "content-available": 1, so it is counted and wakes nobody; a silent push \#
+        wakegate: no-wake: its aps has no "content-available": 1, so it is counted and causes no wake; a silent push \#
         is --payload '\#(Self.silent)'
         ...
         # a push that has expired: 2
@@ -267,7 +267,7 @@ extension UserMistake {
         # a topic that is none: 1
         $ wakegate push {token} --topic a~b
         400 BadTopic...
-        wakegate: "a b" is no topic; ...
+        wakegate: "a b" is not a topic; ...
         ...
         # a priority that is none: 1
         $ wakegate push {token} --topic {topic} --priority 7
@@ -334,10 +334,10 @@ extension UserMistake {
         ...
         # a command that is no program: 64
         $ wakegate worker --topic {topic} -- no-such-program
-        wakegate: "no-such-program" is no program; put the path of one, or a name in PATH, after --
+        wakegate: "no-such-program" is not a program; put the path of one, or a name in PATH, after --
         # a folder for a program: 64
         $ wakegate worker --topic {topic} -- ./drawer
-        wakegate: "./drawer" is no program; put the path of one, or a name in PATH, after --
+        wakegate: "./drawer" is not a program; put the path of one, or a name in PATH, after --
         # a topic that nobody knows: 1
         $ wakegate topic pause com.example.unknown
         wakegate: the gateway answered 404 UnknownTopic: No device and no worker ever named this topic.

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("What people get wrong, and what they are told", .timeLimit(.minutes(15)))
 struct UserMistakeTests {
-    /// What the program printed to one mistake, where that is not what it should.
+    /// Returns the output for a mistake if it differs from the expected one.
     private static func fault(of mistake: UserMistake, _ scene: MistakeScene.Place) throws -> String? {
         let variables = ["XDG_CONFIG_HOME=\(scene.folder.path)/config"] + mistake.variables
         let ended = try ChildProcess.run(
@@ -24,7 +24,7 @@ struct UserMistakeTests {
             "\(mistake.what): \(ended.status) instead of \(mistake.status), printed:\n  \(printed)\nmissing: \(missing)"
     }
 
-    /// Whether a line is as wanted, which may leave out what is before or behind it.
+    /// Returns true if a line matches the expected one, which may omit its beginning or its end.
     private static func says(_ line: String, _ want: String) -> Bool {
         switch (want.hasPrefix("..."), want.hasSuffix("...")) {
         case (false, false): line == want
@@ -105,7 +105,7 @@ struct UserMistakeTests {
     func contexts() throws {
         let gateway = try RunningGateway()
         let config = gateway.folder.appendingPathComponent("config").path
-        // Where no `wakegate dev` is found.
+        // A directory in which no `wakegate dev` is found.
         let elsewhere = try RestartFolder()
         defer { withExtendedLifetime(elsewhere) {} }
         func run(_ words: String..., variables: [String] = []) throws -> ChildProcess.Ended {
@@ -151,15 +151,15 @@ struct UserMistakeTests {
     }
 }
 
-/// A folder with what people's command lines name, a `wakegate dev` that is found in it, and one that takes registered
-/// devices alone.
+/// A directory with the files that users' command lines name, a `wakegate dev` that is found there, and one that
+/// accepts only registered devices.
 final class MistakeScene {
-    /// What stands for what in the words of a mistake, and where its command runs.
+    /// The values for placeholders in a mistake's words, and the directory of its command.
     struct Place: Sendable {
         let folder: URL
         fileprivate let words: [String: String]
 
-        /// A text with what stands in it in braces.
+        /// Returns a text with its placeholders filled in.
         func filled(_ text: String) -> String {
             self.words.reduce(text) { $0.replacing("{\($1.key)}", with: $1.value) }
         }
@@ -168,7 +168,7 @@ final class MistakeScene {
     let place: Place
     private let gateway: RunningGateway
     private let explicit: RunningGateway
-    /// Has a journal that says that a version wrote it which is yet to be.
+    /// A state directory whose journal claims to be written by a future version.
     private let newer: RestartFolder
 
     init() throws {
@@ -213,7 +213,7 @@ final class MistakeScene {
         try Self.check(gateway.wakegate("token", "issue", "--role", "worker", "--topic", topic, "--state", state))
     }
 
-    /// Makes `encrypted.p8` of the provider's key.
+    /// Creates `encrypted.p8` from the provider's key.
     private static func encryptKey(in folder: URL) throws {
         let files = ["-in", ".wakegate/provider.p8", "-out", "encrypted.p8"]
         let words = ["pkcs8", "-topk8", "-passout", "pass:secret"] + files

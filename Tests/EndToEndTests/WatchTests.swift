@@ -12,7 +12,7 @@ struct WatchTests {
         let faults: [String]
     }
 
-    /// What the terminal's script is told; `terminals.py` says what each member is.
+    /// The input of the terminal's script; `terminals.py` documents each member.
     private struct Settings: Encodable {
         let program: String
         let url: String
@@ -77,7 +77,7 @@ struct WatchTests {
     @Test("Into a pipe that is full and that nobody reads it ends with a signal")
     func unread() throws {
         let (gateway, worker) = try self.gatewayAtWork()
-        // Says once that its pipe, which holds a page, is full.
+        // Reports once that its pipe, which holds a page, is full.
         let script = """
             import fcntl, os, select, subprocess, sys
             reading, writing = os.pipe()
@@ -92,7 +92,7 @@ struct WatchTests {
         let command = [RunningGateway.program, "stats", "--watch", "--json", "--gateway", "http://\(gateway.admin)"]
         let view = try ChildProcess("python3", ["-c", script] + command, isInputOpen: true)
         #expect(try view.line() == "full")
-        // A second of the gateway's, and another: meanwhile the view has had something to write.
+        // Two more seconds of events: meanwhile the view had something to write.
         let other = try self.watch(gateway)
         for _ in 1...3 { _ = try other.line() }
         try view.write("")
@@ -120,7 +120,7 @@ struct WatchTests {
         return (gateway, try self.work(gateway))
     }
 
-    /// A worker with a wake that it does not answer.
+    /// Starts a worker with a wake that it does not answer.
     private func work(_ gateway: RunningGateway) throws -> EventStream {
         let worker = try gateway.curlWorker(topic: self.topic)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)

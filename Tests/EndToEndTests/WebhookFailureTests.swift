@@ -236,7 +236,7 @@ struct WebhookFailureTests {
             receiver.process.send(SIGKILL)
             receiver = try rig.receiver(port: port)
         }
-        // A silent wake would take the one slot of a webhook that is being tried again.
+        // A silent wake would occupy the only slot of a webhook that is being probed.
         try gateway.completes(count)
         for device in 1...5 { try gateway.pushHook(count + device, replies: ["silence"]) }
         receiver.process.send(SIGKILL)

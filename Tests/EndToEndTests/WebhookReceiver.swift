@@ -1,19 +1,19 @@
 import Foundation
 import Glibc
 
-/// A receiver of webhooks over HTTP/2 and TLS, `Clients/webhook_receiver.mjs`, in a process of its own.
+/// A receiver of webhooks over HTTP/2 and TLS, `Clients/webhook_receiver.mjs`, in its own process.
 final class WebhookReceiver {
-    /// A request that has come.
+    /// A received request.
     struct Request {
         let path: String
         let headers: [String: String]
         let body: String
-        /// The number of its connection.
+        /// The number of the connection.
         let session: Int
         /// The name in the caller's certificate.
         let peer: String?
 
-        /// The wake it carries.
+        /// The wake in the request.
         var wake: [String: Any] {
             (try? JSONSerialization.jsonObject(with: Data(self.body.utf8)) as? [String: Any]) ?? [:]
         }
@@ -26,8 +26,8 @@ final class WebhookReceiver {
     let process: ChildProcess
 
     /// - Parameters:
-    ///   - state: the state folder of a gateway, whose certificate the receiver shows.
-    ///   - asksForCertificate: whether callers must show one of that gateway's authority.
+    ///   - state: the state directory of a gateway, whose certificate the receiver presents.
+    ///   - asksForCertificate: true if callers must present a certificate of that gateway's authority.
     init(_ state: URL, port: Int = 0, asksForCertificate: Bool = false) throws {
         let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/webhook_receiver.mjs")
         var settings: [String: Any] = ["port": port]
@@ -43,7 +43,7 @@ final class WebhookReceiver {
         self.port = port
     }
 
-    /// The next request, or the notice that the gateway has given one up.
+    /// Returns the next request, or the notice that the gateway has cancelled one.
     private func nextLine(within seconds: Double) throws -> [String: Any] {
         guard let line = try self.process.line(within: seconds),
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
@@ -51,7 +51,7 @@ final class WebhookReceiver {
         return object
     }
 
-    /// The next request; the notices before it are passed over.
+    /// Returns the next request. Notices before it are skipped.
     func next(within seconds: Double = 20) throws -> Request {
         while true {
             let object = try self.nextLine(within: seconds)
@@ -71,7 +71,7 @@ final class WebhookReceiver {
         )
     }
 
-    /// The next request, and the wake of the request that the gateway gives up for it, in whichever order they come.
+    /// Returns the next request, and the wake of the request that the gateway cancels for it, in either order.
     func nextWithGivenUp() throws -> (request: Request, givenUp: String) {
         var request: Request?
         var givenUp: String?
@@ -83,7 +83,7 @@ final class WebhookReceiver {
         }
     }
 
-    /// The wake of the next request that the gateway has given up; requests before it are passed over.
+    /// Returns the wake of the next request that the gateway has cancelled. Requests before it are skipped.
     func nextGivenUp() throws -> String {
         while true {
             if let wake = try self.nextLine(within: 60)["closed"] as? String { return wake }
@@ -91,14 +91,14 @@ final class WebhookReceiver {
     }
 }
 
-/// A folder with certificates and a secret, gateways that post to a webhook, and pushes for it.
+/// A directory with certificates and a secret, for gateways that post to a webhook and for pushes.
 final class WebhookRig {
     static let topic = "com.example.hook"
     static let secret = String(repeating: "0123456789abcdef", count: 4)
 
     let folder: RestartFolder
 
-    /// Has a gateway make the certificates.
+    /// Creates the certificates with a gateway.
     init() throws {
         self.folder = try RestartFolder()
         try self.folder.end(try self.folder.start(), SIGKILL)
@@ -107,16 +107,16 @@ final class WebhookRig {
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
     }
 
-    /// A receiver that shows the gateway's own certificate.
+    /// Starts a receiver that presents the gateway's own certificate.
     func receiver(port: Int = 0, asksForCertificate: Bool = false) throws -> WebhookReceiver {
         try WebhookReceiver(self.folder.state, port: port, asksForCertificate: asksForCertificate)
     }
 
-    /// A gateway whose topic has a webhook; its devices may launch again after 50 ms.
+    /// Starts a gateway whose topic has a webhook. Its devices may launch again after 50 ms.
     ///
     /// - Parameters:
-    ///   - port: where the receiver is.
-    ///   - members: more members of the webhook's section, each with a comma before it.
+    ///   - port: the port of the receiver.
+    ///   - members: additional members of the webhook's section, each preceded by a comma.
     func gateway(
         port: Int,
         _ members: String = ", secretFile: 'secret', allowPrivate: true",
@@ -128,7 +128,7 @@ final class WebhookRig {
         return try self.folder.start(["--set", hook, "--set", "policy.launchInterval=0.05"] + arguments)
     }
 
-    /// A port on which nobody listens.
+    /// Returns a port on which nothing listens.
     func freePort() throws -> Int {
         let ended = try ChildProcess.run(
             "python3",
@@ -147,7 +147,7 @@ final class WebhookRig {
 }
 
 extension RunningGateway {
-    /// Pushes to a device, whose receiver gives these replies in turn.
+    /// Pushes to a device. The payload lists the replies that the receiver gives in turn.
     @discardableResult
     func pushHook(_ device: Int, replies: [String]) throws -> Answer {
         let list = replies.map { "\"\($0)\"" }.joined(separator: ",")
@@ -157,24 +157,24 @@ extension RunningGateway {
         return answer
     }
 
-    /// What the list of topics says of the webhook.
+    /// Returns a member of the webhook in the list of topics.
     func hook(_ key: String) throws -> Any? {
         let topics = try self.admin("/v1/topics").value("topics") as? [[String: Any]]
         let topic = topics?.first { $0["topic"] as? String == WebhookRig.topic }
         return (topic?["webhook"] as? [String: Any])?[key]
     }
 
-    /// How many wakes ended in this way.
+    /// Returns the number of wakes with this outcome.
     func results(_ outcome: String) throws -> Int {
         try self.stats().integer("wakes", "results", outcome) ?? -1
     }
 
-    /// Waits until so many pushes have been completed.
+    /// Waits until this many pushes have been completed.
     func completes(_ count: Int) throws {
         try self.eventually("\(count) completed") { try self.stats().integer("pushes", "completed") == count }
     }
 
-    /// Whether every accepted push is in exactly one place, and every launch has ended or is in flight.
+    /// Returns true if every accepted push is in exactly one state, and every launch has ended or is in flight.
     func isBalanced() throws -> Bool {
         let stats = try self.stats()
         func sum(_ section: String, _ names: [String]) -> Int {

@@ -37,7 +37,7 @@ struct WebhookTests {
         try gateway.completes(1)
         #expect(try gateway.results("newData") == 1)
         #expect(try gateway.hook("state") as? String == "active")
-        // Operators see where it goes, and none of what may be secret.
+        // Operators see the URL without the parts that may be secret.
         let topics = try gateway.admin("/v1/topics").body
         #expect(try gateway.hook("url") as? String == "https://localhost:\(receiver.port)/wakes")
         #expect(!topics.contains("of-the-query") && !gateway.process.errors.contains(WebhookRig.secret))
@@ -50,7 +50,7 @@ struct WebhookTests {
         let arguments = ["--set", "policy.executionWindow=10", "--set", "policy.maxAttempts=1"]
         let members = ", slots: 12, secretFile: 'secret', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members, arguments)
-        // The connection is there before the wakes whose time runs.
+        // Establish the connection before the wakes whose time is measured.
         try gateway.pushHook(21, replies: ["newData"])
         try gateway.completes(1)
         _ = try receiver.next()
@@ -115,7 +115,7 @@ struct WebhookTests {
         for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
         var running = try (1...4).map { _ in try #require(try receiver.next().id) }
         for (next, place) in zip(5..., [2, 3, 1, 2]) {
-            // The newest of them, or one in the middle, is done first; the oldest goes on.
+            // The newest wake or a middle one is completed first. The oldest continues.
             let done = running.remove(at: place)
             #expect(try gateway.edge("/v1/wakes/\(done)", "-d", #"{"result":"newData"}"#).status == 204)
             try gateway.pushHook(next, replies: ["silence"])
@@ -155,7 +155,7 @@ struct WebhookTests {
         }
         let members = ", certificate: '.wakegate/hook.pem', key: '.wakegate/hook.key', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members)
-        // The first push may have used up its attempts by then: with TLS 1.3 the refusal comes after the request.
+        // The first push may have used up its attempts by then: with TLS 1.3, the refusal follows the request.
         try gateway.pushHook(2, replies: ["newData"])
         #expect(try receiver.next().peer == "gateway")
         try gateway.eventually("a result") { try gateway.results("newData") >= 1 }
@@ -263,7 +263,7 @@ struct TaskWebhookTests {
 }
 
 extension RunningGateway {
-    /// Reports whether a device is in use.
+    /// Reports whether a device is in use. Returns true on success.
     fileprivate func report(active: Bool, of device: String) throws -> Bool {
         let state = active ? "active" : "background"
         return try self.edge("\(device)/conditions", "-X", "PATCH", "-d", #"{"appState":"\#(state)"}"#).status == 200

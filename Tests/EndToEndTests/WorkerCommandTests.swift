@@ -6,7 +6,7 @@ import Testing
 struct WorkerCommandTests {
     private let topic = "com.example.processes"
     private let token = String(repeating: "9c", count: 32)
-    /// Tells the number of its process group, has a child that ignores SIGTERM, and waits for both without end.
+    /// Prints its process group, starts a child that ignores SIGTERM, and waits for both indefinitely.
     private static let stubborn = """
         trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
         """
@@ -23,7 +23,7 @@ struct WorkerCommandTests {
         #expect(try worker.line() == "stopped")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "noData") == 1 }
         #expect(try gateway.stats().integer("wakes", "results", "expired") == 0)
-        try worker.says("is near; its command is told to stop")
+        try worker.says("is near; its command gets SIGTERM")
     }
 
     @Test("A command that asks for more time runs on past its first deadline, and its result counts")
@@ -142,7 +142,7 @@ struct WorkerCommandTests {
         #expect(try worker.line() == "done")
         let ended = try worker.process.finish()
         #expect(ended.status == 0)
-        // The second wake may have been on its way before the gateway knew; then it was handled like the first.
+        // The second wake may have been sent before the gateway knew; then it was handled like the first.
         let count = 1 + ended.output.split(separator: "\n").filter { $0.hasSuffix("done") }.count
         let stats = try gateway.stats()
         #expect(stats.integer("wakes", "results", "newData") == count)
@@ -167,7 +167,7 @@ struct WorkerCommandTests {
     @Test("Never more commands run than there are slots, and every wake gets its turn")
     func slots() throws {
         let gateway = try RunningGateway()
-        // Each command counts those that run, itself included, under a lock.
+        // Each command counts the running ones, including itself, under a lock.
         let script = """
             mkdir run.$$; ls -d run.* | wc -l; read -t 0.1 <> <(:); rmdir run.$$
             """
@@ -205,7 +205,7 @@ struct WorkerCommandTests {
         #expect(try #require(stats.integer("wakes", "results", "lost")) >= 3)
         healthy.process.send(SIGTERM)
         #expect(try healthy.process.finish().status == 0)
-        // A worker whose stream is stalled subscribes again after a while, so only pushes that wait stall it for good.
+        // A worker with a stalled stream subscribes again after a while, so only pending pushes stall it permanently.
         let waiting = (0..<3).map { String(repeating: "a\($0)", count: 32) }
         for token in waiting + [self.token] {
             #expect(try gateway.push(token, topic: self.topic).status == 200)
@@ -223,7 +223,7 @@ struct WorkerCommandTests {
             let why = try gateway.admin("/v1/devices/\(self.token)").value("why") as? String
             return why?.contains("./handle cannot be started") == true
         }
-        // Once the interpreter exists, the worker handles the push without a restart.
+        // After the interpreter exists, the worker handles the push without a restart.
         try write(interpreter: "/bin/sh")
         #expect(try broken.line(within: 120) == "handled")
         try broken.says("./handle can be started again")
@@ -276,7 +276,7 @@ struct WorkerOutputTests {
     @Test("A command that writes without end is not held up, nobody's memory grows, and what is dropped is counted")
     func loud() throws {
         let gateway = try RunningGateway()
-        // Nobody reads the worker's output while the command writes 4 MB, then one long line.
+        // The worker's output has no reader while the command writes 4 MB and then one long line.
         let script = "yes 0123456789012345678901234567890123456789 | head -c 4000000; head -c 100000 /dev/zero; echo"
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)

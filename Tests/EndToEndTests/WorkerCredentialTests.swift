@@ -58,14 +58,14 @@ struct WorkerCredentialTests {
         try write("\(try self.token(gateway, "12s").token)\n")
         let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
         try worker.wait(for: "subscribed")
-        // A result meets an empty file.
+        // Send a result while the file is empty.
         try write("")
         let reads = try FileReads(file.path)
         #expect(try self.push(gateway).status == 200)
         try reads.wait()
         try write("\(next)\n")
         #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        // The stream's token expires, and another subscription meets an empty file, and then half of a token.
+        // The stream's token expires. The next subscriptions find an empty file, and then half of a token.
         try write("")
         try worker.wait(for: "disconnected")
         #expect(try worker.wait(for: "disconnected").text("code") == "badCredentials")
@@ -84,7 +84,7 @@ struct WorkerCredentialTests {
         let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", pipe])
         let failed = try worker.wait(for: "failed")
         #expect(failed.text("code") == "badCredentials")
-        #expect(failed.text("message")?.contains("cannot be read, or is no file") == true)
+        #expect(failed.text("message")?.contains("cannot be read, or is not a file") == true)
         #expect(try worker.process.finish().status == 1)
     }
 

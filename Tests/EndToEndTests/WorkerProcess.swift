@@ -1,16 +1,17 @@
 import Foundation
 import Glibc
 
-/// A `wakegate worker` that runs a bash script for each wake, and what a test asks of it.
+/// A `wakegate worker` that runs a bash script for each wake, with helpers for tests.
 final class WorkerProcess {
     let process: ChildProcess
     private let gateway: RunningGateway
 
+    /// Starts a worker and waits until it has subscribed.
+    ///
     /// - Parameters:
-    ///   - options: of `wakegate worker`.
-    ///   - script: runs in the gateway's folder.
-    ///   - launcher: a command and its first arguments, which runs the program that the rest of its arguments name.
-    /// It has been subscribed when this returns.
+    ///   - options: the options of `wakegate worker`.
+    ///   - script: the script, which runs in the gateway's directory.
+    ///   - launcher: a command and its first arguments, which runs the program given by the remaining arguments.
     convenience init(
         _ gateway: RunningGateway,
         topic: String,
@@ -21,7 +22,7 @@ final class WorkerProcess {
         try self.init(gateway, topic: topic, options, command: ["bash", "-c", script], under: launcher)
     }
 
-    /// - Parameter command: runs in the gateway's folder, with its arguments.
+    /// - Parameter command: the command with its arguments, which runs in the gateway's directory.
     init(
         _ gateway: RunningGateway,
         topic: String,
@@ -39,32 +40,32 @@ final class WorkerProcess {
         }
     }
 
-    /// The next line that a command wrote, without the wake's id.
+    /// Returns the next line that a command wrote, without the wake's identifier.
     func line(within seconds: Double = 60) throws -> String? {
         try self.process.line(within: seconds).map { String($0.dropFirst(33)) }
     }
 
-    /// Waits for standard error to hold a text.
+    /// Waits until standard error contains a text.
     func says(_ text: String) throws {
         try self.gateway.eventually("\"\(text)\" in: \(self.process.errors)") { self.process.errors.contains(text) }
     }
 
-    /// Whether any process is left in the group.
+    /// Returns true if the group contains a running process.
     static func isGroupThere(_ group: Int32) -> Bool {
-        // Those that have ended and that nobody reaped do no harm, and are not counted.
+        // Zombies are harmless and are not counted.
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return processes.contains { name in
             guard Int32(name) != nil, let stat = try? String(contentsOfFile: "/proc/\(name)/stat", encoding: .utf8),
                 let end = stat.lastIndex(of: ")")
             else { return false }
-            // After the name: state, parent, group.
+            // The fields after the name are the state, the parent and the group.
             let fields = stat[stat.index(after: end)...].split(separator: " ")
             return fields.count > 2 && fields[0] != "Z" && Int32(fields[2]) == group
         }
     }
 }
 
-/// A worker of the SDK in a process of its own, which does as its pushes say.
+/// A worker of the SDK in its own process, which follows the instructions in its pushes.
 final class SDKWorker {
     struct Event {
         let name: String
@@ -80,13 +81,13 @@ final class SDKWorker {
         .deletingLastPathComponent().appendingPathComponent("wakegate-workers").path
 
     let process: ChildProcess
-    /// What it showed and nobody has waited for yet.
+    /// The printed events that no test has waited for yet.
     private var unclaimed: [Event] = []
 
     /// - Parameters:
-    ///   - url: where it looks for its gateway.
-    ///   - authority: the file of the authority it trusts; nil for cleartext.
-    ///   - isInputOpen: whether standard input stays open until the process's `endInput`.
+    ///   - url: the URL of its gateway.
+    ///   - authority: the path of the authority that it trusts; nil for cleartext.
+    ///   - isInputOpen: true to keep standard input open until the process's `endInput`.
     ///   - commands: the first lines of its standard input.
     init(
         _ url: String,
@@ -103,15 +104,15 @@ final class SDKWorker {
         )
     }
 
-    /// A worker of `gateway` that has subscribed.
+    /// Starts a worker of `gateway` and waits until it has subscribed.
     static func subscribed(to gateway: RunningGateway, _ options: [String] = []) throws -> SDKWorker {
         let worker = try SDKWorker("https://\(gateway.edge)", authority: gateway.certificateAuthority, options)
         try worker.wait(for: "subscribed")
         return worker
     }
 
-    /// The first event of this name that nobody has waited for yet. Events of other names may come in any order, as
-    /// several threads show them.
+    /// Waits for the first event with this name that was not waited for yet. Events with other names may come in any
+    /// order, because several threads print them.
     @discardableResult
     func wait(for name: String, within seconds: Double = 60) throws -> Event {
         if let index = self.unclaimed.firstIndex(where: { $0.name == name }) { return self.unclaimed.remove(at: index) }
@@ -133,7 +134,7 @@ final class SDKWorker {
         return Double(seconds) + Double(attoseconds) / 1e18
     }
 
-    /// Stops it, and waits until it has ended by itself.
+    /// Stops the worker and waits until it has ended.
     func stop() throws -> Int32 {
         self.process.send(SIGTERM)
         return try self.process.finish().status
@@ -141,7 +142,7 @@ final class SDKWorker {
 }
 
 extension RunningGateway {
-    /// A push that tells the worker what to do.
+    /// Sends a push with an instruction for the worker.
     @discardableResult
     func instruct(_ device: Int, _ instruction: String) throws -> Answer {
         let token = String(repeating: String(format: "%04x", device), count: 16)
@@ -152,12 +153,12 @@ extension RunningGateway {
     func wakes(endedAs outcome: String) throws -> Int? { try self.stats().integer("wakes", "results", outcome) }
 }
 
-/// A peer that takes workers as a gateway does, sends what a test writes, and never ends a stream by itself.
+/// A peer that accepts workers like a gateway, sends what a test writes, and never ends a stream on its own.
 final class ScriptedGateway {
     let process: ChildProcess
     let url: String
     let certificateAuthority: String
-    // Lends its certificate.
+    // Provides the certificate.
     private let gateway: RunningGateway
 
     init() throws {
@@ -172,7 +173,7 @@ final class ScriptedGateway {
         try self.answer("/progress", #"{"deadline":1}"#)
     }
 
-    /// Sends a wake; `members` are added to those that every wake has.
+    /// Sends a wake; `members` are added to the members of every wake.
     func wake(_ name: String, _ members: String, deadline: Int? = 1, payload: String = "{}") throws {
         let deadline = deadline.map { #","deadline":\#($0)"# } ?? ""
         let data = #"{"wake":"\#(name)","device":"ab","topic":"t"\#(deadline),\#(members),"payload":\#(payload)}"#
@@ -184,10 +185,10 @@ final class ScriptedGateway {
         try self.command(["do": "event", "name": name, "data": data])
     }
 
-    /// Ends the connection of the stream that is open.
+    /// Closes the connection of the open stream.
     func endStream() throws { try self.command(["do": "end"]) }
 
-    /// Answers so from now on what is said of wakes on paths that end like this; all else is answered 204.
+    /// Sets the answer to requests about wakes on paths with this suffix. All other requests are answered with 204.
     func answer(_ end: String, _ body: String) throws {
         try self.command(["do": "answer", "method": "POST", "end": end, "status": 200, "body": body, "lasts": true])
     }
@@ -197,11 +198,11 @@ final class ScriptedGateway {
         try self.process.write(String(decoding: data, as: UTF8.self))
     }
 
-    /// The next request whose path ends like this; its body.
+    /// Returns the body of the next request whose path has this suffix.
     @discardableResult
     func request(_ end: String) throws -> String { try self.requestLine(end).body }
 
-    /// The next request whose path ends like this; its path with the query.
+    /// Returns the path, including the query, of the next request whose path has this suffix.
     func path(_ end: String) throws -> String { try self.requestLine(end).path }
 
     private func requestLine(_ end: String) throws -> (path: String, body: String) {

@@ -58,7 +58,7 @@ struct WorkerSDKTests {
         }
     }
 
-    /// Has the compiler look at a program that imports the library as it was built.
+    /// Compiles a program that imports the built library.
     private func compile(_ file: String) throws -> ChildProcess.Ended {
         let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
         let libraries = RunningGateway.root.appendingPathComponent("Sources/Libraries")
@@ -155,7 +155,7 @@ struct WorkerSDKTests {
         let worker = try SDKWorker(url, authority: gateway.certificateAuthority, options)
         try gateway.eventually("20 workers") { try gateway.stats().integer("workers", "connected") == 20 }
         for (round, signal) in [SIGKILL, SIGTERM, SIGKILL].enumerated() {
-            // One that runs when the gateway goes, and one that is done while there is none.
+            // One handler runs when the gateway ends, and one finishes while no gateway is running.
             try gateway.instruct(100 + round, #""do":"answer","milliseconds":1500"#)
             try gateway.instruct(200 + round, #""do":"stubborn","milliseconds":700"#)
             try gateway.eventually("2 wakes") { try gateway.stats().integer("workers", "busy") == 2 }
@@ -232,7 +232,7 @@ struct WorkerSDKTests {
         let wake = try worker.wait(for: "wake").text("wake")
         try proxy.write(#"{"do":"swallow"}"#)
         #expect(try proxy.line() == "done")
-        // Neither the gateway nor the network says anything: the worker finds out by itself, before the wake expires.
+        // Neither the gateway nor the network reports an error: the worker detects the failure before the wake expires.
         #expect(try worker.wait(for: "disconnected").text("code") == "timedOut")
         #expect(try worker.wait(for: "lost").text("wake") == wake)
         try worker.wait(for: "subscribed")

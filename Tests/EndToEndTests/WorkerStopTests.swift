@@ -2,17 +2,17 @@ import Foundation
 import Glibc
 import Testing
 
-/// Each worker ends while its peer is as silent as before: nothing but its own bound can have ended it.
+/// Each worker ends while its peer remains silent, so only the worker's own limit can have ended it.
 @Suite("Workers that stop while their gateway is silent", .serialized, .timeLimit(.minutes(15)))
 struct WorkerStopTests {
     private let topic = "com.example.silent"
     private let token = String(repeating: "5c", count: 32)
-    /// Tells the number of its process group, has a child that ignores SIGTERM, and waits for both without end.
+    /// Prints its process group, starts a child that ignores SIGTERM, and waits for both indefinitely.
     private static let stubborn = """
         trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; wait; wait
         """
 
-    /// A `wakegate worker` at any address.
+    /// Starts a `wakegate worker` for a peer.
     private func worker(_ peer: ScriptedGateway, _ options: [String], script: String) throws -> ChildProcess {
         let worker = ["worker", "--gateway", peer.url, "--ca", peer.certificateAuthority, "--topic", self.topic]
         return try ChildProcess(RunningGateway.program, worker + options + ["--", "bash", "-c", script])
@@ -46,7 +46,7 @@ struct WorkerStopTests {
     @Test("A second signal ends the worker of a frozen gateway, and its command with all that it started")
     func frozenTwice() throws {
         let gateway = try RunningGateway()
-        // Without the second signal nothing of it would end in the time of this test.
+        // Without the second signal, nothing would end during this test.
         let options = ["--stop-within", "86400"]
         let worker = try WorkerProcess(gateway, topic: self.topic, options, script: Self.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -76,7 +76,7 @@ struct WorkerStopTests {
         #expect(ended.status == 0)
         #expect(ended.errors.contains("the worker ended before the gateway had answered to it"))
         gateway.process.send(SIGCONT)
-        // The request may have arrived all the same; else the wake was lost.
+        // The request may have arrived nevertheless; otherwise the wake was lost.
         try gateway.eventually("the end of the wake") { try gateway.stats().integer("workers", "connected") == 0 }
     }
 
@@ -194,10 +194,10 @@ struct WorkerStopTests {
 struct WorkerRestartTests {
     private static let settings = ["--set", "policy.executionWindow=3", "--set", "policy.maxExtension=60"]
 
-    /// The device that `instruct(1, …)` pushes to.
+    /// The device to which `instruct(1, …)` pushes.
     private static let token = String(repeating: "0001", count: 16)
 
-    /// Has a worker keep a wake alive for so long, and waits until it was given more time.
+    /// Makes a worker keep a wake alive for a time, and waits until it was granted more time.
     private func extend(_ gateway: RunningGateway, _ worker: SDKWorker, milliseconds: Int) throws -> String {
         try gateway.instruct(1, #""do":"keepAlive","milliseconds":\#(milliseconds)"#)
         let wake = try #require(try worker.wait(for: "wake").text("wake"))
@@ -222,7 +222,7 @@ struct WorkerRestartTests {
         let late = try second.edge("/v1/wakes/\(lost)", "-d", #"{"result":"newData"}"#)
         #expect(late.status == 409 && late.reason == "WakeEnded")
         #expect(late.value("outcome") as? String == "lost")
-        // It takes longer than its window, too: the next gateway gives more time as well.
+        // The handler takes longer than its window: the next gateway also grants more time.
         let delivered = try worker.wait(for: "delivered")
         #expect(delivered.text("wake") == again && delivered.text("result") == "newData")
         try self.checkBooks(second, lost: 1)
@@ -266,7 +266,7 @@ struct WorkerRestartTests {
         #expect(try worker.stop() == 0)
     }
 
-    /// One push, completed once.
+    /// Expects one push, completed once.
     private func checkBooks(_ gateway: RunningGateway, lost: Int) throws {
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == 1)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-// Swift calls no C variadics, so each type of argument has a function of its own.
+// Swift cannot call C variadics, so each type of argument has a separate function.
 static inline CURLcode wakegate_curl_set_long(CURL *handle, CURLoption option, long value) {
     return curl_easy_setopt(handle, option, value);
 }
@@ -21,7 +21,7 @@ static inline CURLcode wakegate_curl_set_pointer(CURL *handle, CURLoption option
     return curl_easy_setopt(handle, option, value);
 }
 
-// The size comes first: CURLOPT_COPYPOSTFIELDS copies as many bytes as POSTFIELDSIZE said before.
+// The size is set first: CURLOPT_COPYPOSTFIELDS copies as many bytes as POSTFIELDSIZE says.
 static inline CURLcode wakegate_curl_set_body(CURL *handle, const void *bytes, long long count) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, (const char *)bytes) : code;
@@ -43,7 +43,7 @@ static inline CURLcode wakegate_curl_set_receivers(CURL *handle, wakegate_curl_r
 
 typedef size_t (*wakegate_curl_sender)(char *room, size_t size, size_t count, void *context);
 
-// The body comes from a callback, which is asked to begin again where a request is sent anew.
+// Sets callbacks for the body; `seek` restarts it when a request is sent again.
 static inline CURLcode wakegate_curl_set_sender(CURL *handle, wakegate_curl_sender send, curl_seek_callback seek,
                                                 long long count, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
@@ -54,7 +54,7 @@ static inline CURLcode wakegate_curl_set_sender(CURL *handle, wakegate_curl_send
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SEEKDATA, context) : code;
 }
 
-// Who may open a socket, and who is told before a request is sent on a connection, new or used before.
+// Sets the callbacks that open a socket, and that are called before a request is sent on a new or reused connection.
 static inline CURLcode wakegate_curl_set_gate(CURL *handle, curl_opensocket_callback open,
                                               curl_prereq_callback begin, void *context) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, open);
@@ -63,7 +63,7 @@ static inline CURLcode wakegate_curl_set_gate(CURL *handle, curl_opensocket_call
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_PREREQDATA, context) : code;
 }
 
-// The address in network order: 4 bytes, 16, or none of another family.
+// Writes the address in network order and returns its length: 4 or 16 bytes, 0 for another family.
 static inline size_t wakegate_curl_address(const struct curl_sockaddr *address, unsigned char *bytes) {
     if (address->family == AF_INET) {
         memcpy(bytes, &((const struct sockaddr_in *)&address->addr)->sin_addr, 4);
@@ -76,7 +76,7 @@ static inline size_t wakegate_curl_address(const struct curl_sockaddr *address, 
     return 0;
 }
 
-// A socket for the address whose peer may leave bytes unacknowledged for so long; 0 for as long as the system likes.
+// Opens a socket whose peer may leave bytes unacknowledged for `silence` milliseconds; 0 for the system's default.
 static inline curl_socket_t wakegate_curl_open_socket(const struct curl_sockaddr *address, unsigned int silence) {
     curl_socket_t made = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (made != CURL_SOCKET_BAD && silence > 0) {
@@ -85,14 +85,14 @@ static inline curl_socket_t wakegate_curl_open_socket(const struct curl_sockaddr
     return made;
 }
 
-// The connections over TLS whose peers said last that nothing more comes (close_notify). To libcurl 7.88 a connection
-// that ends without that word, as everybody on the way can have it, is one that has ended well.
+// The TLS connections whose peers have ended them in order (close_notify). libcurl 7.88 treats a connection that ends
+// without it, which an attacker can cause, as one that has ended in order.
 typedef struct {
     const void *connections[4096];
     size_t next;
 } wakegate_curl_tls_ends;
 
-// Whether the connection is among them; it is none of them any more.
+// Returns whether the connection is in the list, and removes it.
 static inline int wakegate_curl_tls_take_end(wakegate_curl_tls_ends *ends, const void *connection) {
     size_t index, count = sizeof ends->connections / sizeof ends->connections[0];
     int found = 0;
@@ -104,11 +104,11 @@ static inline int wakegate_curl_tls_take_end(wakegate_curl_tls_ends *ends, const
     return found;
 }
 
-// OpenSSL's functions are looked up in what libcurl has loaded, so that nobody has to link them. Other libraries lack
-// them; with those nothing is known, and no connection is given up for it.
+// Finds a function of OpenSSL in the libraries that libcurl has loaded, so that the program need not link OpenSSL.
+// Other TLS libraries lack these functions; their connections are then never treated as cut.
 static inline void *wakegate_curl_tls_function(const char *name) { return dlsym(NULL, name); }
 
-// What OpenSSL tells of a connection: SSL_CB_HANDSHAKE_START is 0x10, SSL_CB_READ_ALERT 0x4004, close_notify 0.
+// Receives OpenSSL's events of a connection: SSL_CB_HANDSHAKE_START is 0x10, SSL_CB_READ_ALERT 0x4004, close_notify 0.
 static inline void wakegate_curl_tls_told(const void *connection, int where, int value) {
     void *(*context)(const void *);
     void *(*data)(const void *, int);
@@ -118,7 +118,7 @@ static inline void wakegate_curl_tls_told(const void *connection, int where, int
     data = (void *(*)(const void *, int))wakegate_curl_tls_function("SSL_CTX_get_ex_data");
     if (context == NULL || data == NULL) return;
     if ((ends = (wakegate_curl_tls_ends *)data(context(connection), 0)) == NULL) return;
-    // Another connection may have had its address.
+    // An earlier connection may have had the same address.
     wakegate_curl_tls_take_end(ends, connection);
     if (where != 0x4004) return;
     ends->connections[ends->next] = connection;
@@ -135,20 +135,20 @@ static inline CURLcode wakegate_curl_tls_begin(CURL *handle, void *context, void
     return CURLE_OK;
 }
 
-// Has the ends of connections over TLS be kept in `ends`, which outlives them.
+// Records the ends of TLS connections in `ends`, which must outlive them.
 static inline CURLcode wakegate_curl_set_tls_ends(CURL *handle, wakegate_curl_tls_ends *ends) {
     CURLcode code = curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, ends);
     return code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, wakegate_curl_tls_begin) : code;
 }
 
-// The connection over TLS by OpenSSL that a request in progress has; NULL when it has none.
+// Returns the OpenSSL connection of a request in progress; NULL if it has none.
 static inline const void *wakegate_curl_tls_connection(CURL *handle) {
     struct curl_tlssessioninfo *found = NULL;
     if (curl_easy_getinfo(handle, CURLINFO_TLS_SSL_PTR, &found) != CURLE_OK || found == NULL) return NULL;
     return found->backend == CURLSSLBACKEND_OPENSSL ? found->internals : NULL;
 }
 
-// Whether an answer that only its connection could end came over HTTP/1.0 or HTTP/1.1, and TLS did not end that.
+// Returns whether an answer over HTTP/1.0 or HTTP/1.1 that ends with its connection ended without the end of TLS.
 static inline int wakegate_curl_is_cut(CURL *handle, wakegate_curl_tls_ends *ends, const void *connection) {
     long version = 0;
     curl_easy_getinfo(handle, CURLINFO_HTTP_VERSION, &version);
@@ -166,14 +166,14 @@ static inline long wakegate_curl_system_error(CURL *handle) {
     return number;
 }
 
-// Bytes of the request's body that left libcurl.
+// Returns the number of bytes of the request's body that libcurl has sent.
 static inline long long wakegate_curl_sent_bytes(CURL *handle) {
     curl_off_t bytes = 0;
     curl_easy_getinfo(handle, CURLINFO_SIZE_UPLOAD_T, &bytes);
     return (long long)bytes;
 }
 
-// A handle for cookies that handles of one thread share; NULL when there is no memory.
+// Creates a handle for cookies that the handles of one thread share; NULL if memory is exhausted.
 static inline CURLSH *wakegate_curl_make_cookies(void) {
     CURLSH *share = curl_share_init();
     if (share == NULL || curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_COOKIE) == CURLSHE_OK) return share;
@@ -191,7 +191,7 @@ static inline CURLMcode wakegate_curl_multi_set_long(CURLM *multi, CURLMoption o
     return curl_multi_setopt(multi, option, value);
 }
 
-// The result is part of a union that Swift sees only as bytes.
+// The result is part of a union that Swift imports only as bytes.
 static inline CURL *wakegate_curl_next_done(CURLM *multi, CURLcode *result) {
     int left = 0;
     CURLMsg *message;

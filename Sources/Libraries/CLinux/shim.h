@@ -26,8 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// Who connected: an IPv4 address below bits that no network has, or the first half of an IPv6 address; 0 for a socket
-// file. The loopback address ::1, whose first half is 0, is 1.
+// Returns the client's network: an IPv4 address below bits that no network has, or the first half of an IPv6 address; 0
+// for a socket file. The loopback address ::1, whose first half is 0, is 1.
 static inline uint64_t wakegate_network(const struct sockaddr_storage *name) {
     const unsigned char *bytes;
     uint64_t network = 0;
@@ -62,13 +62,13 @@ static inline void wakegate_no_delay(int descriptor) {
     setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// Has calls on a descriptor return at once.
+// Makes a descriptor non-blocking.
 static inline void wakegate_no_blocking(int descriptor) {
     int flags = fcntl(descriptor, F_GETFL);
     if (flags >= 0) fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
-// The bytes that were sent to a socket file and that its peer has not read; -1 where the system does not say.
+// Returns the number of bytes sent to a socket file that its peer has not read; -1 if unknown.
 static inline int wakegate_unread_bytes(int descriptor) {
     extern int ioctl(int, unsigned long, ...);
     const unsigned long unread_output = 0x5411;
@@ -76,8 +76,8 @@ static inline int wakegate_unread_bytes(int descriptor) {
     return ioctl(descriptor, unread_output, &count) == 0 ? count : -1;
 }
 
-// How many processors this process may run on; 0 where the system does not say. The call is a GNU extension that
-// Glibc's module hides, and Foundation's count is the machine's.
+// Returns the number of processors this process may run on; 0 if unknown. The call is a GNU extension that Glibc's
+// module hides, and Foundation's count is that of the machine.
 static inline int wakegate_processors(void) {
     extern int sched_getaffinity(pid_t, size_t, unsigned long *);
     unsigned long set[128] = {0};
@@ -88,7 +88,7 @@ static inline int wakegate_processors(void) {
     return count;
 }
 
-// A bound TCP socket, IPv6 ones for IPv4 too; -1 with errno, or with the resolver's error in *resolver.
+// Returns a bound TCP socket, for IPv6 also bound for IPv4; -1 with errno, or with the resolver's error in *resolver.
 static inline int wakegate_bind_tcp(const char *host, unsigned short port, int *resolver) {
     struct addrinfo hints, *found = NULL;
     char service[8];
@@ -122,7 +122,7 @@ static inline void wakegate_name_unix(struct sockaddr_un *name, const char *path
     strncpy(name->sun_path, path, sizeof name->sun_path - 1);
 }
 
-// Whether `path` is a socket file that nobody listens on.
+// Returns whether `path` is a socket file without a listener.
 static inline int wakegate_is_stale_unix(const char *path) {
     struct sockaddr_un name;
     struct stat status;
@@ -136,14 +136,14 @@ static inline int wakegate_is_stale_unix(const char *path) {
     return stale;
 }
 
-// The file at `path` itself, a link too, neither to be read nor written.
+// Opens the file at `path` itself, even a link, neither for reading nor for writing.
 static inline int wakegate_open_file_itself(const char *path) {
-    // The name without underscores comes with _GNU_SOURCE alone.
+    // The name without underscores needs _GNU_SOURCE.
     return open(path, __O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-// A bound socket file with mode 0660, or 0600 for its owner alone, set by the mask so that there is no moment at which
-// others may connect.
+// Returns a bound socket file with mode 0660, or 0600 for its owner only. The mode is set by the umask, so that other
+// users can never connect in between.
 static inline int wakegate_bind_unix(const char *path, int is_private) {
     struct sockaddr_un name;
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), result, saved;
@@ -162,8 +162,8 @@ static inline int wakegate_bind_unix(const char *path, int is_private) {
     return descriptor;
 }
 
-// The user that the process had which connected a socket file; -1 when the system does not say. The structure is a GNU
-// extension that Glibc's module hides.
+// Returns the user of the process that connected to a socket file; -1 if unknown. The structure is a GNU extension that
+// Glibc's module hides.
 static inline int64_t wakegate_peer_user(int descriptor) {
     struct { pid_t pid; uid_t uid; gid_t gid; } peer;
     socklen_t size = sizeof peer;
@@ -171,7 +171,7 @@ static inline int64_t wakegate_peer_user(int descriptor) {
     return (int64_t)peer.uid;
 }
 
-// The port of a TCP socket; it stands at the same place in both families.
+// Returns the port of a TCP socket, which is at the same position in both families.
 static inline int wakegate_bound_port(int descriptor) {
     struct sockaddr_in6 name;
     socklen_t size = sizeof name;
@@ -179,7 +179,7 @@ static inline int wakegate_bound_port(int descriptor) {
     return ntohs(name.sin6_port);
 }
 
-// Raises the limit of descriptors as far as is allowed, and returns it.
+// Raises the limit of descriptors as far as allowed, and returns it.
 static inline long wakegate_raise_descriptor_limit(void) {
     struct rlimit limit, raised;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
@@ -189,7 +189,7 @@ static inline long wakegate_raise_descriptor_limit(void) {
     return limit.rlim_cur > 1000000 ? 1000000 : (long)limit.rlim_cur;
 }
 
-// The part of `text` that ends the mapping `line` of /proc/self/maps is at `address`: 1 when the line is of that mapping.
+// Returns 1 if the mapping `line` of /proc/self/maps contains `address`.
 static inline int wakegate_is_mapping(const char *line, uintptr_t address) {
     uintptr_t bounds[2] = {0, 0};
     int side = 0;
@@ -201,7 +201,7 @@ static inline int wakegate_is_mapping(const char *line, uintptr_t address) {
     return address >= bounds[0] && address < bounds[1];
 }
 
-// Writes to `room` the path of the file that is mapped at `address`; 0 when there is none. Safe in signal handlers.
+// Writes the path of the file mapped at `address` to `room`; returns 0 if there is none. Safe in signal handlers.
 static inline int wakegate_mapped_file(uintptr_t address, char *room, int size) {
     char chunk[1024];
     char line[4400];
@@ -232,8 +232,8 @@ static inline void wakegate_write_text(const char *text) {
     (void)written;
 }
 
-// Part of a mapped file is gone, as somebody cut it: says which file, and ends the process with status 1. What is no
-// fault of a file takes its ordinary end.
+// Handles access to a mapped file that was truncated: reports the file, and ends the process with status 1. Other bus
+// errors have their default effect.
 static inline void wakegate_bus_error(int number, siginfo_t *info, void *context) {
     char path[4200];
     (void)context;
@@ -248,7 +248,7 @@ static inline void wakegate_bus_error(int number, siginfo_t *info, void *context
     _exit(1);
 }
 
-// Has the process say which file is at fault when part of a mapped one is gone.
+// Makes the process report the file when it accesses a truncated mapped file.
 static inline void wakegate_explain_bus_errors(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -257,7 +257,7 @@ static inline void wakegate_explain_bus_errors(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
-// Waits until a descriptor is readable, at most so many milliseconds.
+// Waits until a descriptor is readable, at most `milliseconds`.
 static inline int wakegate_wait_readable(int descriptor, int milliseconds) {
     struct pollfd entry = {descriptor, POLLIN, 0};
     return poll(&entry, 1, milliseconds);

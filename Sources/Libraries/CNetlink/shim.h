@@ -8,7 +8,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
-// A socket of netlink `protocol` that hears the multicast `groups`; -1 with errno.
+// Opens a socket of netlink `protocol` for the multicast `groups`; -1 with errno.
 static inline int wakegate_netlink_open(int protocol, unsigned groups, int flags) {
     struct sockaddr_nl name;
     int saved, descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | flags, protocol);
@@ -25,18 +25,18 @@ static inline int wakegate_netlink_open(int protocol, unsigned groups, int flags
     return descriptor;
 }
 
-// Links and routes that come, go or change.
+// Opens a socket for changes of links and routes.
 static inline int wakegate_netlink_open_route_events(void) {
     unsigned groups = RTMGRP_LINK | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE;
     return wakegate_netlink_open(NETLINK_ROUTE, groups, SOCK_NONBLOCK);
 }
 
-// What the kernel tells udev, of which the first group is the kernel's own.
+// Opens a socket for the kernel's events for udev; the first group is the kernel's own.
 static inline int wakegate_netlink_open_device_events(void) {
     return wakegate_netlink_open(NETLINK_KOBJECT_UEVENT, 1, SOCK_NONBLOCK);
 }
 
-// A socket to ask on, whose answers are waited for at most so many milliseconds.
+// Opens a socket for queries, with a timeout for answers.
 static inline int wakegate_netlink_open_questions(int milliseconds) {
     struct timeval limit = {milliseconds / 1000, milliseconds % 1000 * 1000};
     int descriptor = wakegate_netlink_open(NETLINK_ROUTE, 0, 0);
@@ -44,7 +44,7 @@ static inline int wakegate_netlink_open_questions(int milliseconds) {
     return descriptor;
 }
 
-// Asks for all links (RTM_GETLINK) or all routes of every family (RTM_GETROUTE).
+// Requests all links (RTM_GETLINK) or all routes of every family (RTM_GETROUTE).
 static inline int wakegate_netlink_ask(int descriptor, int type) {
     struct {
         struct nlmsghdr head;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-// Function-like macros and variadics of OpenSSL that the transport needs.
+// OpenSSL's function-like macros and variadics that the transport needs.
 static inline int wakegate_ctx_min_tls12(SSL_CTX *ctx) {
     return (int)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 }
@@ -27,12 +27,13 @@ static inline void wakegate_ctx_read_ahead(SSL_CTX *ctx) { SSL_CTX_set_read_ahea
 static inline void wakegate_ctx_options(SSL_CTX *ctx) {
     SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
 }
-// Of TLS 1.2 what HTTP/2 allows: fresh keys and authenticated encryption (RFC 9113 section 9.2.2 and appendix A).
+// The TLS 1.2 ciphers that HTTP/2 allows: ephemeral keys and authenticated encryption (RFC 9113 section 9.2.2 and
+// appendix A).
 static inline int wakegate_ctx_ciphers(SSL_CTX *ctx) {
     return SSL_CTX_set_cipher_list(ctx, "ECDHE+AESGCM:ECDHE+CHACHA20");
 }
-// Adds one for each record that came and is no application data. TLS 1.2 says so in the record's head; TLS 1.3 hides
-// it, and OpenSSL tells of it once more when the record is decrypted.
+// Counts each received record that carries no application data. In TLS 1.2 the record's header shows its type; TLS 1.3
+// hides it, and OpenSSL reports it again when the record is decrypted.
 static inline void wakegate_count_record(
     int is_ours, int version, int kind, const void *bytes, size_t count, SSL *ssl, void *records
 ) {
@@ -44,13 +45,13 @@ static inline void wakegate_count_records(SSL *ssl, unsigned *records) {
     SSL_set_msg_callback(ssl, wakegate_count_record);
     SSL_set_msg_callback_arg(ssl, records);
 }
-// A client's certificate is looked at by its own name, after the handshake, in which any is taken.
+// Accepts every client certificate in the handshake; it is verified afterwards.
 static inline int wakegate_take_certificate(X509_STORE_CTX *ctx, void *unused) {
     (void)unused;
     X509_STORE_CTX_set_error(ctx, X509_V_OK);
     return 1;
 }
-// A session in which a certificate was shown is not resumed: its chain is not part of it, and may be good no more.
+// Does not resume a session with a client certificate: the session lacks its chain, which may no longer be valid.
 static inline SSL_TICKET_RETURN wakegate_take_ticket(
     SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t count, SSL_TICKET_STATUS status, void *unused
 ) {
@@ -63,19 +64,19 @@ static inline void wakegate_ctx_ask_certificate(SSL_CTX *ctx, long chain_bytes_m
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, wakegate_take_certificate, NULL);
     SSL_CTX_set_max_cert_list(ctx, chain_bytes_max);
-    // Tickets alone, which come by the callback.
+    // Only tickets, which pass through the callback.
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_session_ticket_cb(ctx, NULL, wakegate_take_ticket, NULL);
 }
 static inline void wakegate_bio_retry_read(BIO *bio) { BIO_set_retry_read(bio); }
 static inline void wakegate_bio_clear_retry(BIO *bio) { BIO_clear_retry_flags(bio); }
-// A store that trusts each certificate put into it, whether that signed itself or not.
+// Creates a store that trusts each certificate in it, whether or not it is self-signed.
 static inline X509_STORE *wakegate_store_new(void) {
     X509_STORE *store = X509_STORE_new();
     if (store != NULL) X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
     return store;
 }
-// Adds every certificate of a PEM text; their number, or -1 when there is none or the text is broken.
+// Adds every certificate of a PEM text; returns their number, or -1 if there is none or the text is invalid.
 static inline int wakegate_store_add_authorities(X509_STORE *store, BIO *pem) {
     STACK_OF(X509_INFO) *list = PEM_X509_INFO_read_bio(pem, NULL, NULL, NULL);
     int added = 0, is_good = list != NULL;
@@ -99,8 +100,8 @@ static inline int wakegate_store_has_signed(X509_STORE *store, X509_CRL *crl) {
     sk_X509_pop_free(authorities, X509_free);
     return is_signed;
 }
-// Adds every list of revoked certificates of a PEM text; their number, -1 when there is none or the text is broken, -2
-// when one was not signed by an authority of the store. `overdue` becomes 1 when a next one should have come by now.
+// Adds every revocation list of a PEM text; returns their number, -1 if there is none or the text is invalid, -2 if one
+// is not signed by an authority of the store. Sets `overdue` to 1 if a next list should already exist.
 static inline int wakegate_store_add_revocations(X509_STORE *store, BIO *pem, int *overdue) {
     STACK_OF(X509_INFO) *list = PEM_X509_INFO_read_bio(pem, NULL, NULL, NULL);
     int added = 0, fault = list == NULL ? -1 : 0;
@@ -118,7 +119,7 @@ static inline int wakegate_store_add_revocations(X509_STORE *store, BIO *pem, in
     X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     return added;
 }
-// An authority without a list has revoked nothing, and a list holds until there is another.
+// An authority without a list has revoked nothing, and a list is valid until there is another.
 static inline int wakegate_verify_step(int is_good, X509_STORE_CTX *ctx) {
     if (is_good) return 1;
     switch (X509_STORE_CTX_get_error(ctx)) {
@@ -129,8 +130,8 @@ static inline int wakegate_verify_step(int is_good, X509_STORE_CTX *ctx) {
     case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
     case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
     case X509_V_ERR_CRL_SIGNATURE_FAILURE:
-        // Who has signed an authority that is trusted by itself is no part of the chain, so that its list is held
-        // against the wrong key here; every list was found to be signed when it was read.
+        // The issuer of an authority that is trusted on its own is not in the chain, so its list is checked with the
+        // wrong key here; the signature of every list was verified when it was read.
         if (X509_STORE_CTX_get_error_depth(ctx) + 1 < sk_X509_num(X509_STORE_CTX_get0_chain(ctx))) return 0;
         break;
     default:
@@ -139,13 +140,13 @@ static inline int wakegate_verify_step(int is_good, X509_STORE_CTX *ctx) {
     X509_STORE_CTX_set_error(ctx, X509_V_OK);
     return 1;
 }
-// X509_V_OK, or why a client's certificate is not trusted.
+// Returns X509_V_OK, or the reason why a client's certificate is not trusted.
 static inline int wakegate_verify_client(X509_STORE *store, X509 *leaf, STACK_OF(X509) *chain) {
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     int error = X509_V_ERR_OUT_OF_MEM;
     if (ctx != NULL && X509_STORE_CTX_init(ctx, store, leaf, chain) == 1
         && X509_STORE_CTX_set_default(ctx, "ssl_client") == 1) {
-        // No keys below 112 bits, no SHA-1; no more links than anybody has.
+        // No keys below 112 bits, no SHA-1, and no longer chain than anyone uses.
         X509_VERIFY_PARAM_set_auth_level(X509_STORE_CTX_get0_param(ctx), 2);
         X509_VERIFY_PARAM_set_depth(X509_STORE_CTX_get0_param(ctx), 8);
         X509_STORE_CTX_set_verify_cb(ctx, wakegate_verify_step);
@@ -159,28 +160,28 @@ static inline int wakegate_verify_client(X509_STORE *store, X509 *leaf, STACK_OF
     return error;
 }
 static inline void wakegate_free_chain(STACK_OF(X509) *chain) { sk_X509_pop_free(chain, X509_free); }
-// Milliseconds since 1970 after which a certificate is good no more; -1 when it does not say so.
+// Returns the time, in milliseconds since 1970, after which a certificate is no longer valid; -1 if unknown.
 static inline long long wakegate_expiry(const X509 *certificate) {
     struct tm end;
     if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return -1;
     return (long long)timegm(&end) * 1000;
 }
-// The contents of an extension, named by its dotted numbers; NULL when there is none.
+// Returns the content of an extension by its dotted object identifier; NULL if there is none.
 static inline const ASN1_OCTET_STRING *wakegate_extension(const X509 *certificate, const char *identifier) {
     ASN1_OBJECT *object = OBJ_txt2obj(identifier, 1);
     int index = X509_get_ext_by_OBJ(certificate, object, -1);
     ASN1_OBJECT_free(object);
     return index < 0 ? NULL : X509_EXTENSION_get_data(X509_get_ext(certificate, index));
 }
-// The value of the first attribute `kind` of the subject after the place `index`, in UTF-8; `index` becomes its place.
-// Its bytes, which the caller frees, or -1.
+// Returns the value, in UTF-8, of the first attribute `kind` of the subject after the position `index`, and updates
+// `index`. Returns its length, or -1; the caller frees the bytes.
 static inline int wakegate_subject_value(const X509 *certificate, int kind, int *index, unsigned char **out) {
     const X509_NAME *subject = X509_get_subject_name(certificate);
     *index = X509_NAME_get_index_by_NID(subject, kind, *index);
     if (*index < 0) return -1;
     return ASN1_STRING_to_UTF8(out, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, *index)));
 }
-// The subject as RFC 2253 writes it, without bytes that a terminal or a log would take for its own.
+// Writes the subject in the form of RFC 2253, without bytes that could control a terminal or break a log line.
 static inline int wakegate_write_subject(BIO *bio, const X509 *certificate) {
     return X509_NAME_print_ex(bio, X509_get_subject_name(certificate), 0, XN_FLAG_RFC2253) >= 0;
 }
@@ -193,8 +194,8 @@ static inline int wakegate_no_password(char *buffer, int size, int is_writing, v
     (void)buffer, (void)size, (void)is_writing, (void)user;
     return -1;
 }
-// The public key of a PEM text, which may also be the half of a private one; without an answer of ours the library would
-// ask the terminal for the password of a key that is encrypted.
+// Reads the public key of a PEM text, which may also be part of a private key. Without the callback, OpenSSL would ask
+// the terminal for the password of an encrypted key.
 static inline EVP_PKEY *wakegate_public_key(BIO *bio) {
     EVP_PKEY *key = PEM_read_bio_PUBKEY(bio, NULL, wakegate_no_password, NULL);
     if (key != NULL || BIO_reset(bio) != 1) return key;
@@ -205,7 +206,8 @@ static inline int wakegate_is_p256(const EVP_PKEY *key) {
     return EVP_PKEY_is_a(key, "EC") && EVP_PKEY_get_group_name(key, name, sizeof name, NULL) == 1
         && strcmp(name, SN_X9_62_prime256v1) == 0;
 }
-// SHA-256 and ECDSA; the signature is R and then S, 32 bytes each, as JSON web tokens have it. 1 on success.
+// Signs with SHA-256 and ECDSA; the signature is R followed by S, 32 bytes each, as in JSON web tokens. Returns 1 on
+// success.
 static inline int wakegate_sign_es256(EVP_PKEY *key, const unsigned char *message, size_t count, unsigned char *out) {
     unsigned char der[128];
     size_t der_count = sizeof der;
@@ -222,7 +224,7 @@ static inline int wakegate_sign_es256(EVP_PKEY *key, const unsigned char *messag
     ECDSA_SIG_free(pair);
     return is_written;
 }
-// Whether `signature`, R and then S, 32 bytes each, is this key's for the message. 1 when it is.
+// Returns 1 if `signature` (R followed by S, 32 bytes each) is this key's signature for the message.
 static inline int wakegate_verify_es256(
     EVP_PKEY *key, const unsigned char *message, size_t count, const unsigned char *signature
 ) {

@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// More than a stream has slots (4096).
+// More groups than a stream has slots (4096).
 enum { GROUPS_MAX = 8192, KILL_DELAY_MS = 2000, STEP_MS = 20 };
 
-// A descriptor that is `least` or more, so that taking the places below overwrites nothing.
+// Returns a duplicate that is at least `least` if needed, so that the placement below overwrites nothing.
 static int above(int descriptor, int least) {
     return descriptor >= 0 && descriptor < least ? fcntl(descriptor, F_DUPFD_CLOEXEC, least) : descriptor;
 }
@@ -24,12 +24,12 @@ static void place(int descriptor, int number) {
     if (descriptor >= 0) dup2(descriptor, number);
 }
 
-// Our handlers must not run in the child: they write to a pipe that it shares with us.
+// The parent's handlers must not run in the child: they write to a pipe that both share.
 static void reset_signals(void) {
     struct sigaction action;
     for (int number = 1; number < NSIG; number++) {
         if (sigaction(number, NULL, &action) != 0) continue;
-        // What was ignored when we were started stays so, as `nohup` wants; SIGPIPE we ignore ourselves.
+        // Signals ignored at the start stay ignored, as `nohup` requires; SIGPIPE is ignored by this program itself.
         if (action.sa_handler == SIG_IGN && number != SIGPIPE) continue;
         memset(&action, 0, sizeof action);
         action.sa_handler = SIG_DFL;
@@ -40,8 +40,8 @@ static void reset_signals(void) {
 static void become(const struct wakegate_command *command, int report) {
     int32_t group = getpid();
     setpgid(0, 0);
-    // Before the command runs: if we are killed now, the guard still learns of it, for it sees the end of the pipe
-    // only when this process has closed its own copy in exec.
+    // Before the command runs: if the parent is killed now, the guard still learns of the group, since it sees the end
+    // of the pipe only when this process has closed its own copy in exec.
     while (write(command->guard, &group, sizeof group) < 0 && errno == EINTR) {}
     int least = command->progress < 0 ? 3 : command->progress_number + 1;
     int input = above(command->input, least), output = above(command->output, least);
@@ -106,7 +106,7 @@ static void take(struct registry *registry, int32_t record) {
     }
 }
 
-// Sends a signal to each group, and forgets those that are gone.
+// Sends a signal to each group, and forgets groups that no longer exist.
 static void signal_groups(struct registry *registry, int number) {
     for (int index = registry->count - 1; index >= 0; index--) {
         if (kill(-registry->groups[index], number) == 0 || errno != ESRCH) continue;
@@ -138,10 +138,10 @@ static void guard(int descriptor) {
 }
 
 static void become_guard(int descriptor) {
-    // A session of its own, and every signal stays blocked: what is sent to the worker's group is not for the guard.
+    // A separate session, with every signal blocked: signals to the worker's group do not reach the guard.
     setsid();
     prctl(PR_SET_NAME, "wakegate-guard");
-    // It holds nothing open that others wait to see closed.
+    // The guard holds nothing open whose end other processes wait for.
     int none = open("/dev/null", O_RDWR);
     for (int standard = 0; standard < 3; standard++) place(none, standard);
     if (descriptor != 3) dup2(descriptor, 3);

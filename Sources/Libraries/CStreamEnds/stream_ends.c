@@ -9,8 +9,8 @@ typedef void (*set_callback)(nghttp2_session_callbacks *, nghttp2_on_stream_clos
 
 static _Atomic(nghttp2_on_stream_close_callback) curl_stream_closed;
 
-// The streams of this thread whose reset began before END_STREAM had come. The end of a stream follows the head of its
-// reset unless other connections have their turn between them, so that a few places are enough.
+// The streams of this thread whose reset began before END_STREAM had arrived. The end of a stream follows the head of
+// its reset, unless other connections are processed in between, so a few places are enough.
 static _Thread_local struct {
     const nghttp2_session *session;
     int32_t stream;
@@ -19,13 +19,13 @@ static _Thread_local size_t next_cut;
 
 static int frame_began(nghttp2_session *session, const nghttp2_frame_hd *head, void *context) {
     (void)context;
-    // The close of a stream that was reset precedes its session's next frame: a place that is still taken is of a former
+    // The close of a reset stream precedes its session's next frame: a place that is still in use belongs to an earlier
     // session at this address.
     for (size_t index = 0; index < sizeof cuts / sizeof cuts[0]; index++) {
         if (cuts[index].session == session) cuts[index].session = NULL;
     }
     if (head->type != NGHTTP2_RST_STREAM) return 0;
-    // 1 once END_STREAM has come; reading the reset itself sets it, too.
+    // 1 once END_STREAM has arrived; processing the reset itself also sets it.
     if (nghttp2_session_get_stream_remote_close(session, head->stream_id) != 0) return 0;
     cuts[next_cut].session = session;
     cuts[next_cut].stream = head->stream_id;
@@ -43,7 +43,7 @@ static int stream_closed(nghttp2_session *session, int32_t stream, uint32_t code
     return atomic_load(&curl_stream_closed)(session, stream, code, context);
 }
 
-// True if the function lies in libcurl, and libcurl is a library of its own.
+// Returns whether the function is in libcurl, and libcurl is a separate library.
 static int is_of_curl(const void *function) {
     Dl_info found, curl;
     const void *known = dlsym(RTLD_NEXT, "curl_multi_perform");

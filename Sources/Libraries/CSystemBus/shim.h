@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <systemd/sd-bus.h>
 
-// Begins a connection to the bus at `address`, or to the system's when that is NULL; waits for nothing. 0, or what
-// went wrong as a negative error number.
+// Starts to connect to the bus at `address`, or to the system's bus if it is NULL, without waiting. Returns 0 or a
+// negative error number.
 static inline int wakegate_bus_open(sd_bus **bus, const char *address) {
     sd_bus *made = NULL;
     int result;
@@ -22,8 +22,8 @@ static inline int wakegate_bus_open(sd_bus **bus, const char *address) {
     return 0;
 }
 
-// Calls a method that takes one or two strings, `second` being NULL for one; the reply comes as a message with
-// `cookie`. A service that does not run is not started by it. Negative as above.
+// Calls a method with one or two strings; `second` is NULL for one. The reply is a message with `cookie`. Does not
+// start a service that is not running. Returns 0 or a negative error number.
 static inline int wakegate_bus_call(sd_bus *bus, const char *service, const char *path, const char *interface,
                                     const char *member, const char *first, const char *second, uint64_t *cookie) {
     sd_bus_message *message = NULL;
@@ -36,7 +36,7 @@ static inline int wakegate_bus_call(sd_bus *bus, const char *service, const char
     return result;
 }
 
-// The boolean in the variant that a message consists of: 0 or 1; -1 when it consists of something else.
+// Returns the boolean in a message's variant, 0 or 1; -1 for other contents.
 static inline int wakegate_bus_boolean(sd_bus_message *message) {
     int value = 0;
     if (!sd_bus_message_has_signature(message, "v")) return -1;
@@ -45,7 +45,7 @@ static inline int wakegate_bus_boolean(sd_bus_message *message) {
     return value != 0;
 }
 
-// The unsigned number in the variant that a message consists of; -1 when it consists of something else.
+// Returns the unsigned number in a message's variant; -1 for other contents.
 static inline int64_t wakegate_bus_unsigned(sd_bus_message *message) {
     uint32_t value = 0;
     if (sd_bus_message_rewind(message, 1) < 0 || !sd_bus_message_has_signature(message, "v")) return -1;
@@ -54,7 +54,7 @@ static inline int64_t wakegate_bus_unsigned(sd_bus_message *message) {
     return (int64_t)value;
 }
 
-// The name of the error that a message is; NULL when it is none.
+// Returns the name of the error in a message; NULL if it is not an error.
 static inline const char *wakegate_bus_error(sd_bus_message *message) {
     const sd_bus_error *error = sd_bus_message_get_error(message);
     return error == NULL ? NULL : error->name;

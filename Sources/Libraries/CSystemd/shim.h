@@ -14,13 +14,13 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-// Whether `descriptor` is a stream socket that listens.
+// Returns whether `descriptor` is a listening stream socket.
 static inline int wakegate_systemd_listens(int descriptor) {
     return sd_is_socket(descriptor, AF_UNSPEC, SOCK_STREAM, 1) > 0;
 }
 
-// Where a socket listens: HOST:PORT, [v6]:PORT or unix:/path; -1 when it is of another family, or has no name that
-// a client could use.
+// Writes the address of a listening socket: HOST:PORT, [v6]:PORT or unix:/path; -1 if it is of another family or has no
+// name that a client could use.
 static inline int wakegate_systemd_address(int descriptor, char *text, size_t size) {
     union {
         struct sockaddr any;
@@ -49,7 +49,7 @@ static inline int wakegate_systemd_address(int descriptor, char *text, size_t si
     }
 }
 
-// Whether `descriptor` is the file of that device and inode.
+// Returns whether `descriptor` is the file with this device and inode.
 static inline int wakegate_systemd_is_file(int descriptor, unsigned long device, unsigned long inode) {
     struct stat status;
     return fstat(descriptor, &status) == 0 && status.st_dev == device && status.st_ino == inode;

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-// Names the calling thread, for whoever looks at the process; at most 15 bytes of it are kept.
+// Names the calling thread for the system's process tools; at most 15 bytes of the name are kept.
 static inline void wakegate_name_thread(const char *name) { prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 #endif

@@ -4,10 +4,10 @@ import Platform
 import Policy
 import Wire
 
-/// What a device costs in memory: resident bytes a device, of many idle ones, then with a push that waits on each.
+/// Measures the memory of a device: resident bytes per device, for many idle ones, then with a pending push for each.
 @main
 struct Measurement {
-    /// The size of the payload that waits: what a background push of a few keys weighs.
+    /// The size of the pending payload in bytes, that of a background push with a few keys.
     static let payloadBytes = 228
 
     static func main() {
@@ -80,19 +80,19 @@ struct Measurement {
             _ = engine.catchUp(index)
             _ = try? engine.accept(push, .absent, device: index, workerIsFree: false)
         }
-        // What a driver takes in each step, so that no list of all devices is measured.
+        // Takes what a driver takes in each step, so that a list of all devices is not measured.
         while engine.ready.popNewcomer() != nil {}
         if device & 255 == 255 { Self.takeChanges(engine) }
     }
 
-    /// What a driver takes after each step.
+    /// Takes the changes that a driver takes after each step.
     private static func takeChanges(_ engine: EmbeddedEngine) {
         _ = engine.takeStep()
         var events: [HistoryEvent] = []
         engine.takeEvents(into: &events)
     }
 
-    /// VmRSS of this process.
+    /// Returns VmRSS of this process in bytes.
     private static func residentBytes() -> Int {
         guard let file = try? OpenFile("/proc/self/status", O_RDONLY), let bytes = try? file.contents(bytesMax: 8192)
         else { preconditionFailure("/proc is not mounted") }

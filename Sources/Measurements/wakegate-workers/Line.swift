@@ -2,7 +2,7 @@ import Foundation
 import Platform
 import Synchronization
 
-/// One JSON object a line, on standard output: what happened, to which worker, when.
+/// Writes one JSON object per line to standard output: an event, its worker and its time.
 enum Line {
     enum Value {
         case text(String)
@@ -12,7 +12,7 @@ enum Line {
             switch self {
             case .number(let number): String(number)
             case .text(let text):
-                // The one JSON encoder that escapes what a message may hold.
+                // `JSONEncoder` escapes everything that a message may contain.
                 (try? JSONEncoder().encode(text)).map { String(decoding: $0, as: UTF8.self) } ?? "null"
             }
         }

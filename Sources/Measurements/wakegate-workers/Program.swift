@@ -4,13 +4,14 @@ import Platform
 import Synchronization
 import WakeWorker
 
-/// Workers of the SDK that do as their pushes tell them, for tests and measurements of the gateway.
+/// SDK workers that follow the instructions in their pushes, for tests and measurements of the gateway.
 ///
 /// `wakegate-workers URL CA|- TOPIC [--workers N] [--slots N] [--device TOKEN] [--token TOKEN] [--token-file FILE]
 /// [--cert FILE --key FILE] [--silence SECONDS] [--stop-within SECONDS] [--form delegate|tasks] [--tasks LIST]
-/// [--sessions LIST] [--changes yes]`. SIGTERM stops it, a second one cancels the handlers that run; the lines of
-/// standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN ROOT
-/// [appState]`, and those of `Commands.schedule`. It ends when all workers have, with 1 when one was refused.
+/// [--sessions LIST] [--changes yes]`. SIGTERM stops the workers, a second one cancels the running handlers. The lines
+/// of standard input are commands: `register`, `conditions TOKEN LEVEL`, `app TOKEN STATE`, `machine TOKEN ROOT
+/// [appState]`, and those of `Commands.schedule`. The program ends when all workers have ended, with status 1 if one
+/// was refused.
 @main
 struct Program {
     static func main() async {
@@ -79,14 +80,14 @@ struct Program {
         return authority == "-" ? credentials : credentials.trusting(certificateAuthority: authority)
     }
 
-    /// - Returns: whether all workers ended because they were stopped.
+    /// - Returns: true if all workers ended because they were stopped.
     private static func run(_ workers: [WakeWorker], form: String?) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for (number, worker) in workers.enumerated() {
                 let events = Task { for await event in worker.events { self.show(event, number) } }
                 group.addTask {
                     let ending = await self.end(of: worker, number, form: form)
-                    // What happened before is shown before.
+                    // Earlier events are shown first.
                     worker.endEvents()
                     await events.value
                     Line.show(ending.name, number, ending.values)
@@ -97,7 +98,7 @@ struct Program {
         }
     }
 
-    /// Runs a worker, and says how it ended.
+    /// Runs a worker, and returns how it ended.
     private static func end(
         of worker: WakeWorker,
         _ number: Int,
@@ -153,11 +154,11 @@ struct Program {
     }
 }
 
-/// What standard input tells the workers.
+/// The commands on standard input for the workers.
 struct Commands: Sendable {
     let workers: [WakeWorker]
 
-    /// The first SIGTERM stops the workers, the next cancels their handlers.
+    /// The first SIGTERM stops the workers, the next one cancels their handlers.
     func stopAtSignals() -> any DispatchSourceSignal {
         _ = signal(SIGTERM, SIG_IGN)
         let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
@@ -173,9 +174,9 @@ struct Commands: Sendable {
         return source
     }
 
-    /// Reads on a thread of its own.
+    /// Reads commands on a separate thread.
     ///
-    /// - Throws: when the system has no room for it.
+    /// - Throws: an error if the system cannot create the thread.
     func read() throws(ThreadFailure) {
         try NamedThread("input") {
             while let line = readLine() { self.perform(line.split(separator: " ").map(String.init)) }
@@ -207,7 +208,7 @@ struct Commands: Sendable {
             let conditions: ReportedConditions = words.dropFirst(3) == ["appState"] ? .appState : .hardware
             Task {
                 await self.show { worker in
-                    // As long as the program runs, unless it is refused.
+                    // Runs as long as the program, unless it is refused.
                     try await worker.reportMachineConditions(for: words[1], conditions, root: words[2]) { _ in false }
                     return ("machine", words[1])
                 }

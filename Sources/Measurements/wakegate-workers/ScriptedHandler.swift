@@ -1,22 +1,22 @@
 import HTTPClient
 import WakeWorker
 
-/// What a push tells its worker to do; a push that says nothing is new data at once.
+/// The instruction in a push for its worker; a push without one is answered with new data at once.
 struct Instruction: Decodable {
     enum Kind: String, Decodable {
-        /// Answer with `result`, after `milliseconds`.
+        /// Answers with `result`, after `milliseconds`.
         case answer
-        /// Throw.
+        /// Throws.
         case fail
-        /// Wait until the handler is cancelled, then throw.
+        /// Waits until the handler is cancelled, then throws.
         case hang
-        /// Hang at the first launch; new data at the next.
+        /// Hangs at the first launch; answers with new data at the next.
         case hangOnce
-        /// Wait for so long, whether it is cancelled or not.
+        /// Waits for `milliseconds`, even if it is cancelled.
         case stubborn
-        /// Ask for `milliseconds` more, and show how much there is.
+        /// Requests `milliseconds` more, and shows the remaining time.
         case extend
-        /// Keep the wake alive for `milliseconds`.
+        /// Keeps the wake alive for `milliseconds`.
         case keepAlive
     }
 
@@ -39,7 +39,7 @@ struct Instruction: Decodable {
 
 struct Fault: Error {}
 
-/// Does as its pushes say, and shows each step as a line.
+/// Follows the instructions in its pushes, and shows each step as a line.
 struct ScriptedHandler: Sendable {
     let worker: Int
 
@@ -93,7 +93,7 @@ struct ScriptedHandler: Sendable {
     }
 }
 
-/// A scripted handler in the form of callbacks.
+/// A scripted handler with callbacks.
 final class ScriptedDelegate: RemoteNotificationDelegate {
     private let handler: ScriptedHandler
 
@@ -106,7 +106,7 @@ final class ScriptedDelegate: RemoteNotificationDelegate {
         didReceiveRemoteNotification notification: WakeNotification,
         fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
     ) {
-        // A handler that throws lets go of the completion handler without a call.
+        // If the handler throws, the completion handler is released without a call.
         Task { if let result = try? await self.handler.handle(notification) { completionHandler(result) } }
     }
 

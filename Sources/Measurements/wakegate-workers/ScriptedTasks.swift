@@ -2,16 +2,16 @@ import Foundation
 import HTTPClient
 import WakeWorker
 
-/// Handlers of background tasks and sessions that do as their names say: one that ends in `fail` throws, one that ends
-/// in `hang` waits until it is cancelled, one that ends in `count` counts to 50 and waits to be cancelled, or goes on
-/// to 60 from where it was lost, and every other one succeeds at once.
+/// Handlers of background tasks and sessions that behave by their names. A name that ends in `fail` throws. One that
+/// ends in `hang` waits until it is cancelled. One that ends in `count` counts to 50 and waits to be cancelled, or
+/// resumes where it was lost and counts to 60. Every other one succeeds at once.
 struct ScriptedTasks: Sendable {
     let worker: Int
     private static let countTotal: Int64 = 60
     private static let countFirst: Int64 = 50
     private static let countStep: Int64 = 100
 
-    /// Registers a handler for each of the identifiers and names, which commas part.
+    /// Registers a handler for each of the comma-separated identifiers and names.
     func register(on worker: WakeWorker, tasks: String?, sessions: String?) throws(WakeWorkerError) {
         for identifier in Self.names(tasks) {
             try worker.backgroundTask(.processing(identifier)) { try await self.run($0) }
@@ -19,7 +19,7 @@ struct ScriptedTasks: Sendable {
         for name in Self.names(sessions) { try worker.backgroundTask(.urlSession(name)) { try await self.run($0) } }
     }
 
-    /// Shows the changes of conditions, as long as there are any.
+    /// Shows the changes of conditions until the stream ends.
     func show(_ changes: AsyncStream<DeviceConditionsChange>) async {
         for await change in changes {
             let state = change.conditions.appState?.rawValue ?? ""
@@ -69,10 +69,10 @@ struct ScriptedTasks: Sendable {
 }
 
 extension Commands {
-    /// `submit TOKEN KIND IDENTIFIER [SECONDS]`, `pending TOKEN`, `cancel TOKEN [IDENTIFIER]`, `finished TOKEN SESSION
-    /// COUNT`.
+    /// Performs `submit TOKEN KIND IDENTIFIER [SECONDS]`, `pending TOKEN`, `cancel TOKEN [IDENTIFIER]`, or `finished
+    /// TOKEN SESSION COUNT`.
     ///
-    /// - Returns: what is shown of the answer; nil for what is no command of tasks.
+    /// - Returns: the name and value to show; nil if the words are not a command for tasks.
     static func schedule(
         _ words: [String],
         with worker: WakeWorker

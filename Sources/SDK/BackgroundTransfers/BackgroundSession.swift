@@ -2,19 +2,20 @@ public import FoundationEssentials
 import Synchronization
 import Wire
 
-/// Transfers of files that go on when the program that asked for them does not: the counterpart of iOS's background
-/// `URLSession`.
+/// File transfers that continue after the program that requested them has ended: the counterpart of a background
+/// `URLSession` on iOS.
 ///
-/// An agent on this machine, `wakegate transfers`, makes them. It goes on while the program sleeps, is killed or is
-/// started anew, and has a gateway wake the program's device when all have ended.
+/// The transfer agent on this machine, `wakegate transfers`, performs them. The agent continues while the program
+/// sleeps, is killed or restarts. When all transfers of the session have ended, the agent asks a gateway to wake the
+/// program's device.
 ///
 /// ```swift
 /// let session = try BackgroundSession("com.example.app.downloads")
 /// try await session.download(from: "https://example.com/film.mp4", to: "/srv/films/film.mp4")
 /// ```
 ///
-/// Sessions of one identifier are the same session, in whatever program of this user. Nothing is sent before the first
-/// request; requests wait a few seconds for an agent that starts again.
+/// Sessions with the same identifier are the same session in every program of this user. The session sends nothing
+/// before the first request. Requests wait a few seconds for an agent that is restarting.
 public final class BackgroundSession: Sendable {
     /// The identifier.
     public let identifier: String
@@ -23,14 +24,14 @@ public final class BackgroundSession: Sendable {
     private let watch: TransferWatch
     private let earlier: EarlierDownloads
 
-    /// Makes the session of an identifier, or the one that exists.
+    /// Opens the session with this identifier, or creates it.
     ///
     /// - Parameters:
     ///   - identifier: 1 to 255 letters, digits, full stops, hyphens and underscores.
-    ///   - configuration: what the agent is told of it; nothing by default.
-    ///   - agent: where the agent listens, `unix:/PATH`. By default the variable `WAKEGATE_TRANSFERS` says so; then it
-    ///     is `wakegate/transfers.sock` in `XDG_RUNTIME_DIR`, and then `/run/wakegate-transfers/USER/transfers.sock`.
-    /// - Throws: ``BackgroundTransferError``: `badArgument`, or `unavailable` when the machine has no thread for it.
+    ///   - configuration: the settings sent to the agent; by default none.
+    ///   - agent: the address of the agent, `unix:/PATH`. The default is the variable `WAKEGATE_TRANSFERS`, then
+    ///     `wakegate/transfers.sock` in `XDG_RUNTIME_DIR`, then `/run/wakegate-transfers/USER/transfers.sock`.
+    /// - Throws: ``BackgroundTransferError``: `badArgument`, or `unavailable` if the machine cannot start a thread.
     public convenience init(
         _ identifier: String,
         _ configuration: BackgroundSessionConfiguration = BackgroundSessionConfiguration(),
@@ -39,7 +40,8 @@ public final class BackgroundSession: Sendable {
         try self.init(identifier, configuration, agent: agent, triesMax: 6)
     }
 
-    /// A session whose requests are tried so often at most; those in between wait for an agent that starts again.
+    /// Opens a session that tries each request at most `triesMax` times. Between tries it waits for an agent that is
+    /// restarting.
     package init(
         _ identifier: String,
         _ configuration: BackgroundSessionConfiguration,
@@ -64,11 +66,12 @@ public final class BackgroundSession: Sendable {
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
     }
 
-    /// What happens in the session, to who reads it.
+    /// The events of the session.
     ///
-    /// It begins with what is there: how far transfers are that run, which downloads wait to be taken, and which
-    /// transfers have failed. After that each end is told once, also when the agent starts anew in between, and
-    /// ``BackgroundSessionEvent/idle`` whenever all have ended. While somebody reads, nobody is woken.
+    /// The sequence begins with the current state: the progress of running transfers, the downloads that are ready to
+    /// be taken, and the failed transfers. After that it delivers the end of each transfer once, even if the agent
+    /// restarts in between, and ``BackgroundSessionEvent/idle`` whenever all transfers have ended. The device is not
+    /// woken while a program reads the events.
     ///
     /// ```swift
     /// for try await event in session.events {
@@ -83,18 +86,20 @@ public final class BackgroundSession: Sendable {
     /// ```
     public var events: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls) }
 
-    /// What happens, beginning with every transfer that has ended; an agent that is gone from the begin is waited for.
+    /// The events of the session, starting with every transfer that has ended. If the agent is not running at first,
+    /// the reader waits for it.
     package var allEvents: BackgroundSessionEvents { BackgroundSessionEvents(calls: self.calls, tellsAll: true) }
 }
 
 // MARK: - Transfers
 
 extension BackgroundSession {
-    /// Adds a transfer, which goes on whatever becomes of this program.
+    /// Adds a transfer, which continues even if this program ends.
     ///
     /// - Parameter request: the transfer.
-    /// - Returns: its name, once the transfer is safe with the agent.
-    /// - Throws: ``BackgroundTransferError``. After `interrupted` the agent may have it: a list tells.
+    /// - Returns: the identifier of the transfer, after the agent has stored it durably.
+    /// - Throws: ``BackgroundTransferError``. After `interrupted` the agent may have added the transfer: list the
+    ///   transfers to find out.
     ///
     /// ```swift
     /// let id = try await session.add(.upload("/srv/log.gz", to: "https://example.com/logs/1"))
@@ -109,10 +114,10 @@ extension BackgroundSession {
         return id
     }
 
-    /// Adds a download, which runs from then on, as that of `URLSession` does after `resume()`.
+    /// Adds a download and starts it at once; a download of `URLSession` starts after `resume()`.
     ///
-    /// - Parameter url: where the file comes from.
-    /// - Returns: its name, once the transfer is safe with the agent.
+    /// - Parameter url: the URL of the file.
+    /// - Returns: the identifier of the transfer, after the agent has stored it durably.
     /// - Throws: ``BackgroundTransferError``, as ``add(_:)`` does.
     ///
     /// ```swift
@@ -125,8 +130,8 @@ extension BackgroundSession {
 
     /// The session's transfers in the order in which they were added.
     ///
-    /// - Parameter state: which of them; all by default.
-    /// - Returns: the transfers, as they are now.
+    /// - Parameter state: the state to filter by; nil for all transfers.
+    /// - Returns: the current state of the transfers.
     /// - Throws: ``BackgroundTransferError``.
     public func transfers(
         in state: BackgroundTransfer.State? = nil
@@ -134,7 +139,7 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state)
     }
 
-    /// The session's transfers; `page` is handed each page of the list as the agent wrote it.
+    /// Returns the session's transfers and passes each page of the list to `page` exactly as the agent sent it.
     package func transfers(
         in state: BackgroundTransfer.State?,
         page: (String) -> Void
@@ -142,8 +147,8 @@ extension BackgroundSession {
         try await self.calls.transfers(in: state, page: page)
     }
 
-    /// The downloads that have finished and wait to be taken, in the order in which they were added: what the handler
-    /// of a wake looks for.
+    /// The finished downloads whose files have not been taken, in the order in which they were added. The handler of a
+    /// wake calls this method.
     ///
     /// - Returns: the downloads.
     /// - Throws: ``BackgroundTransferError``.
@@ -157,21 +162,21 @@ extension BackgroundSession {
         try await self.calls.transfers(in: .finished).filter { $0.kind == .download && !$0.isTaken }
     }
 
-    /// One transfer.
+    /// Returns a transfer.
     ///
-    /// - Parameter id: its name.
-    /// - Returns: the transfer, as it is now.
+    /// - Parameter id: the identifier of the transfer.
+    /// - Returns: the current state of the transfer.
     /// - Throws: ``BackgroundTransferError``.
     public func transfer(_ id: BackgroundTransferID) async throws(BackgroundTransferError) -> BackgroundTransfer {
         try await self.calls.transfer(id)
     }
 
-    /// Waits until a transfer has ended. A task that waits may be cancelled; the transfer goes on.
+    /// Waits until a transfer has ended. Cancelling the waiting task does not cancel the transfer.
     ///
-    /// - Parameter id: its name.
-    /// - Returns: the transfer, which has finished.
-    /// - Throws: ``BackgroundTransferError``: `transferFailed`, `transferCancelled`, and `noAgent` when the agent is
-    ///   gone for a minute.
+    /// - Parameter id: the identifier of the transfer.
+    /// - Returns: the finished transfer.
+    /// - Throws: ``BackgroundTransferError``: `transferFailed`, `transferCancelled`, and `noAgent` if the agent is
+    ///   unreachable for a minute.
     @discardableResult
     public func wait(for id: BackgroundTransferID) async throws(BackgroundTransferError) -> BackgroundTransfer {
         let found = try await self.calls.transfer(id)
@@ -194,12 +199,13 @@ extension BackgroundSession {
         }
     }
 
-    /// Moves the file of a finished download to its place, whole or not at all. What is not taken is kept for a week.
+    /// Moves the file of a finished download to `path`, completely or not at all. A file that is not taken is deleted
+    /// after a week.
     ///
     /// - Parameters:
     ///   - id: the download's name.
-    ///   - path: where the file is to go; a relative path is of the working folder.
-    ///   - replacing: whether a file that is there is replaced; otherwise it is an error.
+    ///   - path: the destination; a relative path is relative to the working directory.
+    ///   - replacing: true to replace an existing file; otherwise an existing file is an error.
     /// - Returns: the transfer.
     /// - Throws: ``BackgroundTransferError``: `notFinished`, `alreadyTaken`, `fileExists`, `badPath`, `noSpace`.
     @discardableResult
@@ -218,23 +224,23 @@ extension BackgroundSession {
         } catch {
             guard error.code == .interrupted || error.code == .timedOut else { throw error }
         }
-        // An agent that died meanwhile has moved the file, or will with the next request.
+        // The agent ended during the request. It has moved the file, or the next request moves it.
         let transfer = try await self.calls.transfer(id)
         guard !transfer.isTaken else { return transfer }
         return try self.calls.transfer(try await self.calls.answer("POST", rest, body, isUnhurried: true))
     }
 
-    /// Cancels a transfer; of one that has ended the file goes that nobody took.
+    /// Cancels a transfer. If it has ended and its file was not taken, the file is deleted.
     ///
     /// - Parameters:
-    ///   - id: its name.
-    ///   - keep: whether what was received is kept for a later download of the same URL.
+    ///   - id: the identifier of the transfer.
+    ///   - keep: true to keep the received bytes for a later download of the same URL.
     /// - Throws: ``BackgroundTransferError``.
     public func cancel(_ id: BackgroundTransferID, keep: Bool = false) async throws(BackgroundTransferError) {
         _ = try await self.calls.answer("DELETE", "/transfers/\(id)\(keep ? "?keep=1" : "")")
     }
 
-    /// Removes the session: what runs is cancelled, and files that nobody took go.
+    /// Removes the session, cancels its running transfers and deletes the files that were not taken.
     ///
     /// - Throws: ``BackgroundTransferError``.
     public func remove() async throws(BackgroundTransferError) {
@@ -246,20 +252,21 @@ extension BackgroundSession {
     }
 }
 
-// MARK: - From begin to end
+// MARK: - Complete transfers
 
 extension BackgroundSession {
-    /// Downloads a file: adds the transfer, waits for its end, and takes the file to its place.
+    /// Downloads a file: adds the transfer, waits for its end, and moves the file to `path`.
     ///
-    /// When the program ends meanwhile the transfer goes on. The same call in the next run finds it again, by its URL
-    /// and by its note, which is the file's place; and whoever is woken at its end finds the place in the note.
+    /// The transfer continues if the program ends in the meantime. The same call in the next run finds the transfer
+    /// again by its URL and its note, which holds `path`. A program that is woken at the end of the transfer reads the
+    /// path from the note.
     ///
     /// - Parameters:
-    ///   - url: where the file comes from.
-    ///   - path: where it is to go; a relative path is of the working folder.
+    ///   - url: the URL of the file.
+    ///   - path: the destination; a relative path is relative to the working directory.
     ///   - headers: header fields to send.
-    ///   - sha256: the SHA-256 that it must have, in hexadecimal digits.
-    ///   - replacing: whether a file that is there is replaced; otherwise it is an error.
+    ///   - sha256: the expected SHA-256 of the file, in hexadecimal digits.
+    ///   - replacing: true to replace an existing file; otherwise an existing file is an error.
     /// - Returns: the transfer.
     /// - Throws: ``BackgroundTransferError``, as ``add(_:)``, ``wait(for:)`` and ``take(_:to:replacing:)`` do.
     ///
@@ -288,12 +295,13 @@ extension BackgroundSession {
         return try await self.take(id, to: path, replacing: replacing)
     }
 
-    /// Uploads a file: adds the transfer, and waits for its end. When the program ends meanwhile the transfer goes on.
+    /// Uploads a file: adds the transfer and waits for its end. The transfer continues if the program ends in the
+    /// meantime.
     ///
     /// - Parameters:
     ///   - file: the file's path.
-    ///   - url: where it goes.
-    ///   - method: the method.
+    ///   - url: the destination URL.
+    ///   - method: the HTTP method.
     ///   - headers: header fields to send.
     /// - Returns: the transfer.
     /// - Throws: ``BackgroundTransferError``, as ``add(_:)`` and ``wait(for:)`` do.
@@ -315,8 +323,8 @@ extension BackgroundSession {
     }
 }
 
-/// The downloads of earlier runs that a download of this one may go on with: each once, and only what was there when
-/// the first download of this run began.
+/// The unfinished and untaken downloads of earlier runs that a new download may adopt. The list is read once, when the
+/// first download of this run begins, and each download is adopted at most once.
 private final class EarlierDownloads: Sendable {
     private struct Key: Hashable {
         let url: String
@@ -337,7 +345,7 @@ private final class EarlierDownloads: Sendable {
             }
             let listed = earlier
             self.found.withLock { found in
-                // The first of those who asked at once.
+                // Of several concurrent callers, the first one sets the list.
                 if found == nil { found = listed }
             }
         }
@@ -350,7 +358,7 @@ private final class EarlierDownloads: Sendable {
     }
 }
 
-/// What an agent is told of a session. What is nil stays as it is, or as the agent has it by default.
+/// The settings of a session. A setting that is nil keeps its current value, or the agent's default.
 ///
 /// ```swift
 /// var configuration = BackgroundSessionConfiguration()
@@ -363,38 +371,38 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var device: String?
     /// The topic of that device.
     public var topic: String?
-    /// Whether transfers wait for external power, a cool machine, and a network that is not metered. By default not.
+    /// True if transfers wait for external power, a cool machine, and an unmetered network. The default is false.
     public var isDiscretionary: Bool?
-    /// Whether the device is woken when all transfers have ended and nobody reads ``BackgroundSession/events``. By
-    /// default it is; it needs `device` and `topic`.
+    /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
+    /// default is true. Requires `device` and `topic`.
     public var sendsLaunchEvents: Bool?
-    /// Whether transfers go over a metered network, too. By default they do.
+    /// True if transfers may use a metered network. The default is true.
     public var allowsMetered: Bool?
-    /// How long a server may send nothing before a transfer is tried again. By default a minute.
+    /// The longest time without a byte from the server before a transfer is retried. The default is one minute.
     public var requestTimeout: Duration?
-    /// How long a transfer is tried before it has failed. By default seven days.
+    /// The time after which an unfinished transfer fails. The default is seven days.
     public var resourceTimeout: Duration?
-    /// How many connections there are to one server. By default six.
+    /// The number of concurrent connections to one server. The default is six.
     public var connectionsPerHost: Int?
     /// True if an upload is finished when the server answers with success before it has read the whole file. By default
     /// such an upload fails with ``BackgroundTransferFailure/Reason/serverStoppedReading``.
     public var acceptsEarlyAnswers: Bool?
 
-    /// Nothing is told: a session that exists stays as it is.
+    /// Creates an empty configuration, which leaves the settings of an existing session unchanged.
     public init() {}
 
-    /// Names who is woken when all transfers have ended.
+    /// Sets the device that is woken when all transfers have ended.
     ///
     /// - Parameters:
     ///   - device: the device's token, in hexadecimal digits.
-    ///   - topic: its topic.
+    ///   - topic: the device's topic.
     public mutating func wakes(device: String, topic: String) {
         self.device = device
         self.topic = topic
         self.sendsLaunchEvents = true
     }
 
-    /// As the agent is sent it.
+    /// The request body that is sent to the agent.
     package var body: [UInt8] {
         JSONWriter.object { json in
             json.member("device", ifPresent: self.device)

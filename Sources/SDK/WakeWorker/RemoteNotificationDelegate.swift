@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The callback form of a handler, as an app's delegate has it.
+/// A handler of wakes in the form of a delegate with callbacks.
 ///
 /// ```swift
 /// final class App: RemoteNotificationDelegate {
@@ -14,25 +14,25 @@ import Synchronization
 /// }
 /// ```
 public protocol RemoteNotificationDelegate: AnyObject, Sendable {
-    /// A wake has come.
+    /// Handles a wake.
     ///
     /// - Parameters:
-    ///   - worker: the worker that took it.
+    ///   - worker: the worker that received the wake.
     ///   - notification: the wake.
-    ///   - completionHandler: to be called, once and from anywhere, when it is handled. When it is let go of without a
-    ///     call, the wake has failed.
+    ///   - completionHandler: the function to call once, on any thread, when the wake is handled. If it is released
+    ///     without a call, the wake fails.
     func worker(
         _ worker: WakeWorker,
         didReceiveRemoteNotification notification: WakeNotification,
         fetchCompletionHandler completionHandler: @escaping @Sendable (BackgroundFetchResult) -> Void
     )
 
-    /// The deadline of a wake is near, `policy.expirationLead` before it, and its completion handler was not called:
-    /// clean up and call it. Is called as well when the wake ended before, or its connection broke: a call of the
-    /// completion handler comes too late then.
+    /// Asks the delegate to clean up and call the completion handler, because the deadline is near and the handler was
+    /// not called. This function is called `policy.expirationLead` before the deadline. It is also called if the wake
+    /// ended earlier or its connection broke; the completion handler then has no effect.
     ///
     /// - Parameters:
-    ///   - worker: the worker that took it.
+    ///   - worker: the worker that received the wake.
     ///   - notification: the wake.
     func worker(_ worker: WakeWorker, didExpire notification: WakeNotification)
 }
@@ -41,15 +41,15 @@ extension RemoteNotificationDelegate {
     /// Does nothing.
     ///
     /// - Parameters:
-    ///   - worker: the worker that took it.
+    ///   - worker: the worker that received the wake.
     ///   - notification: the wake.
     public func worker(_ worker: WakeWorker, didExpire notification: WakeNotification) {}
 }
 
 extension WakeWorker {
-    /// Hands wakes to a delegate until the task is cancelled, or ``stop()`` is called.
+    /// Passes wakes to a delegate until the task is cancelled or ``stop()`` is called.
     ///
-    /// - Parameter delegate: it is kept until `run` returns.
+    /// - Parameter delegate: the delegate, which is retained until `run` returns.
     /// - Throws: ``WakeWorkerError``, as ``run(_:)`` does.
     ///
     /// ```swift
@@ -91,16 +91,16 @@ private final class DelegateOrder: Sendable {
 
     private let state = Atomic<UInt8>(0)
 
-    /// Notes that `didReceive` is called next.
+    /// Records that `didReceive` is about to be called.
     ///
-    /// - Returns: true if the handler was cancelled before, so that `didExpire` must follow.
+    /// - Returns: true if the handler was already cancelled, so that `didExpire` must follow.
     func begins() -> Bool {
         self.state.exchange(Self.begun, ordering: .acquiringAndReleasing) == Self.cancelled
     }
 
-    /// Notes that the handler is cancelled.
+    /// Records that the handler was cancelled.
     ///
-    /// - Returns: true if `didReceive` was called, so that `didExpire` may be.
+    /// - Returns: true if `didReceive` was called, so that `didExpire` may be called.
     func cancelled() -> Bool {
         self.state.exchange(Self.cancelled, ordering: .acquiringAndReleasing) == Self.begun
     }

@@ -3,7 +3,7 @@ import Platform
 import Synchronization
 import Wire
 
-/// A worker: subscribes to the wakes of a topic, and has each handled.
+/// A worker: subscribes to the wakes of a topic and passes each wake to a handler.
 ///
 /// ```swift
 /// let worker = try WakeWorker(gateway: "https://gateway.example.com:2197", topic: "com.example.news")
@@ -12,21 +12,22 @@ import Wire
 /// }
 /// ```
 ///
-/// `run` returns when the task that called it is cancelled, or ``stop()`` is called, and all that was begun has ended.
-/// Meanwhile it subscribes again whenever the connection breaks, after a wait that grows and is spread at random.
+/// `run` returns after its task is cancelled or ``stop()`` is called, and all started work has ended. Until then the
+/// worker subscribes again whenever the connection breaks, after a random wait that increases with each failure.
 ///
-/// All workers of a process share one thread for the network, and one connection to each gateway.
+/// All workers of a process share one network thread and one connection to each gateway.
 public final class WakeWorker: Sendable {
-    /// How many wakes are handled at once by default.
+    /// The default maximum number of wakes handled at the same time.
     public static let defaultSlots = 16
 
-    /// How long the gateway may be silent, by default, before its connection is taken for dead.
+    /// The default time of silence after which the worker considers the connection to the gateway dead.
     public static let defaultSilenceLimit = Duration.milliseconds(SubscriptionStateMachine.silenceMaxByDefault)
 
-    /// How long ending takes at most, by default, from the first ``stop()`` on.
+    /// The default maximum time from the first ``stop()`` until `run` returns.
     public static let defaultStopLimit = Duration.milliseconds(StopStateMachine.limitByDefault)
 
-    /// What the worker does, as it happens: for logs and metrics. It has one reader; a slow one misses the oldest.
+    /// The worker's events, for logs and metrics. Supports one reader; if the reader is slow, the oldest events are
+    /// dropped.
     ///
     /// ```swift
     /// Task {
@@ -46,23 +47,24 @@ public final class WakeWorker: Sendable {
     private let conditionsSource: AsyncStream<DeviceConditionsChange>.Continuation
     private let running = Mutex<WorkerSession?>(nil)
 
-    /// Sets a worker up; nothing is sent yet.
+    /// Creates a worker. It sends nothing before `run`.
     ///
     /// - Parameters:
-    ///   - gateway: where the gateway's edge listens: `https://HOST:PORT`, `http://HOST:PORT` for its plain listener,
+    ///   - gateway: the address of the gateway's edge: `https://HOST:PORT`, `http://HOST:PORT` for its plain listener,
     ///     or `unix:/PATH`.
-    ///   - topic: the topic whose wakes it takes, which is the app's bundle identifier in APNs' terms.
-    ///   - credentials: how it shows who it is, and whom it trusts.
-    ///   - slots: how many wakes it handles at once, 1 to 4096. It holds no more than twice as many.
-    ///   - devices: the tokens of the devices whose wakes it takes, 64 at most; none for every device of the topic.
-    ///   - resources: what its machine has that background tasks may need.
-    ///   - name: what the gateway calls it in its answers to operators; the host's name by default.
-    ///   - silenceLimit: how long the gateway may be silent before the worker subscribes again over another connection,
-    ///     20 to 300 seconds. A gateway sends something every 15 seconds at least.
-    ///   - stopLimit: how long `run` takes at most to return once it was asked to, 5 to 86,400 seconds. The last ten
-    ///     seconds of it, or its last quarter when that is less, are for the results; handlers that run then are
-    ///     cancelled.
-    /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` when the machine has no thread for it.
+    ///   - topic: the topic to subscribe to: the app's bundle identifier in APNs terms.
+    ///   - credentials: the credentials of the worker and the certificate authorities that it trusts.
+    ///   - slots: the maximum number of wakes handled at the same time, 1 to 4096. The worker holds at most about twice
+    ///     as many.
+    ///   - devices: the tokens of the devices to subscribe to, at most 64; empty for all devices of the topic.
+    ///   - resources: the resources of this machine that background tasks may require.
+    ///   - name: the name that the gateway shows to operators; by default the host name.
+    ///   - silenceLimit: the time of silence, 20 to 300 seconds, after which the worker subscribes again over another
+    ///     connection. A gateway sends something at least every 15 seconds.
+    ///   - stopLimit: the maximum time from the first stop request until `run` returns, 5 to 86,400 seconds. The last
+    ///     ten seconds of it, or its last quarter if that is shorter, are reserved for delivering results. Handlers
+    ///     that still run then are cancelled.
+    /// - Throws: ``WakeWorkerError``: `badArgument`, or `unavailable` if the machine cannot start a thread.
     public convenience init(
         gateway: String,
         topic: String,
@@ -88,7 +90,7 @@ public final class WakeWorker: Sendable {
         )
     }
 
-    /// A worker with waits of its own, which ends within five seconds, for tests.
+    /// Creates a worker for tests, with custom waits and a stop limit of five seconds.
     package convenience init(
         gateway: String,
         topic: String,
@@ -128,20 +130,19 @@ public final class WakeWorker: Sendable {
         self.conditionsSource.finish()
     }
 
-    /// Asks the gateway for what is no matter of the subscription.
+    /// Sends requests to the gateway that do not belong to the subscription.
     var caller: GatewayCaller { GatewayCaller(endpoint: self.request.endpoint, thread: self.thread) }
 
-    /// Handles pushes, and the background tasks that are registered, until the task is cancelled, or ``stop()`` is
-    /// called.
+    /// Handles pushes and the registered background tasks until the task is cancelled or ``stop()`` is called.
     ///
-    /// Each wake's handler runs in a task of its own. That task is cancelled when the wake's time is over, and when
-    /// the connection breaks, since the gateway then gives the wake to another worker. A handler that throws has
-    /// failed. The task that called `run` may be cancelled without harm: handlers that run may end, and their results
-    /// are delivered, before `run` returns, for which it takes no longer than the worker's `stopLimit`.
+    /// The handler of each wake runs in its own task. That task is cancelled when the wake's time is over. It is also
+    /// cancelled when the connection breaks, because the gateway then gives the wake to another worker. If a handler
+    /// throws an error, the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets the
+    /// running handlers finish and delivers their results before it returns, within the worker's `stopLimit`.
     ///
-    /// - Parameter handler: handles a wake, and says what came of it.
-    /// - Throws: ``WakeWorkerError`` when another try would come to the same: the gateway refuses this worker, or its
-    ///   certificate is not trusted. A gateway that cannot be reached is no error; it is tried again.
+    /// - Parameter handler: handles a wake and returns the result.
+    /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or its certificate is not
+    ///   trusted. An unreachable gateway is not an error; the worker tries again.
     ///
     /// ```swift
     /// try await worker.run { notification in
@@ -155,10 +156,9 @@ public final class WakeWorker: Sendable {
         try await self.handle(pushes: handler)
     }
 
-    /// Handles the background tasks that are registered, and takes no pushes, until the task is cancelled, or
-    /// ``stop()`` is called.
+    /// Handles the registered background tasks, without pushes, until the task is cancelled or ``stop()`` is called.
     ///
-    /// - Throws: ``WakeWorkerError``: `badArgument` when nothing is registered, and as ``run(_:)`` does.
+    /// - Throws: ``WakeWorkerError``: `badArgument` if no handler is registered, and the errors of ``run(_:)``.
     ///
     /// ```swift
     /// try worker.backgroundTask(.processing("com.example.app.db-cleanup")) { _ in try await cleanUp() }
@@ -209,11 +209,11 @@ public final class WakeWorker: Sendable {
         if let failure { throw failure }
     }
 
-    /// Takes no more wakes; `run` returns once the handlers that run have ended and their results were delivered.
+    /// Stops the worker. `run` returns after the running handlers have ended and their results were delivered.
     ///
-    /// The gateway is told, so it gives new wakes to other workers at once, and no wake is lost. When the gateway is
-    /// silent, results are tried to be delivered for ten seconds after the last handler has ended; and whatever
-    /// happens, `run` returns within the worker's `stopLimit`.
+    /// The worker informs the gateway, which then gives new wakes to other workers at once, so no wake is lost. If the
+    /// gateway does not respond, the worker tries to deliver results for ten seconds after the last handler has ended.
+    /// In any case, `run` returns within the worker's `stopLimit`.
     ///
     /// ```swift
     /// worker.stop()
@@ -223,10 +223,10 @@ public final class WakeWorker: Sendable {
         self.thread.submit { session.stopRequested(on: $0) }
     }
 
-    /// Stops as ``stop()`` does, and cancels the handlers that run: for a second request to stop.
+    /// Stops the worker as ``stop()`` does and also cancels the running handlers. Call it for a second stop request.
     ///
-    /// `run` returns as soon as they have ended and their results were delivered, for which there are two seconds;
-    /// after five seconds it returns in any case.
+    /// `run` returns after the handlers have ended and their results were delivered. Delivering them may take two
+    /// seconds. In any case, `run` returns within five seconds.
     ///
     /// ```swift
     /// worker.cancelHandlers()
@@ -236,7 +236,7 @@ public final class WakeWorker: Sendable {
         self.thread.submit { session.cancelRequested(on: $0) }
     }
 
-    /// Ends `events`, once all that came before is read.
+    /// Finishes `events` after the buffered events.
     package func endEvents() { self.eventSource.finish() }
 
     private static var hostName: String { ProcessFigures.hostName ?? "worker" }
@@ -245,16 +245,16 @@ public final class WakeWorker: Sendable {
 extension WakeWorker {
     /// Registers the handler of a background task or session, as `backgroundTask` does in SwiftUI.
     ///
-    /// A handler that returns has succeeded, and one that throws has failed. The task it runs in is cancelled at its
-    /// expiration, of which ``BackgroundTaskContext/expirationReason`` says why. It is called for every launch of its
-    /// identifier, whatever kind the request has. A continued task has its time anew whenever the handler says that
-    /// more of it is done.
+    /// A handler that returns has succeeded, and one that throws an error has failed. Its task is cancelled at
+    /// expiration; ``BackgroundTaskContext/expirationReason`` then has the reason. The handler is called for every
+    /// launch of its identifier, for every kind of request. A continued task gets its full time again whenever the
+    /// handler reports further progress.
     ///
     /// - Parameters:
-    ///   - task: what it handles.
+    ///   - task: the task or session that the handler is for.
     ///   - action: the handler.
-    /// - Throws: ``WakeWorkerError``: `duplicateTask` when the identifier has a handler, `alreadyRunning` after `run`
-    ///   was called, `badArgument` for an identifier that is none, and for more than 64.
+    /// - Throws: ``WakeWorkerError``: `duplicateTask` if the identifier already has a handler, `alreadyRunning` after
+    ///   `run` was called, `badArgument` for an invalid identifier or for more than 64 handlers.
     ///
     /// ```swift
     /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
@@ -269,12 +269,12 @@ extension WakeWorker {
         try self.registry.register(task.name, .context(action))
     }
 
-    /// What the workers that are connected to the topic have for background tasks now, this one included: the
-    /// counterpart of iOS's `supportedResources`.
+    /// Returns the resources that the topic's connected workers currently offer to background tasks, including this
+    /// worker: the counterpart of `supportedResources` on iOS.
     ///
     /// - Returns: the resources.
-    /// - Throws: ``WakeWorkerError``: `refused` when the gateway does not let this worker in, and what keeps a request
-    ///   from it.
+    /// - Throws: ``WakeWorkerError``: `refused` if the gateway does not admit this worker, and the errors of a failed
+    ///   request.
     ///
     /// ```swift
     /// let resources = try await worker.supportedResources()
@@ -290,7 +290,7 @@ extension WakeWorker {
         return BackgroundTaskResources(names: resources.elements.compactMap(\.text))
     }
 
-    /// Registers what takes every launch of a task or session, of any kind, as it came.
+    /// Registers a handler that receives every launch of a task or session, of any kind, with its unmodified message.
     package func backgroundTask(
         _ name: BackgroundTaskName,
         launched action: @escaping @Sendable (TaskLaunch) async throws -> Void
@@ -300,7 +300,7 @@ extension WakeWorker {
 
     /// Submits and cancels requests of background tasks for the worker's device.
     ///
-    /// A worker that was made with no device, or with several, has no device of its own: ``scheduler(for:)`` names one.
+    /// A worker without a device, or with several, has no default device: use ``scheduler(for:)``.
     ///
     /// ```swift
     /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
@@ -311,10 +311,10 @@ extension WakeWorker {
         return BackgroundTaskScheduler(.several(devices.count), registry: self.registry)
     }
 
-    /// Submits and cancels requests of background tasks for a device.
+    /// Returns a scheduler that submits and cancels requests of background tasks for a device.
     ///
     /// - Parameter deviceToken: the device's token.
-    /// - Returns: what does so.
+    /// - Returns: the scheduler.
     ///
     /// ```swift
     /// try await worker.scheduler(for: token).cancelAll()
@@ -323,11 +323,12 @@ extension WakeWorker {
         BackgroundTaskScheduler(.token(deviceToken, self.caller), registry: self.registry)
     }
 
-    /// The conditions of the worker's devices, or of any of its topic, whenever they change: the counterpart of iOS's
-    /// notifications of power, heat and background refresh.
+    /// The changes of the conditions of the worker's devices, or of all devices of its topic: the counterpart of the
+    /// power, thermal and background refresh notifications on iOS.
     ///
-    /// Ask for it before `run`, which subscribes to what was asked for. It has one reader; a slow one misses the
-    /// oldest. What changes while there is no connection is not told.
+    /// Access this property before `run`, because `run` subscribes to condition changes only if it was accessed.
+    /// Supports one reader; if the reader is slow, the oldest changes are dropped. Changes during a disconnection are
+    /// not reported.
     ///
     /// ```swift
     /// let changes = worker.conditionsChanges
@@ -344,10 +345,10 @@ extension WakeWorker {
 extension WakeWorker {
     /// Registers a device of the worker's topic, as `registerForRemoteNotifications` does on iOS.
     ///
-    /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200 of them; nil to
-    ///   have a new one made. To register a token again changes nothing.
-    /// - Returns: the device's token, for providers to push to.
-    /// - Throws: ``WakeWorkerError``: `refused` when the gateway does, and what keeps a request from it.
+    /// - Parameter deviceToken: the device's token, an even number of hexadecimal digits, 32 to 200; nil to let the
+    ///   gateway create a new one. Registering a token again changes nothing.
+    /// - Returns: the device's token, to which providers push.
+    /// - Throws: ``WakeWorkerError``: `refused` if the gateway refuses the device, and the errors of a failed request.
     ///
     /// ```swift
     /// let token = try await worker.registerForRemoteNotifications()
@@ -364,11 +365,11 @@ extension WakeWorker {
         return token
     }
 
-    /// Removes a device: what waits for it is discarded, and pushes to it are refused from now on.
+    /// Removes a device. Its pending pushes and tasks are discarded, and new pushes to it are refused.
     ///
     /// - Parameter deviceToken: the device's token.
-    /// - Throws: ``WakeWorkerError``: `refused` when the gateway knows no such device, and what keeps a request from
-    ///   it.
+    /// - Throws: ``WakeWorkerError``: `refused` if the gateway does not know the device, and the errors of a failed
+    ///   request.
     ///
     /// ```swift
     /// try await worker.unregister(deviceToken: token)
@@ -377,17 +378,17 @@ extension WakeWorker {
         _ = try await self.caller.answer("DELETE", "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))", nil)
     }
 
-    /// Tells the gateway in what state a device is.
+    /// Reports the conditions of a device to the gateway.
     ///
-    /// Whoever names `appState` is taken at their word: ``reportMachineConditions(for:_:)``, if it runs for the device,
-    /// reports it no more.
+    /// If the conditions include `appState`, a running ``reportMachineConditions(for:_:)`` for the same device stops
+    /// reporting it.
     ///
     /// - Parameters:
-    ///   - conditions: what has changed.
+    ///   - conditions: the conditions that have changed.
     ///   - deviceToken: the device's token.
-    /// - Returns: all that the gateway now knows of the device's state.
-    /// - Throws: ``WakeWorkerError``: `badArgument` for a battery level outside 0...1, `refused` when the gateway knows
-    ///   no such device, and what keeps a request from it.
+    /// - Returns: all conditions of the device that the gateway now knows.
+    /// - Throws: ``WakeWorkerError``: `badArgument` for a battery level outside 0...1, `refused` if the gateway does
+    ///   not know the device, and the errors of a failed request.
     ///
     /// ```swift
     /// try await worker.report(conditions, for: token)
@@ -402,30 +403,30 @@ extension WakeWorker {
         if conditions.appState != nil { await self.takeAppState(path: path) }
         let response = try await self.caller.answer("PATCH", path, body)
         guard let object = JSONValue(object: response.body) else {
-            throw WakeWorkerError(.badAnswer, "the gateway's answer is no JSON object; see the gateway's version")
+            throw WakeWorkerError(.badAnswer, "the gateway's answer is not a JSON object; check the gateway's version")
         }
         return DeviceConditions(object)
     }
 }
 
 extension WakeWorker {
-    /// Tells the gateway the state of this Linux machine as a device's, until the task is cancelled.
+    /// Reports the conditions of this Linux machine as those of a device, until the task is cancelled.
     ///
     /// Battery, charger, thermal state, memory pressure, power saving and network come from the kernel. With
     /// ``ReportedConditions/appState``, the use of the machine comes from logind. Unknown conditions are not reported.
     /// The first report is sent at once. A change is reported after one second, at most every ten seconds. All
     /// conditions are reported again after each new subscription of ``run(_:)``; call this concurrently with it.
     ///
-    /// A caller who reports `appState` with ``report(_:for:)`` is taken at their word: this reports that device's
-    /// `appState` no more, until it is called anew. Where logind cannot be asked,
-    /// ``WakeWorkerEvent/conditionUnknown(name:reason:)`` says why, and `appState` is the caller's to report.
+    /// If a caller reports `appState` with ``report(_:for:)``, this function stops reporting that device's `appState`
+    /// until it is called again. If logind is not available, ``WakeWorkerEvent/conditionUnknown(name:reason:)`` gives
+    /// the reason, and the caller should report `appState`.
     ///
     /// - Parameters:
-    ///   - deviceToken: the token of the device that this machine is.
-    ///   - conditions: which are reported; by default those of the hardware.
-    /// - Throws: ``WakeWorkerError`` when another try would come to the same: `refused` when the gateway knows no such
-    ///   device, or does not let this worker report for it; `badArgument` when no condition is named. A gateway that
-    ///   cannot be reached is no error; it is tried again.
+    ///   - deviceToken: the token of the device that stands for this machine.
+    ///   - conditions: the conditions to report; by default those of the hardware.
+    /// - Throws: ``WakeWorkerError`` for a permanent error: `refused` if the gateway does not know the device or does
+    ///   not permit this worker to report for it; `badArgument` if no condition is given. An unreachable gateway is not
+    ///   an error; the report is tried again.
     ///
     /// ```swift
     /// async let reports: Void = worker.reportMachineConditions(for: token)
@@ -437,11 +438,11 @@ extension WakeWorker {
         try await self.reportMachineConditions(for: deviceToken, conditions, root: "/") { _ in false }
     }
 
-    /// Reports what the machine below `root` says, with a say in what a refusal means.
+    /// Reports the conditions of the machine whose files are below `root`.
     ///
-    /// - `root`: the folder below which `/sys`, `/var` and `/run` are read.
-    /// - `goesOnAfter`: is told of each refusal, and says whether to go on: then the report is sent again when
-    ///   something has changed, or the worker has subscribed again.
+    /// - `root`: the directory below which `/sys`, `/var` and `/run` are read.
+    /// - `goesOnAfter`: called for each refusal; returns true to continue. The report is then sent again when a
+    ///   condition has changed or the worker has subscribed again.
     package func reportMachineConditions(
         for deviceToken: String,
         _ conditions: ReportedConditions,
@@ -473,7 +474,8 @@ extension WakeWorker {
         if let failure { throw failure }
     }
 
-    /// Has the caller say `appState` of the device with its conditions at `path`; nothing else can arrive after that.
+    /// Leaves the reporting of `appState` to the caller, for the device with its conditions at `path`. After this
+    /// function returns, no earlier report of `appState` can arrive.
     func takeAppState(path: String) async {
         let reports = await withCheckedContinuation { found in
             self.thread.submit { [reports = self.reports] _ in found.resume(returning: reports.of(path: path)) }
@@ -486,9 +488,9 @@ extension WakeWorker {
     }
 }
 
-/// What programs call that were written when three functions were named `run`.
+/// Earlier names of `runTasks` and `runDelegate`, kept for existing programs.
 extension WakeWorker {
-    /// Handles the background tasks that are registered, as ``runTasks()`` does, whose former name this is.
+    /// Handles the registered background tasks: the former name of ``runTasks()``.
     ///
     /// - Throws: ``WakeWorkerError``, as ``runTasks()`` does.
     ///
@@ -498,11 +500,11 @@ extension WakeWorker {
     @available(*, deprecated, renamed: "runTasks()")
     public func run() async throws(WakeWorkerError) { try await self.runTasks() }
 
-    // Any delegate, and not some: what is generic might be a closure to the compiler, which would then say of a handler
-    // with a typo that it is no delegate.
-    /// Has an app's delegate handle each wake, as ``runDelegate(_:)`` does, whose former name this is.
+    // The parameter is `any`, not `some`: with a generic parameter, the compiler would report a typo in a handler's
+    // closure as a missing conformance to the delegate protocol.
+    /// Passes each wake to an app's delegate: the former name of ``runDelegate(_:)``.
     ///
-    /// - Parameter delegate: handles the wakes.
+    /// - Parameter delegate: the delegate that handles the wakes.
     /// - Throws: ``WakeWorkerError``, as ``runDelegate(_:)`` does.
     ///
     /// ```swift

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Synchronization
 public import WakeWorker
 
-/// A scheduler for a test, which keeps the requests that were submitted in place of a gateway.
+/// A scheduler for tests. It records the submitted requests instead of sending them to a gateway.
 ///
 /// ```swift
 /// let test = TestScheduler()
@@ -21,22 +21,22 @@ public final class TestScheduler: Sendable {
 
     private let state = Mutex(State())
 
-    /// Makes a scheduler at which no request waits.
+    /// Creates a scheduler without pending requests.
     public init() {}
 
-    /// The scheduler to give to the code under test.
+    /// The scheduler to pass to the code under test.
     public var scheduler: BackgroundTaskScheduler { BackgroundTaskScheduler(self) }
 
     /// All accepted requests, in the order of their submission.
     public var submittedRequests: [BackgroundTaskRequest] { self.state.withLock { $0.submitted } }
 
-    /// The cancelled identifiers, in their order; `cancelAll` adds those of all pending requests.
+    /// The cancelled identifiers, in order. A call of `cancelAll` adds the identifiers of all pending requests.
     public var cancelledIdentifiers: [String] { self.state.withLock { $0.cancelled } }
 
     /// The number of finished transfers that the code under test reported, by session.
     public var finishedTransfers: [String: Int] { self.state.withLock { $0.transfers } }
 
-    /// The code with which requests are refused from now on; nil to accept them.
+    /// The code with which requests are refused; nil to accept them.
     public var refusal: BackgroundTaskError.Code? {
         get { self.state.withLock { $0.refusal } }
         set { self.state.withLock { $0.refusal = newValue } }

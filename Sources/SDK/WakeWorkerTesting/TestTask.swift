@@ -1,7 +1,7 @@
 public import WakeWorker
 import Wire
 
-/// A launch of a background task for a test: its context, and the end of its time.
+/// A launch of a background task in a test. The test controls the task's context and when its time ends.
 ///
 /// ```swift
 /// let task = TestTask(.appRefresh("com.example.news.refresh"))
@@ -9,24 +9,24 @@ import Wire
 /// #expect(task.scheduler.submittedRequests.map(\.identifier) == ["com.example.news.refresh"])
 /// ```
 public struct TestTask: Sendable {
-    /// The context that the handler gets; its progress, title and subtitle are those that the handler set last.
+    /// The context passed to the handler, with the progress, title and subtitle that the handler last set.
     public let context: BackgroundTaskContext
     /// The requests that the handler submits and cancels.
     public let scheduler: TestScheduler
     private let wake: TestWake
 
-    /// Makes a launch whose handler has not begun.
+    /// Creates a launch whose handler has not started.
     ///
     /// - Parameters:
     ///   - task: the task that the handler is registered for.
-    ///   - deviceToken: the device that it is for.
-    ///   - topic: the topic that the device belongs to.
+    ///   - deviceToken: the token of the device, in hexadecimal digits.
+    ///   - topic: the device's topic.
     ///   - title: the title of the request of a continued task.
     ///   - subtitle: the subtitle of that request.
     ///   - finishedTransferCount: the number of transfers of a session that have finished.
     ///   - resumedFrom: the progress of an earlier launch of a continued task; nil for the first launch.
     ///   - timeLeft: the time until the deadline. Only the test ends the launch.
-    ///   - extensionLimit: the most time that the handler gets after that, when it asks for more.
+    ///   - extensionLimit: the maximum time that extensions can add to `timeLeft`.
     ///   - scheduler: the scheduler of the context.
     public init(
         _ task: BackgroundTask,
@@ -54,21 +54,21 @@ public struct TestTask: Sendable {
         )
     }
 
-    /// The durations for which the handler asked and got more time.
+    /// The durations that the handler requested and was granted.
     public var extensions: [Duration] { self.wake.extensions }
 
-    /// Runs a handler as a worker does, in a task of its own.
+    /// Runs a handler in its own task, as a worker does.
     ///
     /// - Parameter action: the handler.
-    /// - Throws: the handler's error: the task has failed.
+    /// - Throws: the handler's error, which means that the task has failed.
     public func run(_ action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void) async throws {
         try await self.wake.run { [context = self.context] in try await action(context) }
     }
 
-    /// Runs a handler in the form of callbacks as a worker does.
+    /// Runs a handler that uses callbacks, as a worker does.
     ///
     /// - Parameter launchHandler: the handler.
-    /// - Returns: true if it completed the task with success.
+    /// - Returns: true if the handler completed the task successfully.
     public func runCallbacks(_ launchHandler: @escaping @Sendable (ScheduledTask) -> Void) async -> Bool {
         do {
             try await self.wake.run { [context = self.context] in
@@ -80,46 +80,46 @@ public struct TestTask: Sendable {
         }
     }
 
-    /// Warns the handler that its time is nearly over, as the gateway does `policy.expirationLead` before the deadline:
-    /// its task is cancelled, and its outcome counts until the deadline.
+    /// Warns the handler that its time is nearly over, as the gateway does `policy.expirationLead` before the deadline.
+    /// The handler's task is cancelled, and its outcome counts until the deadline.
     ///
     /// - Parameters:
-    ///   - reason: the reason that the context gives.
-    ///   - timeLeft: the time that is left to clean up.
+    ///   - reason: the expiration reason in the context.
+    ///   - timeLeft: the time that is left for cleanup.
     public func expire(_ reason: BackgroundTaskExpiration = .deadline, timeLeft: Duration = .seconds(5)) {
         self.wake.expire(ExpirationReason(reason), timeLeft: timeLeft)
         self.context.progress.cancel()
     }
 
     /// Ends the launch, as the gateway does at the deadline, when a person cancels the task, or when its conditions are
-    /// no longer met: its task is cancelled.
+    /// no longer met. The handler's task is cancelled.
     ///
-    /// - Parameter reason: the reason that the context gives.
+    /// - Parameter reason: the expiration reason in the context.
     public func end(_ reason: BackgroundTaskExpiration = .cancelled) {
         self.wake.end(ExpirationReason(reason))
         self.context.progress.cancel()
     }
 }
 
-/// A silent push for a test: its notification, and the end of its time.
+/// A silent push in a test. The test controls the notification and when its time ends.
 ///
 /// ```swift
 /// let push = TestNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
 /// #expect(try await push.run(handle) == .newData)
 /// ```
 public struct TestNotification: Sendable {
-    /// The notification that the handler gets.
+    /// The notification passed to the handler.
     public let notification: WakeNotification
     private let wake: TestWake
 
-    /// Makes a push whose handler has not begun.
+    /// Creates a push whose handler has not started.
     ///
     /// - Parameters:
-    ///   - deviceToken: the device that it is for.
-    ///   - topic: the topic that the device belongs to.
+    ///   - deviceToken: the token of the device, in hexadecimal digits.
+    ///   - topic: the device's topic.
     ///   - payload: the JSON text of the push.
     ///   - timeLeft: the time until the deadline. Only the test ends the wake.
-    ///   - extensionLimit: the most time that the handler gets after that, when it asks for more.
+    ///   - extensionLimit: the maximum time that extensions can add to `timeLeft`.
     public init(
         deviceToken: String = "00000000000000000000000000000000",
         topic: String = "com.example.app",
@@ -136,25 +136,26 @@ public struct TestNotification: Sendable {
         )
     }
 
-    /// The durations for which the handler asked and got more time.
+    /// The durations that the handler requested and was granted.
     public var extensions: [Duration] { self.wake.extensions }
 
-    /// Runs a handler as a worker does, in a task of its own.
+    /// Runs a handler in its own task, as a worker does.
     ///
     /// - Parameter handler: the handler.
     /// - Returns: the handler's result.
-    /// - Throws: the handler's error: the wake has failed, or is given back for a `WakeRelease`.
+    /// - Throws: the handler's error. The wake has then failed, or was returned in case of a `WakeRelease`.
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws -> BackgroundFetchResult {
         try await self.wake.run { [notification = self.notification] in try await handler(notification) }
     }
 
-    /// Warns the handler that its time is nearly over: its task is cancelled, and its result counts until the deadline.
+    /// Warns the handler that its time is nearly over. The handler's task is cancelled, and its result counts until the
+    /// deadline.
     ///
-    /// - Parameter timeLeft: the time that is left to clean up.
+    /// - Parameter timeLeft: the time that is left for cleanup.
     public func expire(timeLeft: Duration = .seconds(5)) { self.wake.expire(.deadline, timeLeft: timeLeft) }
 
-    /// Ends the wake, as the gateway does at the deadline: the handler's task is cancelled.
+    /// Ends the wake, as the gateway does at the deadline. The handler's task is cancelled.
     public func end() { self.wake.end(.deadline) }
 }

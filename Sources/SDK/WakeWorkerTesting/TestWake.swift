@@ -2,10 +2,10 @@ import Synchronization
 import WakeWorker
 import Wire
 
-/// A wake that a test makes: the time of its handler, which the test ends.
+/// A wake in a test. The test decides when the handler's time ends.
 final class TestWake: Sendable {
     private struct State {
-        /// Cancels the handler, once it runs.
+        /// Cancels the handler; nil until it runs.
         var cancel: (@Sendable () -> Void)?
         var isCancelled = false
     }
@@ -20,10 +20,10 @@ final class TestWake: Sendable {
         self.extender.extends(self.lease)
     }
 
-    /// The durations for which the handler asked and got more time.
+    /// The durations that the handler requested and was granted.
     var extensions: [Duration] { self.extender.extensions }
 
-    /// Runs a handler as a worker does, in a task that `expire` and `end` cancel.
+    /// Runs a handler in a task that `expire` and `end` cancel, as a worker does.
     func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let task = Task { try await body() }
         let isCancelled = self.state.withLock { state in
@@ -38,13 +38,13 @@ final class TestWake: Sendable {
         }
     }
 
-    /// Warns of the deadline: cancels the handler, whose result counts until then.
+    /// Warns of the deadline by cancelling the handler. Its result counts until the deadline.
     func expire(_ reason: ExpirationReason, timeLeft: Duration) {
         self.lease.expiring(reason, timeLeft: timeLeft, silence: .zero)
         self.cancel()
     }
 
-    /// Ends the wake: cancels the handler.
+    /// Ends the wake by cancelling the handler.
     func end(_ reason: ExpirationReason) {
         self.extender.end()
         self.lease.expired(reason)
@@ -60,7 +60,7 @@ final class TestWake: Sendable {
     }
 }
 
-/// Gives a handler more time, up to a limit.
+/// Grants a handler more time, up to a limit.
 private final class TestExtender: WakeExtender {
     private struct Grant {
         var isOver = false
@@ -77,7 +77,7 @@ private final class TestExtender: WakeExtender {
 
     var extensions: [Duration] { self.grant.withLock { $0.extensions } }
 
-    /// Moves the deadline of this lease from now on.
+    /// Sets the lease whose deadline extensions move.
     func extends(_ lease: WakeLease) { self.grant.withLock { $0.lease = lease } }
 
     func end() { self.grant.withLock { $0.isOver = true } }

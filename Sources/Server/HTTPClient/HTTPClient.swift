@@ -2,21 +2,20 @@ internal import CLibcurl
 import Glibc
 import Platform
 
-/// An HTTP/2 and HTTP/1.1 client: many requests at once over few connections, driven by `poll`.
+/// An HTTP/2 and HTTP/1.1 client: many concurrent requests over few connections, driven by `poll`.
 ///
-/// It belongs to one thread. Nothing happens outside `poll`, so whoever does not poll is not sent more than the
-/// sockets hold.
+/// Belongs to one thread. All work happens in `poll`; without a call, a server can only send what the sockets buffer.
 @safe
 package final class HTTPClient {
     private let settings: HTTPClientSettings
     private let multi: UnsafeMutableRawPointer
     private let owner: MultiHandle
-    /// Handles of ended requests, for those to come.
+    /// The handles of ended requests, for reuse.
     private var idle: [UnsafeMutableRawPointer] = unsafe []
     private let unreported = UnreportedTransfers()
     private var active: [UnsafeMutableRawPointer: ActiveTransfer] = unsafe [:]
     private var handles: [HTTPRequestID: UnsafeMutableRawPointer] = unsafe [:]
-    /// Requests that nobody waits for any more, until the next `poll`.
+    /// Cancelled requests, until the next `poll`.
     private var cancelled: [(handle: UnsafeMutableRawPointer, active: ActiveTransfer)] = unsafe []
     private var nextNumber: UInt64 = 0
 
@@ -26,21 +25,21 @@ package final class HTTPClient {
         let headers: UnsafeMutablePointer<curl_slist>?
         let resolutions: UnsafeMutablePointer<curl_slist>?
         let url: String
-        /// Outlives the handle, which uses them.
+        /// The cookies, kept because they must outlive the handle.
         let cookies: HTTPCookies?
     }
 
-    /// What libcurl reads at once, in bytes. Over HTTP/2 libcurl 7.88 forgets the rest of a head that is longer than a
-    /// few times that, and of an answer behind it, so that the request never ends: twice the longest head it takes.
-    /// A stream has libcurl's 16 KiB, as there may be thousands.
+    /// libcurl's receive buffer, in bytes: twice the longest head. Over HTTP/2, libcurl 7.88 loses the rest of a head
+    /// that is several times longer than its buffer, and the answer after it, so that the request never ends. Streams
+    /// use libcurl's default of 16 KiB, as there may be thousands.
     private static let bufferBytes = 262_144
 
-    /// More handles than this are not kept.
+    /// The most idle handles that are kept.
     private static let idleMax = 256
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    /// - Throws: `unavailable` when libcurl cannot be set up.
+    /// - Throws: `unavailable` if libcurl cannot be set up.
     package init(_ settings: HTTPClientSettings = HTTPClientSettings()) throws(HTTPClientError) {
         guard Self.isLibraryReady, let multi = unsafe curl_multi_init() else {
             throw HTTPClientError(.unavailable, "libcurl cannot be set up")
@@ -60,15 +59,15 @@ package final class HTTPClient {
         while let handle = unsafe self.idle.popLast() { unsafe curl_easy_cleanup(handle) }
     }
 
-    /// Ends a wait in `poll` from any thread.
+    /// A waker that ends a wait in `poll` from any thread.
     package var waker: HTTPWaker { HTTPWaker(self.owner) }
 
     /// The number of requests that have not ended.
     package var activeCount: Int { unsafe self.active.count }
 
-    /// Begins a request; `poll` reports what becomes of it.
+    /// Starts a request; `poll` reports its events.
     ///
-    /// - Throws: `badRequest` and `badCredentials` for what cannot even be tried.
+    /// - Throws: `badRequest` or `badCredentials` if the request cannot be sent at all.
     package func start(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPRequestID {
         guard let handle = unsafe self.handle(isStreaming: request.isStreaming && request.sink == nil) else {
             throw HTTPClientError(.unavailable, "libcurl cannot begin a request: out of memory")
@@ -101,7 +100,7 @@ package final class HTTPClient {
         return id
     }
 
-    /// Ends a request without another event, and has `poll` tell its server; of an ended one nothing happens.
+    /// Ends a request without another event; the next `poll` notifies its server. Does nothing for an ended request.
     package func cancel(_ id: HTTPRequestID) {
         guard let handle = unsafe self.handles.removeValue(forKey: id) else { return }
         guard let active = unsafe self.active.removeValue(forKey: handle) else { return }
@@ -109,8 +108,8 @@ package final class HTTPClient {
         unsafe self.cancelled.append((handle, active))
     }
 
-    /// Sends and receives what can be, after waiting for it for at most `timeoutMilliseconds`, until one of
-    /// `descriptors` is ready, or until the waker is used.
+    /// Sends and receives available data. Waits for at most `timeoutMilliseconds`, until one of `descriptors` is ready,
+    /// or until the waker is used.
     package func poll(timeoutMilliseconds: Int, descriptors: [PollDescriptor] = []) -> [HTTPEvent] {
         var running: Int32 = 0
         _ = unsafe curl_multi_perform(self.multi, &running)
@@ -136,10 +135,10 @@ package final class HTTPClient {
 }
 
 extension HTTPClient {
-    /// Ends what was cancelled so that its servers hear of it at once.
+    /// Ends the cancelled requests, so that their servers are notified at once.
     ///
-    /// libcurl 7.88 keeps the RST_STREAM of a cancelled request back until another request of the connection has
-    /// something to send: a connection without another is closed, and of the others one request is made to write.
+    /// libcurl 7.88 delays the RST_STREAM of a cancelled request until another request of the connection sends
+    /// something. A connection without other requests is therefore closed, and otherwise one of them is made to write.
     private func endCancelled() {
         var ports: Set<Int32> = []
         while let (handle, active) = unsafe self.cancelled.popLast() {
@@ -150,7 +149,7 @@ extension HTTPClient {
         for port in ports {
             let other = unsafe self.active.first { unsafe $0.value.transfer.localPort == port }
             guard let handle = unsafe other?.key else { continue }
-            // Going on after a pause sends the window anew, and all that was kept back.
+            // Resuming after a pause sends a window update, and with it everything that was delayed.
             _ = unsafe curl_easy_pause(handle, CURLPAUSE_RECV)
             _ = unsafe curl_easy_pause(handle, CURLPAUSE_CONT)
         }
@@ -172,7 +171,7 @@ extension HTTPClient {
         return events
     }
 
-    /// Turns libcurl's code for the end of a request into its result.
+    /// Converts libcurl's code for the end of a request to its result.
     private func result(
         of active: ActiveTransfer,
         _ handle: UnsafeMutableRawPointer,
@@ -194,11 +193,11 @@ extension HTTPClient {
         return .failure(error)
     }
 
-    /// True if a request failed only after the whole answer had come, as when a server answers before it has read the
-    /// request's body and then resets the stream. The answer counts (RFC 9113 §8.1).
+    /// Returns true if a request failed only after the whole answer had arrived, as when a server answers before it has
+    /// read the request's body and then resets the stream. The answer is valid (RFC 9113 §8.1).
     private static func isAnswered(_ transfer: HTTPTransfer, _ code: CURLcode) -> Bool {
         switch code {
-        // Without words this code says that libcurl wanted to send more on a stream that had ended in order.
+        // Without a message, this code means that libcurl wanted to send more on a stream that had ended in order.
         case CURLE_HTTP2_STREAM where unsafe transfer.words.pointee == 0: transfer.hasFinalHead
         case CURLE_HTTP2_STREAM, CURLE_HTTP2, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE,
             CURLE_OPERATION_TIMEDOUT:
@@ -207,17 +206,17 @@ extension HTTPClient {
         }
     }
 
-    /// Whether an answer that ends with its connection may have been cut by somebody on the way: its server has not
-    /// said that nothing more comes.
+    /// Returns true if an answer that ends with its connection may have been cut by an attacker: the server did not end
+    /// TLS in order.
     private func isCut(_ transfer: HTTPTransfer, _ handle: UnsafeMutableRawPointer) -> Bool {
         guard let connection = unsafe transfer.tlsConnection, !transfer.response.hasEndOfItsOwn else { return false }
         return unsafe wakegate_curl_is_cut(handle, self.owner.ends, connection) != 0
     }
 
-    /// A handle with room for the answer; nil when there is no memory for one.
+    /// Returns a handle with a buffer for the answer; nil if memory is exhausted.
     private func handle(isStreaming: Bool) -> UnsafeMutableRawPointer? {
         while let handle = unsafe self.idle.popLast() ?? curl_easy_init() {
-            // A handle whose connection others used to the end keeps its buffer, and takes no other.
+            // A handle whose connection other requests used until its end keeps its buffer, and accepts no other.
             if isStreaming { return unsafe handle }
             let code = unsafe wakegate_curl_set_long(handle, CURLOPT_BUFFERSIZE, Self.bufferBytes)
             if code == CURLE_OK { return unsafe handle }
@@ -241,13 +240,13 @@ extension HTTPClient {
             unsafe wakegate_curl_set_text(handle, CURLOPT_URL, request.url),
             unsafe wakegate_curl_set_text(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             unsafe wakegate_curl_set_long(handle, CURLOPT_NOSIGNAL, 1),
-            // Whoever ends a request would otherwise wait until a silent name server is given up, and with it the
-            // thread and all its requests. The resolver's thread ends by itself then.
+            // Ending a request would otherwise wait until a silent name server times out, and block the thread with all
+            // its requests. The resolver's thread then ends on its own.
             unsafe wakegate_curl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
             unsafe wakegate_curl_set_long(handle, CURLOPT_HTTP_VERSION, version),
-            // Requests wait for the connection that is being made rather than open one each.
+            // Requests wait for a connection in progress instead of opening one each.
             unsafe wakegate_curl_set_long(handle, CURLOPT_PIPEWAIT, request.isFresh ? 0 : 1 - isAlone),
-            // libcurl 7.88 begins HTTP/2 anew on a cleartext connection that it uses again, which breaks it.
+            // libcurl 7.88 starts HTTP/2 again on a reused cleartext connection, which breaks it.
             unsafe wakegate_curl_set_long(handle, CURLOPT_FRESH_CONNECT, request.isFresh ? 1 : isAlone),
             unsafe wakegate_curl_set_long(handle, CURLOPT_FORBID_REUSE, isAlone),
             unsafe wakegate_curl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, settings.connectTimeoutMilliseconds),
@@ -257,7 +256,7 @@ extension HTTPClient {
             codes.append(unsafe wakegate_curl_set_long(handle, CURLOPT_POST, 1))
             codes.append(
                 unsafe body.withUnsafeBytes { bytes in
-                    // A null pointer would mean that the body is read through a callback.
+                    // A null pointer would mean that the body is read by a callback.
                     guard let base = bytes.baseAddress else {
                         return unsafe wakegate_curl_set_body(handle, "", 0)
                     }
@@ -274,7 +273,7 @@ extension HTTPClient {
         }
         if let cookies = request.cookies {
             codes.append(unsafe wakegate_curl_set_pointer(handle, CURLOPT_SHARE, cookies.share))
-            // An empty name reads no file, and has libcurl handle cookies.
+            // An empty name reads no file but enables libcurl's cookies.
             codes.append(unsafe wakegate_curl_set_text(handle, CURLOPT_COOKIEFILE, ""))
             // libcurl joins them with the cookies of answers in one field.
             let own = HTTPCookies.own(in: request.headers)
@@ -322,12 +321,12 @@ extension HTTPClient {
         if settings.heedsTLSEnd {
             try Self.check(unsafe wakegate_curl_set_tls_ends(handle, self.owner.ends), .badCredentials, "TLS")
         }
-        // Certificates that are made for the loopback addresses are checked like all others.
+        // Certificates for the loopback addresses are verified like all others.
         try Self.check(unsafe wakegate_curl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1), .badCredentials, "TLS")
     }
 
-    /// Has libcurl call back with the transfer, which outlives the handle: `self.active` holds it until the handle is
-    /// let go of.
+    /// Registers the transfer for libcurl's callbacks. It outlives the handle: `self.active` holds it until the handle
+    /// is released.
     private func attach(_ active: ActiveTransfer, to handle: UnsafeMutableRawPointer) throws(HTTPClientError) {
         let transfer = active.transfer
         unsafe transfer.handle = transfer.heedsTLSEnd || transfer.sendsBody ? handle : nil
@@ -348,9 +347,9 @@ extension HTTPClient {
     private static func headerList(_ request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
         let isJoined = request.cookies != nil
         let headers = request.headers.filter { !(isJoined && HTTPCookies.isField($0.name)) }
-        // libcurl leaves a field out when nothing follows the colon, and sends it empty after a semicolon.
+        // libcurl omits a field if nothing follows the colon, and sends it empty after a semicolon.
         let lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
-        // Without the last a body of more than a megabyte waits a second for 100 Continue.
+        // Without the last line, a body of more than a megabyte waits a second for 100 Continue.
         return unsafe self.list(lines + ["expect:"])
     }
 
@@ -360,7 +359,7 @@ extension HTTPClient {
         return unsafe list
     }
 
-    /// Keeps the handle of an ended request for another one.
+    /// Keeps the handle of an ended request for reuse.
     private func recycle(_ handle: UnsafeMutableRawPointer, _ active: ActiveTransfer) {
         // `curl_easy_reset` keeps cookies.
         guard unsafe self.idle.count < Self.idleMax, active.cookies == nil else {
@@ -382,7 +381,7 @@ extension HTTPClient {
         self.free(active)
     }
 
-    /// Lets go of what a handle used that no longer does.
+    /// Frees the objects of a transfer that its handle no longer uses.
     private static func free(_ active: ActiveTransfer) {
         unsafe curl_slist_free_all(active.headers)
         unsafe curl_slist_free_all(active.resolutions)
@@ -396,7 +395,7 @@ extension HTTPClient {
     }
 
     private static func text(of code: CURLcode) -> String {
-        // In libcurl's words this could be the file's path, or its permissions, which were looked at before.
+        // libcurl's message could be about the file's path or its permissions, which were already checked.
         if code == CURLE_SSL_CACERT_BADFILE { return "the authority's file holds no certificate in PEM" }
         if code == CURLE_PEER_FAILED_VERIFICATION { return "the certificate has another name or no trusted authority" }
         return unsafe String(cString: curl_easy_strerror(code))
@@ -423,7 +422,7 @@ extension HTTPClient {
             if error.code == .unreachable, systemError != 0 {
                 error.detail = unsafe String(cString: strerror(systemError))
             }
-            // Of a field that is too long for libnghttp2 nothing else is said.
+            // libcurl reports a field that is too long for libnghttp2 only by this code.
             if code == CURLE_GOT_NOTHING {
                 let hint = "over HTTP/2 a header field of more than 64 KiB ends it"
                 error.detail = "the connection ended without an answer; \(hint)"
@@ -433,8 +432,8 @@ extension HTTPClient {
         return error
     }
 
-    /// Whether libcurl itself gave up what was too long for it: a field over HTTP/1.1, for which it finds no memory, or
-    /// all of them; and over HTTP/2 a head, which its callback refuses to libnghttp2.
+    /// Returns true if libcurl itself rejected a head that is too long: over HTTP/1.1 a field or all of them, reported
+    /// as out of memory; over HTTP/2 a head that its callback refuses to libnghttp2.
     private static func isHeadTooLarge(_ code: CURLcode, _ transfer: HTTPTransfer) -> Bool {
         if code == CURLE_OUT_OF_MEMORY { return true }
         let isRefused = unsafe String(cString: transfer.words).contains("Too large response headers")
@@ -443,8 +442,8 @@ extension HTTPClient {
 
     private static func kind(of code: CURLcode, _ words: String) -> HTTPClientError.Code {
         switch code {
-        // A server that goes away in the middle of the handshake has the same code as one that is not trusted; OpenSSL
-        // has no error of its own then.
+        // A server that closes the connection during the handshake causes the same code as an untrusted one; OpenSSL
+        // then has no error.
         case CURLE_SSL_CONNECT_ERROR where !words.contains(":SSL routines:"): .broken
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_COULDNT_RESOLVE_PROXY: .unreachable
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ISSUER_ERROR: .untrusted
@@ -458,8 +457,8 @@ extension HTTPClient {
 }
 
 extension HTTPURL {
-    /// The URL that a reference found at `base` leads to; nil when there is none. A space in it, which many servers do
-    /// not encode, is encoded.
+    /// Returns the URL that a reference at `base` leads to; nil if it is invalid. Encodes a space in it, which many
+    /// servers do not.
     package static func resolved(_ reference: String, at base: String) -> String? {
         guard let url = unsafe curl_url() else { return nil }
         defer { unsafe curl_url_cleanup(url) }
@@ -475,10 +474,9 @@ extension HTTPURL {
         return unsafe String(cString: found)
     }
 
-    /// Reads an absolute URL of `http` or `https`.
+    /// Parses an absolute `http` or `https` URL.
     ///
-    /// - Returns: nil when libcurl would not connect to it, or only because it takes slashes that are missing, or too
-    ///   many, for two.
+    /// - Returns: nil if libcurl would not connect to it, or only because it tolerates too few or too many slashes.
     package init?(_ text: String) {
         guard let colon = text.firstIndex(of: ":") else { return nil }
         let rest = text[text.index(after: colon)...]
@@ -508,7 +506,7 @@ extension HTTPURL {
     }
 }
 
-/// Opens the socket to an address, unless the transfer that `HTTPClient.start` registered as `context` may not reach
+/// Opens a socket to an address, unless the transfer registered by `HTTPClient.start` as `context` may not connect to
 /// it.
 func openSocket(
     _ context: UnsafeMutableRawPointer?,
@@ -523,7 +521,7 @@ func openSocket(
     return unsafe wakegate_curl_open_socket(address, transfer.peerSilenceMillisecondsMax)
 }
 
-/// Lets a request be sent on a connection whose peer its transfer may reach; another request may have made it.
+/// Allows sending a request on a connection whose peer its transfer may reach; another request may have opened it.
 func beginRequest(
     _ context: UnsafeMutableRawPointer?,
     _ peer: UnsafeMutablePointer<CChar>?,
@@ -537,8 +535,7 @@ func beginRequest(
     transfer.localPort = localPort
     let address = unsafe peer.flatMap { unsafe IPAddress(String(cString: $0)) }
     guard transfer.admits(address) else { return CURL_PREREQFUNC_ABORT }
-    // libcurl sends a request anew when a connection that was used before ends without an answer, even if libcurl
-    // ended it itself.
+    // libcurl repeats a request if a reused connection ends without an answer, even if libcurl ended it itself.
     if transfer.hasBegun, transfer.hasRefusedHead {
         transfer.isHeadTooLarge = true
         return CURL_PREREQFUNC_ABORT
@@ -547,11 +544,11 @@ func beginRequest(
     return CURL_PREREQFUNC_OK
 }
 
-/// Reads what the handle says of the connection, and adapts the handle to its protocol.
+/// Reads the connection's properties from the handle, and adapts the handle to its protocol.
 func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line: UnsafeRawBufferPointer) {
     if transfer.heedsTLSEnd { unsafe transfer.tlsConnection = wakegate_curl_tls_connection(handle) }
-    // libcurl 7.88 stops reading a stream after `content-length` bytes, and then never sees that the server resets it
-    // to stop the request's body. libnghttp2 compares the length itself.
+    // libcurl 7.88 stops reading a stream after `content-length` bytes, and then misses a reset with which the server
+    // stops the request's body. libnghttp2 checks the length itself.
     let version = Array("HTTP/".utf8)
     guard transfer.sendsBody, unsafe line.starts(with: version), line.count > version.count else { return }
     let isHTTP2 = unsafe line[version.count] == UInt8(ascii: "2")
@@ -559,7 +556,7 @@ func look(at handle: UnsafeMutableRawPointer, of transfer: HTTPTransfer, _ line:
 }
 
 extension HTTPDate {
-    /// Seconds since 1970; nil for any other text.
+    /// Parses a date; returns seconds since 1970, or nil for other text.
     package static func seconds(_ text: String) -> Int64? {
         let seconds = unsafe curl_getdate(text, nil)
         return seconds < 0 ? nil : Int64(seconds)
@@ -572,13 +569,13 @@ extension HTTPCookies {
     static func end(_ share: UnsafeMutableRawPointer) { _ = unsafe curl_share_cleanup(share) }
 }
 
-/// Owns a multi handle: the last of client and wakers cleans it up.
+/// The owner of a multi handle: it is freed when the client and all wakers are gone.
 ///
-/// `@unchecked Sendable`: other threads than the client's only call `curl_multi_wakeup`, which libcurl allows.
+/// `@unchecked Sendable`: threads other than the client's only call `curl_multi_wakeup`, which libcurl allows.
 @safe
 final class MultiHandle: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
-    /// How connections over TLS have ended; what it is told of that ends with the multi handle.
+    /// The ways in which TLS connections have ended; reports to it stop when the multi handle is freed.
     let ends: UnsafeMutablePointer<wakegate_curl_tls_ends>
 
     init(_ multi: UnsafeMutableRawPointer) {

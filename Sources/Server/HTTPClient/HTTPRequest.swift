@@ -4,26 +4,26 @@ package import Wire
 /// A request to send.
 package struct HTTPRequest: Sendable {
     package var method: String
-    /// The whole URL, `http://` or `https://`.
+    /// The complete URL, `http://` or `https://`.
     package var url: String
     /// Field names and values, in order.
     package var headers: [(name: String, value: String)]
     package var body: [UInt8]?
-    /// How long the whole exchange may take, in milliseconds; nil for as long as it takes.
+    /// The timeout of the whole exchange in milliseconds; nil for none.
     package var timeoutMilliseconds: Int?
-    /// Whether the body of the answer is handed over as it comes (`HTTPEvent.body`) instead of collected.
+    /// True if the body of the answer is delivered as it arrives (`HTTPEvent.body`) instead of collected.
     package var isStreaming: Bool
-    /// How to connect for this request; nil as the client does.
+    /// The settings for this request; nil for those of the client.
     package var settings: HTTPClientSettings?
-    /// Whether it goes over a new connection: those there are may be dead.
+    /// True to use a new connection, because existing ones may be dead.
     package var isFresh = false
-    /// Takes the body of the answer as it comes, without a copy and without events; of streaming requests alone.
+    /// Receives the body of the answer as it arrives, without copies and events; only for streaming requests.
     package var sink: (any HTTPBodySink)?
-    /// The body, in the place of `body`.
+    /// The body as a file, instead of `body`.
     package var file: HTTPFileBody?
     /// The cookies that the request sends, and to which its answer adds; nil for a request without cookies.
     package var cookies: HTTPCookies?
-    /// How long no byte may come or leave, in whole seconds; nil for as long as it takes.
+    /// The longest time without a sent or received byte, in whole seconds; nil for no limit.
     package var silenceSecondsMax: Int?
 
     package init(
@@ -44,71 +44,71 @@ package struct HTTPRequest: Sendable {
 }
 
 extension HTTPRequest {
-    /// Whether it is for this machine itself, as its URL says.
+    /// True if the URL's host is this machine.
     var isForLoopback: Bool {
         let host = self.url.split(separator: "/", maxSplits: 2).dropFirst().first ?? ""
         return ["localhost", "127.", "[::1]"].contains { host.hasPrefix($0) }
     }
 }
 
-/// How a client connects.
+/// The settings of a client's connections.
 package struct HTTPClientSettings: Sendable {
-    /// PEM file of the authorities to trust instead of the system's.
+    /// A PEM file of the authorities to trust instead of the system's.
     package var certificateAuthorityFile: String?
-    /// PEM file of the client's certificate chain.
+    /// A PEM file with the client's certificate chain.
     package var certificateFile: String?
-    /// PEM file of the client's private key.
+    /// A PEM file with the client's private key.
     package var privateKeyFile: String?
-    /// The UNIX socket to connect to, whatever the URL's host is.
+    /// The UNIX socket to connect to, regardless of the URL's host.
     package var socketPath: String?
-    /// Whether `http://` speaks HTTP/2 from the first byte (prior knowledge) instead of HTTP/1.1.
+    /// True if `http://` uses HTTP/2 from the first byte (prior knowledge) instead of HTTP/1.1.
     package var cleartextHTTP2 = false
-    /// How long establishing a connection may take, in milliseconds.
+    /// The timeout for establishing a connection, in milliseconds.
     package var connectTimeoutMilliseconds = 10_000
     /// The longest collected body, in bytes.
     package var bodyBytesMax = 64 << 20
-    /// Which addresses it connects to; a name is judged by every address it stands for, and each connection again by
-    /// the one it really has before a request is sent on it.
+    /// The addresses it may connect to. Every address of a host name is checked, and the actual address of each
+    /// connection again before a request is sent on it.
     package var reach = AddressReach.anywhere
-    /// Whether the proxies that the environment names are used.
+    /// True if the proxies in the environment are used.
     package var usesProxies = true
-    /// Whether they are used for this machine's own addresses, too.
+    /// True if they are also used for this machine's own addresses.
     package var usesProxiesForLoopback = false
-    /// The proxy to use in the place of those that the environment names.
+    /// The proxy to use instead of those in the environment.
     package var proxy: String?
-    /// Whether a connection over TLS that ends without its peer's word, as anybody on the way can have it, is a failure
-    /// also where an answer without a length ends with it.
+    /// True if a TLS connection that ends without its closing alert, which an attacker can cause, counts as a failure
+    /// even for an answer without a length.
     package var heedsTLSEnd = false
-    /// What to take for the answers of the resolver, each `HOST:PORT:ADDRESS`.
+    /// Entries that replace answers of the resolver, each `HOST:PORT:ADDRESS`.
     package var resolutions: [String] = []
-    /// How long a peer may leave what it was sent unacknowledged, and be silent to probes, before its connection is
-    /// given up, in milliseconds; nil for as long as the system likes.
+    /// The time after which a connection fails whose peer acknowledges neither data nor probes, in milliseconds; nil
+    /// for the system's default.
     package var peerSilenceMillisecondsMax: Int?
 
     package init() {}
 }
 
-/// Takes the body of an answer as it comes, on the thread of the client and while libcurl waits.
+/// Receives the body of an answer as it arrives, on the client's thread and while libcurl waits.
 package protocol HTTPBodySink: AnyObject, Sendable {
-    /// The head of the answer has come.
+    /// Receives the head of the answer.
     ///
     /// - Returns: false to end the exchange.
     func headReceived(_ response: HTTPResponse) -> Bool
 
-    /// The next bytes of the body have come; they are valid during the call.
+    /// Receives the next bytes of the body; they are valid during the call.
     ///
     /// - Returns: false to end the exchange.
     func bodyReceived(_ bytes: ByteView) -> Bool
 }
 
-/// A file that is the body of a request. Whoever gives it keeps it open until the request has ended.
+/// A file that is the body of a request. The caller keeps it open until the request has ended.
 package final class HTTPFileBody: Sendable {
     package let descriptor: Int32
-    /// How many bytes are sent; a file that has fewer ends the exchange.
+    /// The number of bytes to send; a shorter file ends the exchange.
     package let byteCount: Int64
-    /// Called on the client's thread with how many bytes libcurl has taken of it.
+    /// Called on the client's thread with the number of bytes that libcurl has read.
     package let onProgress: @Sendable (Int64) -> Void
-    /// Whether the file had fewer bytes than were announced, or could not be read.
+    /// True if the file was shorter than announced or could not be read.
     package let isCut = Atomic<Bool>(false)
 
     package init(descriptor: Int32, byteCount: Int64, onProgress: @escaping @Sendable (Int64) -> Void) {
@@ -118,7 +118,7 @@ package final class HTTPFileBody: Sendable {
     }
 }
 
-/// What became of a request since the last poll.
+/// An event of a request since the last poll.
 package enum HTTPEvent: Sendable {
     /// The answer to a streaming request has begun: its status and headers.
     case head(HTTPRequestID, HTTPResponse)
@@ -128,12 +128,12 @@ package enum HTTPEvent: Sendable {
     case ended(HTTPRequestID, Result<HTTPResponse, HTTPClientError>)
 }
 
-/// Names a request of one client; never used again.
+/// Identifies a request of one client; never reused.
 package struct HTTPRequestID: Hashable, Sendable {
     let number: UInt64
 }
 
-/// A file descriptor that `HTTPClient.poll` waits for besides its own sockets.
+/// A file descriptor that `HTTPClient.poll` waits for in addition to its sockets.
 package struct PollDescriptor: Hashable, Sendable {
     package enum Interest: Sendable {
         case readable, writable
@@ -148,7 +148,7 @@ package struct PollDescriptor: Hashable, Sendable {
     }
 }
 
-/// Ends the wait of an `HTTPClient` in `poll`, from any thread; the next wait, when it does not wait now.
+/// Ends the current or next wait of an `HTTPClient` in `poll`, from any thread.
 package struct HTTPWaker: Sendable {
     private let multi: MultiHandle
 

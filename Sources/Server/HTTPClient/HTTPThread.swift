@@ -1,13 +1,13 @@
 import Platform
 import Wire
 
-/// One thread that makes the requests of everybody in this process who awaits or streams answers.
+/// A thread that makes the requests of all tasks in this process that await or stream answers.
 ///
-/// It is made when it is first needed and lives as long as the process; thousands of streams share it.
+/// Created when it is first needed, and lives as long as the process; thousands of streams share it.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards what changes.
+/// `@unchecked Sendable`: `monitor` guards all fields that change.
 package final class HTTPThread: @unchecked Sendable {
-    /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
+    /// A task for the thread. A struct, so that the closure is not wrapped again at each read.
     private struct Work: Sendable {
         let run: @Sendable (HTTPLoop) -> Void
     }
@@ -18,15 +18,15 @@ package final class HTTPThread: @unchecked Sendable {
 
     private static let instance = Result { () throws(HTTPClientError) in try HTTPThread() }
 
-    /// The thread of this process.
+    /// Returns the thread of this process.
     ///
-    /// - Throws: `unavailable` when libcurl cannot be set up, or no thread can be made.
+    /// - Throws: `unavailable` if libcurl cannot be set up or no thread can be created.
     package static func shared() throws(HTTPClientError) -> HTTPThread {
         try self.instance.get()
     }
 
     private init() throws(HTTPClientError) {
-        // The client moves to the thread that is made below, and nobody else keeps it.
+        // The client moves to the new thread, and has no other owner.
         let client = try HTTPClient()
         self.waker = client.waker
         let moved = Handover(client)
@@ -38,7 +38,7 @@ package final class HTTPThread: @unchecked Sendable {
         }
     }
 
-    /// Runs `work` on the thread, soon, and in the order of the calls.
+    /// Runs `work` on the thread soon, in the order of the calls.
     package func submit(_ work: @escaping @Sendable (HTTPLoop) -> Void) {
         self.monitor.lock()
         self.waiting.append(Work(run: work))
@@ -47,9 +47,9 @@ package final class HTTPThread: @unchecked Sendable {
         if isFirst { self.waker.wake() }
     }
 
-    /// Sends a request and waits for the whole answer.
+    /// Sends a request and waits for the complete answer.
     ///
-    /// - Throws: `cancelled` when the task was, besides what becomes of requests.
+    /// - Throws: `cancelled` if the task was cancelled, and the errors of requests.
     package func perform(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         let exchange = HTTPExchange()
         let result = await withTaskCancellationHandler {
@@ -62,7 +62,7 @@ package final class HTTPThread: @unchecked Sendable {
         return try result.get()
     }
 
-    /// Waits until `milliseconds` have passed, or the task is cancelled.
+    /// Waits until `milliseconds` have passed or the task is cancelled.
     package func wait(milliseconds: Int64) async {
         let alarm = HTTPAlarm()
         await withTaskCancellationHandler {
@@ -86,18 +86,18 @@ package final class HTTPThread: @unchecked Sendable {
     }
 }
 
-/// What lives on an `HTTPThread`: it is called there, and nowhere else.
+/// An object that lives on an `HTTPThread` and is only called there.
 package protocol HTTPAgent: AnyObject {
-    /// Something became of a request that was started for this agent.
+    /// Receives an event of a request that was started for this agent.
     func received(_ event: HTTPEvent, on loop: HTTPLoop)
 
-    /// The moment that was set for this agent has come, or a descriptor that it watches is ready.
+    /// Notifies the agent that its time has come, or that a descriptor it watches is ready.
     func momentReached(on loop: HTTPLoop)
 }
 
-/// The thread's own side of an `HTTPThread`: starts requests, remembers for whom, and keeps the time.
+/// The part of an `HTTPThread` that runs on the thread: starts requests, records their owners, and runs timers.
 package final class HTTPLoop {
-    /// The longest wait, in milliseconds: nothing depends on it.
+    /// The longest wait in milliseconds; nothing depends on it.
     private static let waitMax: Int64 = 60_000
 
     private let client: HTTPClient
@@ -110,12 +110,12 @@ package final class HTTPLoop {
         self.client = client
     }
 
-    /// Milliseconds since the machine started, suspended time included.
+    /// The milliseconds since the machine started, including suspended time.
     package var now: Int64 { SystemClock.boot }
 
-    /// Begins a request; the agent is kept until it has ended, and hears of it.
+    /// Starts a request; the agent receives its events and is kept until it has ended.
     ///
-    /// - Throws: what cannot even be tried.
+    /// - Throws: an error if the request cannot be sent at all.
     package func start(_ request: HTTPRequest, for agent: any HTTPAgent) throws(HTTPClientError) -> HTTPRequestID {
         let id = try self.client.start(request)
         self.owners[id] = agent
@@ -128,26 +128,26 @@ package final class HTTPLoop {
         self.client.cancel(id)
     }
 
-    /// Sets when the agent is called next; nil for never. It is kept until then.
+    /// Sets the time when the agent is called next; nil for never. The agent is kept until then.
     package func setMoment(_ moment: Int64?, for agent: any HTTPAgent) {
         let key = ObjectIdentifier(agent)
         self.moments.set(key, to: moment)
         self.sleepers[key] = moment == nil ? nil : agent
     }
 
-    /// Sets for which descriptors the agent is called; none to end that. It is kept meanwhile.
+    /// Sets the descriptors for which the agent is called; none to stop. The agent is kept until then.
     ///
     /// - Parameters:
-    ///   - descriptors: those that it is called for when they are readable.
-    ///   - writable: those that it is called for when they are writable.
-    ///   - agent: who is called.
+    ///   - descriptors: the descriptors to watch for being readable.
+    ///   - writable: the descriptors to watch for being writable.
+    ///   - agent: the agent to call.
     package func watch(_ descriptors: [Int32], writable: [Int32] = [], for agent: any HTTPAgent) {
         let watched =
             descriptors.map { PollDescriptor($0, .readable) } + writable.map { PollDescriptor($0, .writable) }
         self.watchers[ObjectIdentifier(agent)] = watched.isEmpty ? nil : (agent, watched)
     }
 
-    /// Calls agents whose moment has come, then waits for the network and hands out what it brought.
+    /// Calls agents whose time has come, then waits for the network and delivers its events.
     func turn() {
         let now = self.now
         while let key = self.moments.popDue(now) { self.sleepers.removeValue(forKey: key)?.momentReached(on: self) }
@@ -174,7 +174,7 @@ package final class HTTPLoop {
 
 /// A request whose answer a task awaits.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
+/// `@unchecked Sendable`: used only on its `HTTPThread`.
 final class HTTPExchange: HTTPAgent, @unchecked Sendable {
     private var continuation: CheckedContinuation<Result<HTTPResponse, HTTPClientError>, Never>?
     private var request: HTTPRequestID?
@@ -217,9 +217,9 @@ final class HTTPExchange: HTTPAgent, @unchecked Sendable {
     }
 }
 
-/// A moment that a task awaits.
+/// A time that a task awaits.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
+/// `@unchecked Sendable`: used only on its `HTTPThread`.
 final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
     private var continuation: CheckedContinuation<Void, Never>?
     private var isCancelled = false
@@ -245,8 +245,8 @@ final class HTTPAlarm: HTTPAgent, @unchecked Sendable {
 }
 
 extension HTTPClient {
-    /// Sends `request` and waits for the whole answer. Events of other requests are lost meanwhile, so this is for
-    /// clients that do one thing at a time.
+    /// Sends `request` and waits for the complete answer. Events of other requests are lost meanwhile, so this is for
+    /// clients with one request at a time.
     package func perform(_ request: HTTPRequest) throws(HTTPClientError) -> HTTPResponse {
         let id = try self.start(request)
         while true {
@@ -255,15 +255,15 @@ extension HTTPClient {
     }
 }
 
-/// When the next of many things is due: one moment each, in milliseconds on any one clock.
+/// A queue of keys by due time: one time per key, in milliseconds of any one clock.
 package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
-    /// Entries that no longer say what `moments` does are passed over.
+    /// The queue; entries that differ from `moments` are skipped.
     private var queue = MomentQueue<Key>()
     private var moments: [Key: Int64] = [:]
 
     package init() {}
 
-    /// The earliest moment; nil when nothing is due ever.
+    /// The earliest time; nil if the queue is empty.
     package var first: Int64? {
         mutating get {
             while let first = self.queue.first, self.moments[first.value] != first.moment {
@@ -273,12 +273,12 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Changes the moment of a key; nil takes it out.
+    /// Changes the time of a key; nil removes the key.
     package mutating func set(_ key: Key, to moment: Int64?) {
         guard self.moments[key] != moment else { return }
         self.moments[key] = moment
         guard let moment else { return }
-        // Keys that are moved again and again leave entries behind.
+        // Keys that are moved often leave outdated entries.
         if self.queue.count > 2 * self.moments.count + 64 {
             self.queue = MomentQueue()
             for (key, moment) in self.moments { self.queue.insert(key, at: moment) }
@@ -287,7 +287,7 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Takes out a key that is due at `now`, the earliest first; nil when none is.
+    /// Removes and returns the earliest key that is due at `now`; nil if none is due.
     package mutating func popDue(_ now: Int64) -> Key? {
         guard self.first != nil, let due = self.queue.popDue(now) else { return nil }
         self.moments[due.value] = nil
@@ -295,7 +295,7 @@ package struct MomentHeap<Key: Hashable & Sendable>: Sendable {
     }
 }
 
-/// Waits that grow with each failure, spread at random so that many workers do not come back at once.
+/// Delays that grow with each failure, with random variation so that many workers do not return at the same time.
 package struct Backoff: Sendable {
     private let firstMilliseconds: Int
     private let lastMilliseconds: Int
@@ -306,14 +306,14 @@ package struct Backoff: Sendable {
         self.lastMilliseconds = lastMilliseconds
     }
 
-    /// The wait after one more failure: between half of the current bound and the bound, in milliseconds.
+    /// Returns the delay after one more failure: between half of the current limit and the limit, in milliseconds.
     package mutating func failed(using generator: inout some RandomNumberGenerator) -> Int {
         let bound = min(self.lastMilliseconds, self.firstMilliseconds << min(self.failures, 16))
         self.failures += 1
         return Int.random(in: (bound / 2)...bound, using: &generator)
     }
 
-    /// Something worked: the next failure waits the shortest time again.
+    /// Records a success: the next failure has the shortest delay again.
     package mutating func succeeded() {
         self.failures = 0
     }

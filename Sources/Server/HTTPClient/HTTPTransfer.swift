@@ -2,53 +2,53 @@ import Glibc
 import Synchronization
 internal import Wire
 
-/// One request under way: what has come of its answer so far.
+/// A request in progress, with the received part of its answer.
 ///
-/// A class, because libcurl's callbacks find it by its address.
+/// A class because libcurl's callbacks find it by its address.
 @safe
 final class HTTPTransfer {
     let id: HTTPRequestID
     let isStreaming: Bool
     let bodyBytesMax: Int
     var response = HTTPResponse(status: 0)
-    /// Bytes of a streaming answer that were not handed over yet.
+    /// The bytes of a streaming answer that are not yet delivered.
     var unread: [UInt8] = []
     var isHeadComplete = false
     var isHeadReported = false
     var isTooLarge = false
     var isHeadTooLarge = false
     private var headBytes = 0
-    /// Bytes of the answer's body that were received and taken.
+    /// The number of bytes of the answer's body that were received and accepted.
     private var bodyBytes: Int64 = 0
-    /// Whether a connection was ready, so that the request may have left.
+    /// True if a connection was ready, so that the request may have been sent.
     var hasBegun = false
-    /// Nobody waits for it any more: a request that has not left does not leave.
+    /// True if the request was cancelled: it is not sent if it has not been sent.
     var isCancelled = false
-    /// The port of this end of its connection, which tells connections apart; nil before it has one.
+    /// The local port of its connection, which identifies the connection; nil before it has one.
     var localPort: Int32?
-    /// An address that was not connected to, because the settings do not reach it.
+    /// An address that was not connected to, because the settings do not allow it.
     var refusedAddress: IPAddress?
     let heedsTLSEnd: Bool
     /// True if the request has a body.
     let sendsBody: Bool
-    /// libcurl's handle, where its connection is asked for, for as long as there is one.
+    /// libcurl's handle while it exists, if its connection must be queried.
     var handle: UnsafeMutableRawPointer?
-    /// The connection over TLS that the transfer uses, which may be no more; told apart by its address alone.
+    /// The address of the TLS connection that the transfer uses, only for comparison; the connection may be gone.
     var tlsConnection: UnsafeRawPointer?
     let reach: AddressReach
     let peerSilenceMillisecondsMax: UInt32
-    /// What libcurl says of a failure, ended by a zero.
+    /// libcurl's zero-terminated error message.
     let words: UnsafeMutablePointer<CChar>
     private static let wordsBytesMax = 256
     private let unreported: UnreportedTransfers
     fileprivate var isUnreported = false
 
-    /// A head holds at most this many fields; libcurl bounds the length of each.
+    /// The most fields of a head; libcurl limits the length of each.
     static let headersMax = 256
 
     private let sink: (any HTTPBodySink)?
     let file: HTTPFileBody?
-    /// The byte of `file` that is sent next.
+    /// The offset of the next byte of `file` to send.
     var fileOffset: Int64 = 0
 
     init(id: HTTPRequestID, request: HTTPRequest, settings: HTTPClientSettings, unreported: UnreportedTransfers) {
@@ -70,19 +70,18 @@ final class HTTPTransfer {
         unsafe self.words.deallocate()
     }
 
-    /// True if the head of the final answer has come, and was not refused.
+    /// True if the head of the final answer has arrived and was not refused.
     var hasFinalHead: Bool { self.isHeadComplete && !self.isHeadTooLarge }
 
-    /// True if the whole answer has come, by the word of its head.
+    /// True if the complete answer has arrived, according to its head.
     var isWhole: Bool { self.hasFinalHead && self.response.isWhole(self.bodyBytes) }
 
-    /// Whether libcurl has refused to libnghttp2 a head that is longer than it takes (128 KiB), which ends the
-    /// connection.
+    /// True if libcurl has refused a head longer than its limit (128 KiB) to libnghttp2, which ends the connection.
     var hasRefusedHead: Bool {
         unsafe String(cString: self.words).contains("mem_recv() returned -902")
     }
 
-    /// Whether a connection to this address may be made; of one that may not the address is kept.
+    /// Returns true if a connection to this address is allowed; otherwise records the address.
     func admits(_ address: IPAddress?) -> Bool {
         guard self.reach != .anywhere else { return true }
         guard let address else { return false }
@@ -91,9 +90,9 @@ final class HTTPTransfer {
         return false
     }
 
-    /// A whole line of the head has come, its line ending included.
+    /// Receives a whole line of the head, including its line ending.
     ///
-    /// - Returns: false when the head is longer than it may be, to end the transfer.
+    /// - Returns: false if the head exceeds its limit, to end the transfer.
     func headerReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         self.headBytes += bytes.count
         guard self.headBytes <= HTTPResponse.headBytesMax else {
@@ -101,7 +100,7 @@ final class HTTPTransfer {
             return false
         }
         self.headerReceived(unsafe String(decoding: bytes, as: UTF8.self))
-        // What a body ends with looks like another head.
+        // Trailers look like another head.
         guard let sink = self.sink, self.isHeadComplete, !self.isHeadReported else { return true }
         self.isHeadReported = true
         return sink.headReceived(self.response)
@@ -123,9 +122,9 @@ final class HTTPTransfer {
         }
     }
 
-    /// Bytes of the body have come.
+    /// Receives bytes of the body.
     ///
-    /// - Returns: false when the body is longer than it may be, to end the transfer.
+    /// - Returns: false if the body exceeds its limit, to end the transfer.
     func bodyReceived(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if let sink = self.sink {
             guard unsafe sink.bodyReceived(ByteView(bytes)) else { return false }
@@ -149,7 +148,7 @@ final class HTTPTransfer {
 
     /// Fills `room` with the next bytes of the file.
     ///
-    /// - Returns: how many; 0 at the end, and nil when the file is shorter than was announced, or cannot be read.
+    /// - Returns: the number of bytes; 0 at the end; nil if the file is shorter than announced or cannot be read.
     func fileRead(into room: UnsafeMutableRawBufferPointer) -> Int? {
         guard let file = self.file, !self.isCancelled else { return nil }
         let wanted = min(room.count, Int(clamping: file.byteCount - self.fileOffset))
@@ -167,7 +166,7 @@ final class HTTPTransfer {
         return count
     }
 
-    /// What came since the last call, for whoever streams it.
+    /// Returns the events of a streaming request since the last call.
     func takeEvents() -> [HTTPEvent] {
         var events: [HTTPEvent] = []
         if self.isStreaming, self.isHeadComplete, !self.isHeadReported {
@@ -182,7 +181,7 @@ final class HTTPTransfer {
     }
 }
 
-/// The transfers that have something to report, so that a turn looks at none of the thousands that are silent.
+/// The transfers with events to report, so that a turn does not examine thousands of silent ones.
 final class UnreportedTransfers {
     private var transfers: [HTTPTransfer] = []
 
@@ -192,7 +191,7 @@ final class UnreportedTransfers {
         self.transfers.append(transfer)
     }
 
-    /// The transfers that came in since the last call, in their order.
+    /// Returns the transfers added since the last call, in order.
     func take() -> [HTTPTransfer] {
         defer { self.transfers.removeAll(keepingCapacity: true) }
         for transfer in self.transfers { transfer.isUnreported = false }
@@ -203,9 +202,9 @@ final class UnreportedTransfers {
 /// CURL_READFUNC_ABORT
 private let readAbort = 0x1000_0000
 
-/// Hands what libcurl received to the transfer that `HTTPClient.start` registered as `context`.
+/// Passes received bytes to the transfer registered by `HTTPClient.start` as `context`.
 ///
-/// - Returns: the bytes taken; fewer than there are makes libcurl end the transfer.
+/// - Returns: the number of bytes accepted; fewer than `count` makes libcurl end the transfer.
 private func receive(
     _ bytes: UnsafeMutablePointer<CChar>?,
     _ count: Int,
@@ -238,7 +237,7 @@ func receiveBody(
     unsafe receive(bytes, size * count, context) { transfer, chunk in unsafe transfer.bodyReceived(chunk) }
 }
 
-/// Has the transfer that `HTTPClient.start` registered as `context` fill libcurl's room with the next bytes.
+/// Fills libcurl's buffer with the next bytes of the transfer registered by `HTTPClient.start` as `context`.
 func sendBody(
     _ room: UnsafeMutablePointer<CChar>?,
     _ size: Int,
@@ -260,16 +259,16 @@ func seekBody(_ context: UnsafeMutableRawPointer?, _ offset: Int, _ origin: Int3
     return 0
 }
 
-/// Cookies in memory that several requests share (RFC 6265): the cookies that an answer sets go with later requests to
+/// Cookies in memory that several requests share (RFC 6265): cookies set by an answer are sent with later requests to
 /// the same domain and path.
 ///
 /// `@unchecked Sendable`: the requests that share the cookies belong to one client, and so to one thread.
 @safe
 package final class HTTPCookies: @unchecked Sendable {
-    /// libcurl's handle, which its requests must not outlive.
+    /// libcurl's handle, which must outlive its requests.
     let share: UnsafeMutableRawPointer
 
-    /// - Returns: nil if libcurl has no memory for it.
+    /// - Returns: nil if libcurl is out of memory.
     package init?() {
         guard let share = unsafe Self.makeShare() else { return nil }
         unsafe self.share = share
@@ -277,10 +276,10 @@ package final class HTTPCookies: @unchecked Sendable {
 
     deinit { unsafe Self.end(self.share) }
 
-    /// True if the field `name` carries a request's cookies.
+    /// Returns true if the field `name` carries a request's cookies.
     static func isField(_ name: String) -> Bool { name.lowercased() == "cookie" }
 
-    /// The cookies that a request names itself, as the value of one field; empty if there are none.
+    /// Returns the cookies that a request sets itself, as the value of one field; empty if there are none.
     static func own(in headers: [(name: String, value: String)]) -> String {
         headers.filter { self.isField($0.name) }.map(\.value).joined(separator: "; ")
     }

@@ -1,39 +1,39 @@
 import Glibc
 
-/// The parts of a URL, as libcurl itself divides it: what is checked is what is connected to.
+/// The parts of a URL as libcurl parses it, so that the checked host is the one connected to.
 package struct HTTPURL: Hashable, Sendable {
-    /// In lower case.
+    /// The scheme in lower case.
     package var scheme: String
-    /// Decoded; an IPv6 address has its brackets.
+    /// The decoded host; an IPv6 address has its brackets.
     package var host: String
-    /// As it was given, or the scheme's; 0 is no port that anybody listens on.
+    /// The given port, or the scheme's default; a server cannot listen on port 0.
     package var port: Int
-    /// Begins with a slash.
+    /// The path, which begins with a slash.
     package var path: String
-    /// Whether it names a user or a password.
+    /// True if it contains a user or a password.
     package var hasCredentials: Bool
     package var hasQuery: Bool
     package var hasFragment: Bool
 
-    /// The URL for people: without what may hold a secret.
+    /// The URL for people, without parts that may contain a secret.
     package var shown: String {
         let standard = self.scheme == "https" ? 443 : 80
         return "\(self.scheme)://\(self.host)\(self.port == standard ? "" : ":\(self.port)")\(self.path)"
     }
 
-    /// The host's address, when it is one and no name.
+    /// The host's address; nil if the host is a name.
     package var address: IPAddress? { IPAddress(self.host) }
 
-    /// Whether the host is an address, or a name that DNS can have: labels of 1 to 63 letters, digits, hyphens and
-    /// underscores of ASCII, at most 253 characters in all, and one full stop more at the end or none.
+    /// True if the host is an address or a valid DNS name: labels of 1 to 63 ASCII letters, digits, hyphens and
+    /// underscores, at most 253 characters in total, and an optional trailing dot.
     ///
-    /// Everything else is connected to, if at all, as what libcurl or the resolver makes of it.
+    /// The meaning of any other host depends on libcurl and the resolver.
     package var hasPlainHost: Bool {
         if self.address != nil { return true }
         let name = self.host.hasSuffix(".") ? self.host.dropLast() : self.host[...]
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard name.utf8.count <= 253, labels.allSatisfy(Self.isLabel), let last = labels.last else { return false }
-        // What ends in a number is meant for an address (WHATWG URL, 3.5), and is none.
+        // A host that ends in a number is meant as an address (WHATWG URL, 3.5), and this one is not valid.
         let digits = last.lowercased().hasPrefix("0x") ? last.dropFirst(2) : last
         let radix = digits.count == last.count ? 10 : 16
         return !digits.allSatisfy { $0.hexDigitValue.map { $0 < radix } ?? false }
@@ -54,7 +54,7 @@ package struct HTTPURL: Hashable, Sendable {
 
 /// Path components of URLs.
 package enum URLPath {
-    /// `text` with every byte but letters, digits and `-._~` percent-encoded.
+    /// Returns `text` with every byte except letters, digits and `-._~` percent-encoded.
     package static func component(_ text: String) -> String {
         var encoded = ""
         for byte in text.utf8 {
@@ -68,9 +68,9 @@ package enum URLPath {
     }
 }
 
-/// An address of IPv4 or IPv6.
+/// An IPv4 or IPv6 address.
 package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
-    /// 4 or 16 bytes in network order.
+    /// The 4 or 16 bytes in network order.
     package let bytes: [UInt8]
 
     /// - Returns: nil unless there are 4 or 16 bytes.
@@ -79,10 +79,10 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
         self.bytes = bytes
     }
 
-    /// Reads every form that the system's resolver takes for an address, such as `10.1`, `0x7f000001` or `::1`; an
-    /// IPv6 address may stand in brackets, and may name a zone.
+    /// Parses every form that the system's resolver accepts as an address, such as `10.1`, `0x7f000001` or `::1`; an
+    /// IPv6 address may have brackets and a zone.
     package init?(_ text: String) {
-        // Room without an initializer: whether Glibc's or libcurl's module has it differs between builds.
+        // Uninitialized memory: the initializer is in Glibc's or libcurl's module, depending on the build.
         let four: [UInt8]? = unsafe withUnsafeTemporaryAllocation(of: in_addr.self, capacity: 1) { room in
             unsafe inet_aton(text, room.baseAddress) == 0 ? nil : Array(UnsafeRawBufferPointer(room))
         }
@@ -105,14 +105,14 @@ package struct IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Who can be reached at an address, by the registries of special addresses (RFC 6890 and what updates it).
+/// The scope of an address, by the registries of special addresses (RFC 6890 and its updates).
 package enum AddressScope: String, CaseIterable, Sendable {
-    /// Anybody on the public Internet.
+    /// The public Internet.
     case global = "public"
     case unspecified
     case loopback
     case linkLocal = "link-local"
-    /// Private networks, unique local addresses, and networks that translate to IPv4 by themselves.
+    /// Private networks, unique local addresses, and networks with automatic translation to IPv4.
     case `private`
     /// The network between a provider and its customers (RFC 6598).
     case shared = "carrier-grade NAT"
@@ -120,7 +120,7 @@ package enum AddressScope: String, CaseIterable, Sendable {
     case broadcast
     case documentation
     case benchmarking
-    /// Everything that no network may use, or that no registry has given out.
+    /// All addresses that are forbidden or not assigned by a registry.
     case reserved
 }
 
@@ -146,7 +146,7 @@ private struct AddressBlock {
 }
 
 extension IPAddress {
-    /// The first block that holds an address decides.
+    /// The blocks in order: the first block that contains an address determines its scope.
     private static let blocks = [
         AddressBlock("0.0.0.0", 8, .unspecified), AddressBlock("10.0.0.0", 8, .private),
         AddressBlock("100.64.0.0", 10, .shared), AddressBlock("127.0.0.0", 8, .loopback),
@@ -165,14 +165,14 @@ extension IPAddress {
         AddressBlock("2000::", 3, .global),
     ]
 
-    /// Where IPv6 addresses carry one of IPv4: mapped, translated (RFC 6052), and 6to4.
+    /// The IPv6 blocks whose addresses contain an IPv4 address: mapped, translated (RFC 6052), and 6to4.
     private static let carriers = [
         (block: AddressBlock("::ffff:0:0", 96, .reserved), offset: 12),
         (block: AddressBlock("64:ff9b::", 96, .reserved), offset: 12),
         (block: AddressBlock("2002::", 16, .reserved), offset: 2),
     ]
 
-    /// Who can be reached at this address; one that carries an IPv4 address reaches whom that one does.
+    /// The scope of the address; if it contains an IPv4 address, that address's scope.
     package var scope: AddressScope {
         for (block, offset) in Self.carriers where block.contains(self.bytes) {
             return IPAddress(bytes: Array(self.bytes[offset..<offset + 4]))?.scope ?? .reserved
@@ -181,13 +181,13 @@ extension IPAddress {
     }
 }
 
-/// Which addresses a client connects to.
+/// The addresses that a client may connect to.
 package enum AddressReach: Hashable, Sendable {
     /// Every address.
     case anywhere
-    /// Addresses of the public Internet alone.
+    /// Only addresses of the public Internet.
     case global
-    /// This machine alone.
+    /// Only this machine.
     case loopback
 
     package func admits(_ scope: AddressScope) -> Bool {

@@ -1,6 +1,6 @@
 /// One event of a `text/event-stream`.
 package struct ServerSentEvent: Hashable, Sendable {
-    /// The event's type; `message` when the stream named none.
+    /// The event's type; `message` if the stream named none.
     package var name: String
     /// The id of the latest event that had one; empty before the first.
     package var id: String
@@ -14,11 +14,11 @@ package struct ServerSentEvent: Hashable, Sendable {
     }
 }
 
-/// Reads a `text/event-stream` (WHATWG HTML, 9.2) that comes in pieces of any size.
+/// Parses a `text/event-stream` (WHATWG HTML, 9.2) that arrives in pieces of any size.
 ///
-/// An event longer than the limit ends the stream: what follows it could not be trusted to begin an event.
+/// An event longer than the limit ends the stream: the start of the next event would be uncertain.
 package struct ServerSentEventParser: Sendable {
-    /// An event is longer than this parser takes.
+    /// An event exceeds the limit of the parser.
     package struct EventTooLarge: Error, Hashable {
         /// The limit, in bytes.
         package let bytesMax: Int
@@ -42,9 +42,9 @@ package struct ServerSentEventParser: Sendable {
         self.bytesMax = bytesMax
     }
 
-    /// Takes the next bytes.
+    /// Parses the next bytes.
     ///
-    /// - Returns: the events that ended in them, in order.
+    /// - Returns: the events that ended in these bytes, in order.
     package mutating func received(_ bytes: some Sequence<UInt8>) throws(EventTooLarge) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         for byte in bytes {
@@ -97,9 +97,9 @@ package struct ServerSentEventParser: Sendable {
     }
 }
 
-/// The answer to a streaming request as it comes: its head, and then its events, or the body of a refusal.
+/// A reader of the answer to a streaming request: its head, and then its events or the body of an error.
 package struct EventStreamReader: Sendable {
-    /// An error's body is short; a longer one is cut, and then has no reason that can be read.
+    /// The most bytes kept of an error's body; a longer one is truncated, and its reason cannot be read.
     private static let refusalBytesMax = 1 << 16
 
     private var parser: ServerSentEventParser
@@ -109,14 +109,14 @@ package struct EventStreamReader: Sendable {
         self.parser = ServerSentEventParser(bytesMax: eventBytesMax)
     }
 
-    /// The head has come.
+    /// Takes the head.
     package mutating func began(_ head: HTTPResponse) {
         self.head = head
     }
 
     /// Takes the next bytes of the body.
     ///
-    /// - Returns: the events that ended in them; none of a refusal.
+    /// - Returns: the events that ended in these bytes; none for an error.
     package mutating func received(
         _ bytes: [UInt8]
     ) throws(ServerSentEventParser.EventTooLarge) -> [ServerSentEvent] {
@@ -126,10 +126,10 @@ package struct EventStreamReader: Sendable {
         return []
     }
 
-    /// A field of the head; nil before it, and when it has none.
+    /// Returns a field of the head; nil before the head, or without the field.
     package func header(_ name: String) -> String? { self.head?.header(name) }
 
-    /// The answer that has ended, with the body of a refusal.
+    /// Returns the ended answer with the body of an error.
     package func whole(_ response: HTTPResponse) -> HTTPResponse {
         var response = response
         if let head = self.head { response.body = head.body }

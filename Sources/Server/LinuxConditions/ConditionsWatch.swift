@@ -1,15 +1,15 @@
 import Glibc
 
-/// Watches the machine: says on what to wait, and reads the conditions when it is time for it.
+/// Watches the machine: provides the descriptors to wait on, and reads the conditions when it is time.
 ///
 /// The kernel notifies of changes to links, routes and chargers, and logind of changes to the use of the machine.
 /// Temperatures, the charge, the memory pressure and the power profile are read every `pollMilliseconds`.
 ///
-/// It belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind
-/// slow firmware may take longer.
+/// Belongs to one thread. A reading opens some dozens of small files and takes about a millisecond; sensors behind slow
+/// firmware may take longer.
 package final class ConditionsWatch {
     package static let pollMilliseconds: Int64 = 15_000
-    /// The least time between two readings, however much happens.
+    /// The shortest time between two readings, in milliseconds.
     package static let pauseMilliseconds: Int64 = 500
 
     private let folder: SystemFolder
@@ -23,9 +23,9 @@ package final class ConditionsWatch {
     private var last = MachineConditions()
 
     /// - Parameters:
-    ///   - conditions: which are read; the others are nil.
-    ///   - root: `/`, or a folder with `sys`, `proc`, `var` and `run` in it that stands for it.
-    ///   - network: where links and routes are read.
+    ///   - conditions: the conditions to read; the others are nil.
+    ///   - root: `/`, or a folder that replaces it, with `sys`, `proc`, `var` and `run`.
+    ///   - network: the source of links and routes.
     package init(
         _ conditions: ConditionSet = .hardware,
         root: String = "/",
@@ -38,37 +38,38 @@ package final class ConditionsWatch {
         self.seat = conditions.contains(.appState) ? SeatWatch(socket: self.folder.busSocket) : nil
     }
 
-    /// Descriptors that become readable when there is something to look at. They may be others after `conditions`.
+    /// Descriptors that become readable when there are events. They may change with each call of `conditions`.
     package var descriptors: [Int32] {
         [self.network?.descriptor, self.devices?.descriptor, self.seat?.descriptor].compactMap(\.self)
     }
 
-    /// Descriptors among `descriptors` that are waited on to be writable, too.
+    /// The descriptors among `descriptors` to watch for being writable, too.
     package var writableDescriptors: [Int32] {
         guard let seat = self.seat, seat.wantsToWrite else { return [] }
         return [seat.descriptor].compactMap(\.self)
     }
 
-    /// When `conditions` is to be called next, in milliseconds of the clock that it is called with.
+    /// The time of the next call of `conditions`, in milliseconds of its clock.
     package var nextAt: Int64 { min(self.readsAt, self.seat?.nextAt ?? .max) }
 
-    /// When the conditions are read next.
+    /// The time of the next reading.
     private var readsAt: Int64 {
         guard let readAt = self.readAt else {
-            // The first reading waits a little for what logind says, so that the first report has it.
+            // The first reading waits briefly for logind's answer, so that the first report includes it.
             guard let seat = self.seat, !seat.isSettled else { return 0 }
             return self.beganAt.map { $0 + Self.pauseMilliseconds } ?? 0
         }
         return readAt + (self.hasNews ? Self.pauseMilliseconds : Self.pollMilliseconds)
     }
 
-    /// Why `appState` is not known though it is to be; nil when it is, or may soon be.
+    /// The reason why `appState` is not known though it is wanted; nil if it is known or may soon be.
     package func appStateFault(now: Int64) -> String? { self.seat?.fault(now: now) }
 
-    /// Whether somebody uses the machine is no longer looked at.
+    /// Stops to watch the use of the machine.
     package func endAppState() { self.seat = nil }
 
-    /// Takes what the descriptors hold, and the machine's conditions if it is time to read them; nil otherwise.
+    /// Processes the events of the descriptors, and returns the machine's conditions if it is time to read them; nil
+    /// otherwise.
     package func conditions(now: Int64) -> MachineConditions? {
         if self.beganAt == nil { self.beganAt = now }
         if self.network?.hasChanged() == true { self.hasNews = true }
@@ -90,8 +91,8 @@ package final class ConditionsWatch {
         return conditions
     }
 
-    /// Whether an event of the kernel (`change@/devices/...`, then `NAME=value`, each ended by a zero) is of a class
-    /// that is read here; an empty one stands for many that were lost.
+    /// Returns true if a kernel event (`change@/devices/...`, then `NAME=value`, each zero-terminated) is of a class
+    /// that is read here. An empty event stands for many lost ones.
     package static func isOfInterest(_ event: ArraySlice<UInt8>) -> Bool {
         event.isEmpty
             || event.split(separator: 0).contains { field in
@@ -100,18 +101,18 @@ package final class ConditionsWatch {
     }
 }
 
-/// When a machine's conditions are told to the gateway: on change, not too often, and again after a reconnection.
+/// Decides when conditions are reported to the gateway: on change, not too often, and again after a reconnection.
 ///
-/// A pure machine: every event carries the time in milliseconds of a clock that no one sets. It sends nothing; whoever
-/// drives it asks with `timePassed` for what is to be sent, no later than `nextAt`.
+/// A pure state machine: every event carries the time in milliseconds of a monotonic clock. It sends nothing; the
+/// caller gets the fields to send from `timePassed`, no later than `nextAt`.
 package struct ConditionsReporter: Hashable, Sendable {
-    /// Waits in milliseconds.
+    /// The delays in milliseconds.
     package struct Timing: Hashable, Sendable {
-        /// How long a change is looked at, so that what flickers is not told.
+        /// The time for which a change must last before it is reported.
         package var settling: Int64 = 1000
-        /// The least time between two reports.
+        /// The shortest time between two reports.
         package var interval: Int64 = 10_000
-        /// The wait after a report that did not arrive; it doubles with each.
+        /// The delay after a report that did not arrive; it doubles each time.
         package var firstRetry: Int64 = 5000
         package var lastRetry: Int64 = 300_000
 
@@ -121,7 +122,7 @@ package struct ConditionsReporter: Hashable, Sendable {
     private let timing: Timing
     private var isConnected = false
     private var current: MachineConditions?
-    /// What the gateway has confirmed since the last connection.
+    /// The conditions that the gateway has confirmed since the last connection.
     private var confirmed: MachineConditions?
     private var inFlight: MachineConditions?
     private var changedAt: Int64?
@@ -134,7 +135,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.timing = timing
     }
 
-    /// The machine was read.
+    /// Takes a reading of the machine.
     package mutating func conditionsRead(_ conditions: MachineConditions, now: Int64) {
         if conditions != self.current { self.isRefused = false }
         self.current = conditions
@@ -145,20 +146,21 @@ package struct ConditionsReporter: Hashable, Sendable {
         }
     }
 
-    /// `appState` is somebody else's to tell from now on.
+    /// Stops to report `appState`, which another source reports from now on.
     package mutating func endAppState() {
         self.current?.appState = nil
         self.confirmed?.appState = nil
         self.inFlight?.appState = nil
     }
 
-    /// The gateway can be reached (again). It may have forgotten what it was told, so it is told everything.
+    /// Records a new connection to the gateway. The gateway may have lost earlier reports, so all conditions are
+    /// reported.
     package mutating func connected(now: Int64) {
         self.isConnected = true
         self.confirmed = nil
         self.isRefused = false
         self.retryAt = nil
-        // What was true before the connection needs no settling.
+        // Conditions from before the connection need no settling time.
         self.changedAt = now - self.timing.settling
     }
 
@@ -166,7 +168,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         self.isConnected = false
     }
 
-    /// When something is to be sent; nil for nothing until another event.
+    /// The time of the next report; nil for none until another event.
     package var nextAt: Int64? {
         guard self.isConnected, !self.isRefused, self.inFlight == nil, let current = self.current,
             !current.changes(since: self.confirmed).isEmpty, let changedAt = self.changedAt
@@ -178,7 +180,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         )
     }
 
-    /// The fields to send now, if it is time for it; the end of the report is to be told.
+    /// Returns the fields to send now if it is time; the caller must record the result of the report.
     package mutating func timePassed(now: Int64) -> MachineConditions? {
         guard let nextAt = self.nextAt, nextAt <= now, let current = self.current else { return nil }
         self.inFlight = current
@@ -187,7 +189,7 @@ package struct ConditionsReporter: Hashable, Sendable {
         return current.changes(since: self.confirmed)
     }
 
-    /// The gateway has taken the report.
+    /// Records that the gateway has accepted the report.
     package mutating func reportConfirmed(now: Int64) {
         self.confirmed = self.inFlight
         self.inFlight = nil
@@ -196,14 +198,14 @@ package struct ConditionsReporter: Hashable, Sendable {
         if let current = self.current, current.changes(since: self.confirmed).isEmpty { self.changedAt = nil }
     }
 
-    /// The gateway has refused the report for good: the same is not sent again until a reconnection.
+    /// Records that the gateway has permanently refused the report: it is not repeated until a reconnection.
     package mutating func reportRefused(now: Int64) {
         self.inFlight = nil
         self.isRefused = true
         self.changedAt = self.changedAt ?? now
     }
 
-    /// The report may not have arrived.
+    /// Records that the report may not have arrived.
     package mutating func reportFailed(now: Int64) {
         self.inFlight = nil
         let doubled = self.timing.firstRetry << Int64(min(self.failures, 16))

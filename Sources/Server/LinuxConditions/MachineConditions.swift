@@ -1,24 +1,23 @@
 import Glibc
 import Platform
 
-/// What a machine can tell of its state, as device conditions; nil for what it cannot tell.
+/// The state of a machine as device conditions; nil for conditions that cannot be read.
 package struct MachineConditions: Hashable, Sendable {
-    /// Whole percent.
+    /// The charge in whole percent.
     package var batteryPercent: Int?
     package var charging: Bool?
     package var lowPowerMode: Bool?
     package var thermalState: ThermalState?
     package var memoryPressure: MemoryPressure?
     package var network: Bool?
-    /// Whether somebody uses the machine.
+    /// The use of the machine: active while a user is present.
     package var appState: AppState?
 
     package init() {}
 
-    /// The conditions that readings of the machine stand for.
+    /// Creates the conditions from a reading of the machine.
     ///
-    /// - Parameter before: The conditions at the last reading: heat and pressure leave a state later than they enter
-    ///   it.
+    /// - Parameter before: the conditions at the last reading, for the hysteresis of heat and memory pressure.
     package init(_ reading: MachineReading, before: MachineConditions = MachineConditions()) {
         if let supplies = reading.powerSupplies {
             let power = PowerState(supplies)
@@ -38,7 +37,7 @@ package struct MachineConditions: Hashable, Sendable {
 
     package var isEmpty: Bool { self == MachineConditions() }
 
-    /// The fields that are known and differ from those of `earlier`; all that are known when there is none.
+    /// Returns the known fields that differ from those of `earlier`; all known fields if it is nil.
     package func changes(since earlier: MachineConditions?) -> MachineConditions {
         guard let earlier else { return self }
         var changes = self
@@ -55,7 +54,7 @@ package struct MachineConditions: Hashable, Sendable {
     /// The charge as a fraction, 0...1.
     package var batteryLevel: Double? { self.batteryPercent.map { Double($0) / 100 } }
 
-    /// The object that `PATCH /v1/devices/<token>/conditions` takes.
+    /// The JSON object for `PATCH /v1/devices/<token>/conditions`.
     package var json: String {
         var members: [String] = []
         if let percent = self.batteryPercent {
@@ -72,11 +71,11 @@ package struct MachineConditions: Hashable, Sendable {
     }
 }
 
-/// Some of the conditions that a machine can tell of.
+/// A set of conditions that a machine can report.
 package struct ConditionSet: OptionSet, Hashable, Sendable {
-    /// Conditions of the hardware: battery, charger, power saving, heat, memory and network.
+    /// The conditions of the hardware: battery, charger, power saving, heat, memory and network.
     package static let hardware = ConditionSet(rawValue: 1)
-    /// Whether somebody uses the machine.
+    /// The use of the machine.
     package static let appState = ConditionSet(rawValue: 2)
 
     package let rawValue: Int
@@ -86,48 +85,48 @@ package struct ConditionSet: OptionSet, Hashable, Sendable {
     }
 }
 
-/// Everything that was read of a machine at one moment.
+/// The readings of a machine at one time.
 package struct MachineReading: Hashable, Sendable {
-    /// Nil when the kernel has no such class, as in some containers.
+    /// The power supplies; nil if the kernel has no such class, as in some containers.
     package var powerSupplies: [PowerSupplyReading]?
     package var zones: [ThermalZoneReading] = []
     package var cooling: [CoolingReading] = []
     /// The firmware's profile, such as `low-power` or `balanced`.
     package var platformProfile: String?
-    /// The profile that power-profiles-daemon was set to: `power-saver`, `balanced` or `performance`.
+    /// The profile set in power-profiles-daemon: `power-saver`, `balanced` or `performance`.
     package var powerProfile: String?
-    /// Nil when the kernel keeps no account of it.
+    /// The memory stalls; nil if the kernel does not measure them.
     package var memoryStalls: MemoryStalls?
     package var network: NetworkReading?
 
     package init() {}
 
-    /// Nil when nothing on the machine has a say in it.
+    /// True in a power-saving profile; nil if the machine has no profiles.
     var isLowPower: Bool? {
         if self.platformProfile == nil, self.powerProfile == nil { return nil }
         return self.powerProfile == "power-saver" || self.platformProfile == "low-power"
     }
 }
 
-/// The files in which Linux tells the state of a machine, below a root that tests replace.
+/// The files with which Linux reports the state of a machine, below a root that tests replace.
 package struct SystemFolder: Hashable, Sendable {
-    /// The most that is read of one file, and the most entries that are looked at in one folder.
+    /// The most bytes read of one file, and the most entries read of one folder.
     private static let fileBytesMax = 4096
     private static let entriesMax = 256
-    /// More than any machine has of anything: a gigawatt-hour in micro-watt-hours.
+    /// The largest accepted number: a gigawatt-hour in micro-watt-hours, more than any machine has.
     private static let integerMax = 1_000_000_000_000_000
 
     private let root: String
 
-    /// - Parameter root: `/`, or a folder with `sys`, `proc`, `var` and `run` in it.
+    /// - Parameter root: `/`, or a folder with `sys`, `proc`, `var` and `run`.
     package init(root: String = "/") {
         self.root = root.hasSuffix("/") ? String(root.dropLast()) : root
     }
 
-    /// The socket of the message bus below another root than `/`, which has the system's bus.
+    /// The socket of the message bus below a root other than `/`; nil for the system's bus.
     package var busSocket: String? { self.root.isEmpty ? nil : "\(self.root)/run/dbus/system_bus_socket" }
 
-    /// Reads everything but the network. Files that are not there, or cannot be read now, say nothing.
+    /// Reads everything except the network. Files that do not exist or cannot be read now are ignored.
     package func read() -> MachineReading {
         var reading = MachineReading()
         reading.powerSupplies = self.entries("/sys/class/power_supply")?.compactMap { self.powerSupply($0) }
@@ -164,7 +163,7 @@ package struct SystemFolder: Hashable, Sendable {
     }
 
     private func zone(_ folder: String) -> ThermalZoneReading? {
-        // The kernel does not act on a zone that is disabled.
+        // The kernel does not act on a disabled zone.
         guard self.text("\(folder)/mode") != "disabled", let temperature = self.integer("\(folder)/temp") else {
             return nil
         }
@@ -184,36 +183,36 @@ package struct SystemFolder: Hashable, Sendable {
         return CoolingReading(type: type, state: state, stateMax: stateMax)
     }
 
-    /// What power-profiles-daemon was last set to: the line `Profile=` of the file that it keeps its state in.
+    /// Returns the profile last set in power-profiles-daemon: the line `Profile=` of its state file.
     private func powerProfile() -> String? {
         let lines = self.text("/var/lib/power-profiles-daemon/state.ini")?.split(separator: "\n") ?? []
         return lines.first { $0.hasPrefix("Profile=") }.map { String($0.dropFirst("Profile=".count)) }
     }
 
-    /// A number that a driver tells, which may be anything; one past `integerMax` is taken for it.
+    /// Returns a driver's number, limited to `integerMax`, as drivers may report anything.
     private func integer(_ path: String) -> Int? {
         self.text(path).flatMap { Int($0) }.map { max(-Self.integerMax, min($0, Self.integerMax)) }
     }
 
-    /// The file's text without the white space at its end; nil when it cannot be read.
+    /// Returns the file's text without trailing white space; nil if it cannot be read.
     private func text(_ path: String) -> String? {
         guard let file = try? OpenFile(self.root + path, O_RDONLY | O_CLOEXEC) else { return nil }
         var bytes = [UInt8](repeating: 0, count: Self.fileBytesMax)
-        // Sensors answer EAGAIN or ENODATA when they have no value at the moment.
+        // Sensors return EAGAIN or ENODATA when they have no value.
         guard let count = try? Descriptor.read(file.descriptor, into: &bytes) else { return nil }
         let end = bytes[..<count].lastIndex { $0 > 0x20 }.map { $0 + 1 } ?? 0
         return String(decoding: bytes[..<end], as: UTF8.self)
     }
 
-    /// The folders in a folder, sorted; nil when there is no such folder.
+    /// Returns the folders in a folder, sorted; nil if the folder does not exist.
     private func entries(_ path: String) -> [String]? {
         FileSystem.names(in: self.root + path, countMax: Self.entriesMax)?.map { "\(path)/\($0)" }.sorted()
     }
 }
 
-/// What the kernel says of one power supply, a folder of `/sys/class/power_supply`; nil for what it does not say.
+/// The kernel's data about one power supply, a folder of `/sys/class/power_supply`; nil for missing values.
 package struct PowerSupplyReading: Hashable, Sendable {
-    /// How much is in a battery, in micro-watt-hours or micro-ampere-hours.
+    /// The content of a battery, in micro-watt-hours or micro-ampere-hours.
     package struct Amount: Hashable, Sendable {
         package var now: Double
         package var full: Double
@@ -224,16 +223,16 @@ package struct PowerSupplyReading: Hashable, Sendable {
         }
     }
 
-    /// `Battery`, `Mains`, `USB`, `UPS`, `Wireless`.
+    /// The type: `Battery`, `Mains`, `USB`, `UPS`, `Wireless`.
     package var type: String
-    /// `System` or `Device`; a mouse's battery has the latter.
+    /// The scope, `System` or `Device`; a mouse's battery has the latter.
     package var scope: String?
-    /// Whether a battery is in its bay; supplies that do not say are.
+    /// True if a battery is in its bay, or the supply does not report that.
     package var isPresent = true
     package var isOnline: Bool?
-    /// `Charging`, `Discharging`, `Not charging`, `Full`, `Unknown`.
+    /// The status: `Charging`, `Discharging`, `Not charging`, `Full`, `Unknown`.
     package var status: String?
-    /// Percent.
+    /// The charge in percent.
     package var capacity: Double?
     package var energy: Amount?
     package var charge: Amount?
@@ -242,17 +241,17 @@ package struct PowerSupplyReading: Hashable, Sendable {
         self.type = type
     }
 
-    /// Whether it is a battery that keeps this machine running.
+    /// True if it is a battery that powers this machine.
     var isBattery: Bool {
         (self.type == "Battery" || self.type == "UPS") && self.scope != "Device" && self.isPresent
     }
 
-    /// Whether it is a supply from outside.
+    /// True if it is an external supply.
     var isExternal: Bool {
         ["Mains", "USB", "Wireless"].contains(self.type) && self.scope != "Device"
     }
 
-    /// The share of its full content that is left, 0...1.
+    /// The charge as a fraction of the full content, 0...1.
     var fraction: Double? {
         for case let amount? in [self.energy, self.charge] where amount.full > 0 {
             return min(1, max(0, amount.now / amount.full))
@@ -261,14 +260,15 @@ package struct PowerSupplyReading: Hashable, Sendable {
     }
 }
 
-/// How a machine is powered.
+/// The power supply of a machine.
 package struct PowerState: Hashable, Sendable {
-    /// Whole percent of what all batteries hold together when full; nil when none of them says.
+    /// The charge of all batteries together in whole percent; nil if none reports it.
     package var batteryPercent: Int?
-    /// Whether power comes from outside: the charge does not go down.
+    /// True if power comes from outside, so that the charge does not decrease.
     package var charging: Bool
 
-    /// A machine without a battery runs on the mains: it is as good as full, and charging.
+    /// Creates the state from the supplies. A machine without a battery runs on mains power: it counts as full and
+    /// charging.
     package init(_ supplies: [PowerSupplyReading]) {
         let batteries = supplies.filter(\.isBattery)
         guard !batteries.isEmpty else {
@@ -281,7 +281,7 @@ package struct PowerState: Hashable, Sendable {
         if batteries.contains(where: { $0.status == "Charging" }) {
             self.charging = true
         } else if batteries.contains(where: { $0.status == "Discharging" }) {
-            // A charger that is too weak is as good as none.
+            // A charger that is too weak counts as none.
             self.charging = false
         } else if external.isEmpty {
             self.charging = batteries.allSatisfy { $0.status == "Full" }
@@ -290,7 +290,8 @@ package struct PowerState: Hashable, Sendable {
         }
     }
 
-    /// Batteries count by their size when all say it in one unit, and alike otherwise.
+    /// Returns the total charge. Batteries are weighted by capacity if all report it in the same unit, otherwise
+    /// equally.
     private static func fraction(of batteries: [PowerSupplyReading]) -> Double? {
         for unit in [\PowerSupplyReading.energy, \PowerSupplyReading.charge] {
             let amounts = batteries.compactMap { $0[keyPath: unit] }.filter { $0.full > 0 }
@@ -303,7 +304,7 @@ package struct PowerState: Hashable, Sendable {
     }
 }
 
-/// How hot a machine is, from good to bad.
+/// The heat of a machine, in order from good to bad.
 package enum ThermalState: String, Sendable, CaseIterable, Comparable {
     case nominal, fair, serious, critical
 
@@ -319,12 +320,12 @@ package enum ThermalState: String, Sendable, CaseIterable, Comparable {
     package static func < (left: Self, right: Self) -> Bool { left.rank < right.rank }
 }
 
-/// What the kernel says of one thermal zone, a folder of `/sys/class/thermal`.
+/// The kernel's data about one thermal zone, a folder of `/sys/class/thermal`.
 package struct ThermalZoneReading: Hashable, Sendable {
     package struct Trip: Hashable, Sendable {
-        /// `active`, `passive`, `hot`, `critical`.
+        /// The type: `active`, `passive`, `hot`, `critical`.
         package var type: String
-        /// Thousandths of a degree Celsius.
+        /// The temperature in thousandths of a degree Celsius.
         package var temperature: Int
 
         package init(_ type: String, _ temperature: Int) {
@@ -333,7 +334,7 @@ package struct ThermalZoneReading: Hashable, Sendable {
         }
     }
 
-    /// Thousandths of a degree Celsius.
+    /// The temperature in thousandths of a degree Celsius.
     package var temperature: Int
     package var trips: [Trip]
 
@@ -342,13 +343,13 @@ package struct ThermalZoneReading: Hashable, Sendable {
         self.trips = trips
     }
 
-    /// At `critical` the kernel switches the machine off, so the state is critical somewhat before that, or from `hot`
-    /// on; it is serious where the machine slows itself down (`passive`), and fair shortly before. Fans (`active`) run
-    /// for comfort and say nothing.
+    /// Returns the zone's state. The kernel switches the machine off at `critical`, so the state is critical somewhat
+    /// below that, or from `hot` on. It is serious where the machine slows itself down (`passive`), and fair slightly
+    /// below. Fans (`active`) run for comfort and are ignored.
     func state(atMore extra: Int = 0) -> ThermalState {
         let temperature = self.temperature + extra
         func lowest(_ type: String) -> Int? {
-            // Zones that have a trip in name only put it at or below zero.
+            // Some zones have unused trip points at or below zero.
             self.trips.filter { $0.type == type && $0.temperature > 0 }.map(\.temperature).min()
         }
         let critical = lowest("critical")
@@ -367,7 +368,7 @@ package struct ThermalZoneReading: Hashable, Sendable {
     static let fairBeforeCritical = 15_000
 }
 
-/// What the kernel says of one cooling device, a folder of `/sys/class/thermal`.
+/// The kernel's data about one cooling device, a folder of `/sys/class/thermal`.
 package struct CoolingReading: Hashable, Sendable {
     /// The driver's name, such as `Processor`, `Fan` or `cpufreq-cpu0`.
     package var type: String
@@ -380,7 +381,7 @@ package struct CoolingReading: Hashable, Sendable {
         self.stateMax = stateMax
     }
 
-    /// A processor that is slowed down to cool it is fair, by half or more serious.
+    /// The state by the device: a processor slowed down for cooling is fair, and serious if slowed by half or more.
     var thermalState: ThermalState {
         let slowing = ["Processor", "cpufreq", "thermal-cpufreq", "thermal-idle", "intel_powerclamp", "devfreq"]
         guard self.state > 0, self.stateMax > 0, slowing.contains(where: self.type.hasPrefix) else { return .nominal }
@@ -389,21 +390,22 @@ package struct CoolingReading: Hashable, Sendable {
 }
 
 extension ThermalState {
-    /// How far a zone must cool below a bound before it has left it, in thousandths of a degree.
+    /// The hysteresis, in thousandths of a degree: a zone leaves a state only this far below its limit.
     static let hysteresis = 2000
 
-    /// The worst of all zones and devices; `before` is the state at the last reading, which a zone near a bound keeps.
+    /// Returns the worst state of all zones and devices; `before` is the previous state, which a zone near a limit
+    /// keeps.
     package init(zones: [ThermalZoneReading], cooling: [CoolingReading], before: ThermalState) {
         let zoneStates = zones.map { zone in max(zone.state(), min(before, zone.state(atMore: Self.hysteresis))) }
         self = (zoneStates + cooling.map(\.thermalState)).max() ?? .nominal
     }
 }
 
-/// The share of the last ten seconds in which programs waited for memory, as `/proc/pressure/memory` has it.
+/// The share of the last ten seconds in which programs waited for memory, from `/proc/pressure/memory`.
 package struct MemoryStalls: Hashable, Sendable {
-    /// Percent of the time in which at least one program waited.
+    /// The percentage of time in which at least one program waited.
     package let some: Double
-    /// Percent of the time in which every program that could run waited.
+    /// The percentage of time in which all runnable programs waited.
     package let full: Double
 
     package init(some: Double, full: Double) {
@@ -411,7 +413,7 @@ package struct MemoryStalls: Hashable, Sendable {
         self.full = full
     }
 
-    /// The averages of a text such as `some avg10=1.50 avg60=...`, a line each; nil if it has none.
+    /// Parses the averages in lines such as `some avg10=1.50 avg60=...`; nil if they are missing.
     package init?(_ text: String) {
         func average(_ name: String) -> Double? {
             let line = text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
@@ -423,19 +425,19 @@ package struct MemoryStalls: Hashable, Sendable {
     }
 }
 
-/// The shortage of memory on a machine, from good to bad.
+/// The shortage of memory on a machine, in order from good to bad.
 package enum MemoryPressure: String, Sendable, CaseIterable {
     case normal, warning, critical
 
-    /// Percent from which programs wait too long for memory.
+    /// The percentage from which programs wait too long for memory.
     static let bound = 10.0
-    /// Percent below which a state is left.
+    /// The percentage below which a state is left.
     static let end = 5.0
 
-    /// The pressure is critical while every program waits for a tenth of the time, and a warning while some program
+    /// Creates the state: critical while all programs wait for a tenth of the time, and a warning while at least one
     /// does.
     ///
-    /// - Parameter before: The pressure at the last reading, which a machine near a bound keeps.
+    /// - Parameter before: the previous state, which a machine near a limit keeps.
     package init(_ stalls: MemoryStalls, before: MemoryPressure) {
         if stalls.full >= (before == .critical ? Self.end : Self.bound) {
             self = .critical

@@ -3,9 +3,9 @@ import Glibc
 
 /// The links and default routes of a machine.
 package struct NetworkReading: Hashable, Sendable {
-    /// Links that are up, have a carrier and lead out of the machine, by index.
+    /// The links that are up, have a carrier and are not loopback, by index.
     package var usableLinks: Set<Int>
-    /// The links that the default routes of both families lead to, by index.
+    /// The links of the default routes of both families, by index.
     package var defaultRouteLinks: Set<Int>
 
     package init(usableLinks: Set<Int> = [], defaultRouteLinks: Set<Int> = []) {
@@ -13,16 +13,16 @@ package struct NetworkReading: Hashable, Sendable {
         self.defaultRouteLinks = defaultRouteLinks
     }
 
-    /// Whether there is a way out: a default route over a link that works.
+    /// True if there is a default route over a usable link.
     package var isAvailable: Bool { !self.usableLinks.isDisjoint(with: self.defaultRouteLinks) }
 }
 
-/// Reads answers of rtnetlink; see `linux/rtnetlink.h`, whose numbers never change.
+/// Parses answers of rtnetlink; see `linux/rtnetlink.h`, whose numbers never change.
 package enum RouteMessages {
-    /// What a datagram said of the dump that it belongs to.
+    /// The progress of the dump that a datagram belongs to.
     package enum Progress: Hashable, Sendable {
         case more, done
-        /// The kernel refused, or the datagram is none of its.
+        /// The kernel refused the request, or the datagram is invalid.
         case failed
     }
 
@@ -37,7 +37,7 @@ package enum RouteMessages {
     private static let attributeOutput = 4
     private static let attributeMultipath = 9
 
-    /// Adds what a datagram says to `reading`.
+    /// Adds the content of a datagram to `reading`.
     package static func take(_ datagram: ArraySlice<UInt8>, into reading: inout NetworkReading) -> Progress {
         var rest = datagram
         while !rest.isEmpty {
@@ -58,14 +58,14 @@ package enum RouteMessages {
         return .more
     }
 
-    /// `struct ifinfomsg`: family, pad, type (2), index (4), flags (4), change (4).
+    /// Parses `struct ifinfomsg`: family, pad, type (2), index (4), flags (4), change (4).
     private static func takeLink(_ body: ArraySlice<UInt8>, into reading: inout NetworkReading) {
         guard let index = self.integer(body, 4, bytes: 4), let flags = self.integer(body, 8, bytes: 4) else { return }
         let isUsable = flags & self.linkUp != 0 && flags & self.linkRunning != 0 && flags & self.linkLoopback == 0
         if isUsable { reading.usableLinks.insert(index) }
     }
 
-    /// `struct rtmsg`: family, destination's length, source's length, tos, table, protocol, scope, type, flags (4).
+    /// Parses `struct rtmsg`: family, destination length, source length, tos, table, protocol, scope, type, flags (4).
     private static func takeRoute(_ body: ArraySlice<UInt8>, into reading: inout NetworkReading) {
         guard let destinationBits = self.integer(body, 1, bytes: 1), destinationBits == 0,
             let type = self.integer(body, 7, bytes: 1), type == self.routeUnicast
@@ -79,7 +79,7 @@ package enum RouteMessages {
         }
     }
 
-    /// `struct rtnexthop`: length (2), flags, hops, link's index (4), then attributes.
+    /// Parses `struct rtnexthop`: length (2), flags, hops, link index (4), then attributes.
     private static func takeNextHops(_ value: ArraySlice<UInt8>, into reading: inout NetworkReading) {
         var rest = value
         while let length = self.integer(rest, 0, bytes: 2), length >= 8, length <= rest.count,
@@ -90,7 +90,7 @@ package enum RouteMessages {
         }
     }
 
-    /// `struct rtattr`: length (2), kind (2), then the value.
+    /// Parses `struct rtattr`: length (2), kind (2), then the value.
     private static func forEachAttribute(of bytes: ArraySlice<UInt8>, _ body: (Int, ArraySlice<UInt8>) -> Void) {
         var rest = bytes
         while let length = self.integer(rest, 0, bytes: 2), length >= 4, length <= rest.count,
@@ -103,7 +103,8 @@ package enum RouteMessages {
 
     private static func aligned(_ length: Int) -> Int { (length + 3) & ~3 }
 
-    /// The number of `bytes` bytes at `offset`, in the byte order of the machines we run on; nil beyond the end.
+    /// Returns the number of `bytes` bytes at `offset` in little-endian order, that of the supported machines; nil
+    /// beyond the end.
     private static func integer(_ bytes: ArraySlice<UInt8>, _ offset: Int, bytes count: Int) -> Int? {
         guard bytes.count >= offset + count else { return nil }
         let start = bytes.startIndex + offset
@@ -111,17 +112,17 @@ package enum RouteMessages {
     }
 }
 
-/// Where the links and routes of a machine are read, and how a change of them shows; tests replace it.
+/// A source of a machine's links and routes and of notifications of their changes; tests replace it.
 package protocol NetworkSource: AnyObject {
-    /// A descriptor that becomes readable when something changed; nil when there is none.
+    /// A descriptor that becomes readable on changes; nil if there is none.
     var descriptor: Int32? { get }
-    /// Takes what the descriptor holds; whether there was anything.
+    /// Reads the notifications; returns true if there were any.
     func hasChanged() -> Bool
-    /// The links and default routes; nil when they cannot be read now.
+    /// Returns the links and default routes; nil if they cannot be read now.
     func read() -> NetworkReading?
 }
 
-/// A socket on which the kernel tells what happens; owns its descriptor.
+/// A socket on which the kernel reports events; owns its descriptor.
 package final class NetlinkSocket {
     package let descriptor: Int32
 
@@ -132,36 +133,36 @@ package final class NetlinkSocket {
 
     deinit { close(self.descriptor) }
 
-    /// Hears of links and routes that change; nil with `errno` when the kernel gives no such socket.
+    /// Opens a socket for changes of links and routes; nil with `errno` if the kernel refuses.
     static func routeEvents() -> NetlinkSocket? { NetlinkSocket(wakegate_netlink_open_route_events()) }
 
-    /// Hears of devices that change, such as a charger that is plugged in; nil with `errno` likewise.
+    /// Opens a socket for changes of devices, such as a connected charger; nil with `errno` if the kernel refuses.
     package static func deviceEvents() -> NetlinkSocket? { NetlinkSocket(wakegate_netlink_open_device_events()) }
 
     static func questions(timeoutMilliseconds: Int32) -> NetlinkSocket? {
         NetlinkSocket(wakegate_netlink_open_questions(timeoutMilliseconds))
     }
 
-    /// Asks for all links.
+    /// Requests all links.
     func askForLinks() -> Bool { wakegate_netlink_ask(self.descriptor, Int32(RTM_GETLINK)) == 0 }
 
-    /// Asks for all routes.
+    /// Requests all routes.
     func askForRoutes() -> Bool { wakegate_netlink_ask(self.descriptor, Int32(RTM_GETROUTE)) == 0 }
 
-    /// The next datagram, or what of it fits; nil when there is none.
+    /// Returns the next datagram, truncated to the buffer; nil if there is none.
     package func receive(into buffer: inout [UInt8]) -> ArraySlice<UInt8>? {
         let count = unsafe recv(self.descriptor, &buffer, buffer.count, 0)
-        // ENOBUFS: more happened than the socket could hold, which is reason enough to look.
+        // ENOBUFS: events were lost, which is also a reason to read.
         if count < 0 { return errno == ENOBUFS ? buffer[..<0] : nil }
         return buffer[..<count]
     }
 }
 
-/// The network of this machine, or of the network namespace that the process is in.
+/// The network of this machine, or of the process's network namespace.
 package final class KernelNetwork: NetworkSource {
     private static let bufferBytes = 65_536
     private static let timeoutMilliseconds: Int32 = 1000
-    /// Datagrams of one dump; the routing table of a large router does not fit, and is none of a device.
+    /// The most datagrams of one dump; only the routing table of a large router exceeds it.
     private static let datagramsMax = 10_000
 
     private let events: NetlinkSocket?
@@ -188,7 +189,7 @@ package final class KernelNetwork: NetworkSource {
         return reading
     }
 
-    /// Reads to the end of a dump; false when it cannot be read.
+    /// Reads to the end of a dump; false if it cannot be read.
     private func takeAnswer(from socket: NetlinkSocket, into reading: inout NetworkReading) -> Bool {
         for _ in 0..<Self.datagramsMax {
             guard let datagram = socket.receive(into: &self.buffer) else { return false }

@@ -2,35 +2,35 @@ internal import CSystemBus
 import Glibc
 package import Platform
 
-/// A connection to a D-Bus message bus; owns its descriptor. Nothing here waits.
+/// A connection to a D-Bus message bus; owns its descriptor. No method waits.
 ///
-/// It belongs to one thread.
+/// Belongs to one thread.
 @safe
 package final class SystemBus {
-    /// What a call was answered.
+    /// The answer to a call.
     package enum Answer: Hashable, Sendable {
         case boolean(Bool)
-        /// A number of 32 bits without a sign.
+        /// An unsigned 32-bit number.
         case number(UInt32)
         /// A value of another type.
         case other
-        /// An error of this name.
+        /// An error with this name.
         case error(String)
     }
 
-    /// What a connection brings.
+    /// A message on the connection.
     package enum Message: Hashable, Sendable {
         /// The answer to the call with this cookie.
         case answer(UInt64, Answer)
-        /// Something has happened that this connection asked to hear of.
+        /// A signal that this connection has subscribed to.
         case news
-        /// Nothing that is looked at here.
+        /// A message that is ignored.
         case other
     }
 
     private let bus: OpaquePointer
 
-    /// Begins to connect; whether that comes to anything shows later.
+    /// Starts to connect; later calls report a failure.
     ///
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
     package init(socket: String?) throws(SystemError) {
@@ -43,25 +43,25 @@ package final class SystemBus {
 
     deinit { _ = unsafe sd_bus_close_unref(self.bus) }
 
-    /// The descriptor to wait on; nil when the connection is lost.
+    /// The descriptor to wait on; nil if the connection is lost.
     package var descriptor: Int32? {
         let descriptor = unsafe sd_bus_get_fd(self.bus)
         return descriptor >= 0 ? descriptor : nil
     }
 
-    /// Whether something waits for the descriptor to be writable.
+    /// True if output waits for the descriptor to be writable.
     package var wantsToWrite: Bool {
         let events = unsafe sd_bus_get_events(self.bus)
         return events > 0 && events & Int32(POLLOUT) != 0
     }
 
-    /// Asks to hear of signals that `rule` matches.
+    /// Subscribes to signals that match `rule`.
     package func subscribe(_ rule: String) throws(SystemError) {
         let name = "org.freedesktop.DBus"
         _ = try self.call(name, "/org/freedesktop/DBus", name, "AddMatch", rule, nil)
     }
 
-    /// Asks for a property of an object; the answer comes with the cookie that is returned.
+    /// Requests a property of an object; the answer has the returned cookie.
     package func get(
         _ property: String,
         of interface: String,
@@ -71,7 +71,7 @@ package final class SystemBus {
         try self.call(service, path, "org.freedesktop.DBus.Properties", "Get", interface, property)
     }
 
-    /// Makes a step of the connection, and takes the next message if there is one; nil when there is nothing to do.
+    /// Continues the connection, and returns the next message; nil if there is nothing to do.
     package func receive() throws(SystemError) -> Message? {
         var message: OpaquePointer?
         let result = unsafe sd_bus_process(self.bus, &message)
@@ -120,7 +120,7 @@ package final class SystemBus {
         return cookie
     }
 
-    /// A path as D-Bus addresses write it.
+    /// Returns a path in the encoding of D-Bus addresses.
     private static func escaped(_ path: String) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var escaped: [UInt8] = []
@@ -137,35 +137,35 @@ package final class SystemBus {
     }
 }
 
-/// A property of a service on the system bus. It is asked for now and then, and soon after the bus tells of a change.
+/// Watches a property of a service on the system bus. It is queried at intervals, and soon after a signal of a change.
 ///
-/// At most one question is unanswered at a time, and a signal is only a reason to ask.
+/// At most one query is unanswered at a time. A signal only triggers a query.
 ///
-/// It belongs to one thread and waits for nothing.
+/// Belongs to one thread and never waits.
 final class PropertyWatch {
     /// Times in milliseconds.
     enum Timing {
-        /// The least time between two questions, however much is told.
+        /// The shortest time between two queries, regardless of signals.
         static let pause: Int64 = 500
-        /// How long an answer may take.
+        /// The timeout for an answer.
         static let patience: Int64 = 10_000
-        /// The wait before the next connection after one that came to nothing; it doubles with each.
+        /// The delay before the next connection after a failed one; it doubles each time.
         static let firstRetry: Int64 = 1000
         static let lastRetry: Int64 = 60_000
     }
 
-    /// The property, and how often to ask for it.
+    /// The property, and the intervals of its queries.
     struct Subject {
         let property: String
         let interface: String
         let path: String
         let service: String
-        /// The time between two questions, while nothing is told.
+        /// The time between two queries without a signal, in milliseconds.
         let interval: Int64
-        /// How long an answer may take before it is asked anew.
+        /// The time after which an unanswered query is repeated, in milliseconds.
         let abandonment: Int64
 
-        /// The match rules of the signals that are reasons to ask.
+        /// The match rules of the signals that trigger a query.
         var rules: [String] {
             let bus = "org.freedesktop.DBus"
             return [
@@ -179,28 +179,28 @@ final class PropertyWatch {
     /// An event of the property.
     enum News {
         case answer(SystemBus.Answer)
-        /// An answer takes longer than it may.
+        /// An answer is late.
         case silence
-        /// There is no connection, or no longer.
+        /// The connection failed or was lost.
         case lost(SystemError)
     }
 
-    /// The most messages that are taken at once.
+    /// The most messages processed at once.
     private static let messagesMax = 64
 
     private let subject: Subject
     private let socket: String?
     private var bus: SystemBus?
     private var connectsAt: Int64 = .min
-    /// Connections in a row that brought no answer.
+    /// The number of consecutive connections without an answer.
     private var failures = 0
-    /// The cookie of the question that is on its way.
+    /// The cookie of the unanswered query.
     private var question: UInt64?
     private var askedAt: Int64?
     private var hasNews = false
-    /// True if the silence was reported.
+    /// True if the missing answer was reported.
     private var isSilent = false
-    /// Whether there may be more messages than were taken.
+    /// True if there may be more messages than were processed.
     private var isBehind = false
 
     /// - Parameter socket: the path of the bus's socket; nil for the system's bus.
@@ -209,13 +209,13 @@ final class PropertyWatch {
         self.socket = socket
     }
 
-    /// The connection's descriptor; nil while there is none.
+    /// The connection's descriptor; nil while not connected.
     var descriptor: Int32? { self.bus?.descriptor }
 
-    /// Whether the descriptor is to be waited on to be writable, too.
+    /// True if the descriptor must be watched for being writable, too.
     var wantsToWrite: Bool { self.bus?.wantsToWrite ?? false }
 
-    /// When `take` is to be called even if the descriptor says nothing.
+    /// The time of the next call of `take` if the descriptor is not ready.
     var nextAt: Int64 {
         guard self.bus != nil else { return self.connectsAt }
         guard !self.isBehind, let askedAt = self.askedAt else { return .min }
@@ -223,13 +223,13 @@ final class PropertyWatch {
         return askedAt + (self.isSilent ? self.subject.abandonment : Timing.patience)
     }
 
-    /// When the next question may be asked, the last one having its answer.
+    /// The earliest time of the next query after the last one was answered.
     private var asksAt: Int64 {
         guard let askedAt = self.askedAt else { return .min }
         return askedAt + (self.hasNews ? Timing.pause : self.subject.interval)
     }
 
-    /// Connects, takes what the bus brings, and asks, whatever it is time for.
+    /// Connects, processes messages, and queries, as far as due.
     func take(now: Int64, _ tell: (News) -> Void) {
         do throws(SystemError) {
             if self.bus == nil, now >= self.connectsAt { try self.connect() }
@@ -294,23 +294,24 @@ final class PropertyWatch {
     }
 }
 
-/// Whether somebody uses a machine, in the words of the launch policy.
+/// The use of a machine, in the terms of the launch policy.
 package enum AppState: String, Sendable {
     case background, active
 }
 
-/// Whether somebody uses a machine: the `IdleHint` that logind keeps for the first seat, `seat0`, which is the screen
-/// and keyboard of the machine itself.
+/// Watches the use of a machine: the `IdleHint` of logind for the first seat, `seat0`, which is the machine's own
+/// screen and keyboard.
 ///
-/// It is the seat's, not that of all sessions: an administrator's shell over SSH or a job of cron is a session too, and
-/// neither is somebody before the machine. Every machine has this seat, and without a session on it, it is idle.
+/// The hint of the seat is used instead of that of all sessions: an administrator's SSH shell and a cron job are also
+/// sessions, but no user is at the machine. Every machine has this seat, which is idle without a session.
 ///
-/// logind tells when a graphical session changes its hint. Of a text console it computes the hint when it is asked, so
-/// it is asked now and then.
+/// logind signals when a graphical session changes its hint. For a text console it computes the hint on request, so it
+/// is queried at intervals.
 ///
-/// It belongs to one thread and waits for nothing.
+/// Belongs to one thread and never waits.
 package final class SeatWatch {
-    /// How long a hint that was known stands when it is known no longer, as while the bus restarts, in milliseconds.
+    /// The time for which the last hint is still used after it becomes unknown, as while the bus restarts, in
+    /// milliseconds.
     private static let grace: Int64 = 15_000
 
     private let hint: PropertyWatch
@@ -336,29 +337,29 @@ package final class SeatWatch {
     package var wantsToWrite: Bool { self.hint.wantsToWrite }
     package var nextAt: Int64 { self.hint.nextAt }
 
-    /// Whether logind's last answer was a state.
+    /// True if logind's last answer was a state.
     package var isKnown: Bool { self.isIdle != nil }
 
-    /// Whether there was an answer, or a reason why there is none.
+    /// True if there was an answer, or a reason why there is none.
     package var isSettled: Bool { self.isKnown || self.reason != nil }
 
-    /// What `appState` is; nil when it was never known.
+    /// Returns the value of `appState`; nil if it was never known.
     ///
-    /// A hint that is known no longer stands for a while; then the state is `background`, as on a machine that tells
-    /// nothing: else a machine whose logind has gone would count as in use for ever.
+    /// After the hint becomes unknown, the last value is used for a while, and then `background`, as on a machine that
+    /// does not report its use. Otherwise, a machine whose logind is gone would count as in use indefinitely.
     package func appState(now: Int64) -> AppState? {
         guard let last = self.last else { return nil }
         if let lostAt = self.lostAt, now >= lostAt + Self.grace { return .background }
         return last ? .background : .active
     }
 
-    /// Why the state is not known; nil when it is, or may soon be.
+    /// Returns the reason why the state is not known; nil if it is known or may soon be.
     package func fault(now: Int64) -> String? {
         if self.last != nil, let lostAt = self.lostAt, now < lostAt + Self.grace { return nil }
         return self.reason
     }
 
-    /// Connects, takes what the bus brings, and asks, whatever it is time for; whether the hint has changed.
+    /// Connects, processes messages, and queries, as far as due; returns true if the hint has changed.
     package func take(now: Int64) -> Bool {
         let before = self.isIdle
         self.hint.take(now: now) { news in
@@ -369,7 +370,7 @@ package final class SeatWatch {
                 self.lostAt = nil
                 self.reason = nil
             case .answer(.number), .answer(.other):
-                self.unknown("what logind calls the IdleHint of seat0 is no boolean", now: now)
+                self.unknown("what logind calls the IdleHint of seat0 is not a boolean", now: now)
             case .answer(.error(let name)):
                 self.unknown("logind does not tell the IdleHint of seat0: \(name)", now: now)
             case .silence: self.unknown("logind does not answer, though its bus is there", now: now)
@@ -388,15 +389,15 @@ package final class SeatWatch {
     }
 }
 
-/// Whether the network costs by the byte: `Metered` of NetworkManager, which tells of its changes.
+/// Watches whether the network is metered: the property `Metered` of NetworkManager, which signals changes.
 ///
-/// It belongs to one thread and waits for nothing.
+/// Belongs to one thread and never waits.
 package final class MeteredWatch {
     private let property: PropertyWatch
-    /// Nil while nobody says.
+    /// True if the network is metered; nil while unknown.
     package private(set) var isMetered: Bool?
 
-    /// - Parameter root: `/`, or a folder with `run` in it that stands for it.
+    /// - Parameter root: `/`, or a folder that replaces it, with `run`.
     package convenience init(root: String = "/") {
         self.init(socket: SystemFolder(root: root).busSocket)
     }
@@ -418,7 +419,7 @@ package final class MeteredWatch {
     package var wantsToWrite: Bool { self.property.wantsToWrite }
     package var nextAt: Int64 { self.property.nextAt }
 
-    /// Connects, takes what the bus brings, and asks, whatever it is time for.
+    /// Connects, processes messages, and queries, as far as due.
     package func take(now: Int64) {
         self.property.take(now: now) { news in
             switch news {

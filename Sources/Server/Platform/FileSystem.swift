@@ -2,33 +2,33 @@ internal import CFiles
 internal import Glibc
 package import Wire
 
-/// Names of files and folders: what is there, and what becomes of them.
+/// Operations on the names of files and folders.
 package enum FileSystem {
-    /// What is at `path`, behind all symbolic links.
+    /// Returns the status of the file at `path`, following symbolic links.
     package static func status(_ path: String) throws(SystemError) -> FileStatus {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { throw .last }
         return FileStatus(status)
     }
 
-    /// What is at `path` itself, be it a symbolic link.
+    /// Returns the status of `path` itself, which may be a symbolic link.
     package static func linkStatus(_ path: String) throws(SystemError) -> FileStatus {
         var status = stat()
         guard unsafe lstat(path, &status) == 0 else { throw .last }
         return FileStatus(status)
     }
 
-    /// Whether something is at `path`, behind all symbolic links, as far as this user can tell.
+    /// Returns true if `path` exists, following symbolic links, as far as this user can tell.
     package static func exists(_ path: String) -> Bool {
         unsafe access(path, F_OK) == 0
     }
 
-    /// Whether this process may read what is at `path`.
+    /// Returns true if this process may read `path`.
     package static func isReadable(_ path: String) -> Bool {
         unsafe access(path, R_OK) == 0
     }
 
-    /// Why this process may not read what is at `path`, as a clause; nil when it may.
+    /// Returns the reason why this process may not read `path`, as a clause; nil if it may.
     package static func unreadable(_ path: String) -> String? {
         do throws(SystemError) {
             try self.checkAccess(path, R_OK)
@@ -38,44 +38,44 @@ package enum FileSystem {
         }
     }
 
-    /// - `rights`: of `R_OK`, `W_OK` and `X_OK`.
-    /// - Throws: why this process has not all of these rights.
+    /// - `rights`: a combination of `R_OK`, `W_OK` and `X_OK`.
+    /// - Throws: the reason why this process does not have all of these rights.
     package static func checkAccess(_ path: String, _ rights: Int32) throws(SystemError) {
         guard unsafe access(path, rights) == 0 else { throw .last }
     }
 
-    /// The absolute path of what `path` leads to, behind all symbolic links.
+    /// Returns the absolute path of the file at `path`, with all symbolic links resolved.
     package static func target(of path: String) throws(SystemError) -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         guard unsafe realpath(path, &buffer) != nil else { throw .last }
         return String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// - `mode`: the permissions, less those that the process takes from all that it makes.
+    /// - `mode`: the permissions, reduced by the process's umask.
     package static func makeFolder(_ path: String, mode: UInt32) throws(SystemError) {
         guard unsafe mkdir(path, mode) == 0 else { throw .last }
     }
 
-    /// Removes the name of a file.
+    /// Removes a file name.
     package static func remove(_ path: String) throws(SystemError) {
         guard unsafe unlink(path) == 0 else { throw .last }
     }
 
-    /// Removes a folder that is empty.
+    /// Removes an empty folder.
     package static func removeFolder(_ path: String) throws(SystemError) {
         guard unsafe rmdir(path) == 0 else { throw .last }
     }
 
-    /// Gives what is at `path` another name, in place of what has it.
+    /// Renames a file; replaces a file with the new name.
     ///
-    /// Use `replaceFile(_:by:)` where a user chooses the other name.
+    /// Use `replaceFile(_:by:)` if a user chooses the new name.
     package static func rename(_ path: String, to other: String) throws(SystemError) {
         guard unsafe Glibc.rename(path, other) == 0 else { throw .last }
     }
 
-    /// Puts the file `draft` in the place of the ordinary file at `path`, or where nothing is.
+    /// Renames the file `draft` to `path`, where there must be an ordinary file or nothing.
     ///
-    /// A symbolic link to an ordinary file is replaced, and the file that it leads to stays.
+    /// A symbolic link to an ordinary file is replaced; its target is kept.
     /// - Throws: `SystemError.notOrdinaryFile` if `path` is a device, a pipe, a socket, or a link that leads to one or
     ///   to nothing.
     package static func replaceFile(_ path: String, by draft: String) throws(SystemError) {
@@ -93,10 +93,10 @@ package enum FileSystem {
         }
     }
 
-    /// Gives a file a name that nothing may have. The file keeps its old name as well, unless the file system has no
-    /// hard links: then it is renamed.
+    /// Gives a file another name, which must not exist. The file keeps its old name as well, unless the file system has
+    /// no hard links: then it is renamed.
     ///
-    /// - Throws: `EEXIST` if something has the name.
+    /// - Throws: `EEXIST` if the name exists.
     package static func link(_ path: String, orRenameTo other: String) throws(SystemError) {
         do throws(SystemError) {
             try self.link(path, to: other)
@@ -106,16 +106,16 @@ package enum FileSystem {
         }
     }
 
-    /// The errors of a file system without hard links, and of a file that may have no further one.
+    /// The errors of a file system without hard links, and of a file with too many links.
     private static let linkFaults = [EPERM, EOPNOTSUPP, ENOSYS, EMLINK]
-    /// The errors of a file system, or a kernel, that cannot rename to an unused name alone.
+    /// The errors of a file system or kernel that cannot rename without replacing.
     private static let renameFaults = [EINVAL, EOPNOTSUPP, ENOSYS]
 
     private static func rename(_ path: String, toUnused other: String) throws(SystemError) {
         guard unsafe wakegate_rename_to_unused(path, other) != 0 else { return }
         let error = SystemError.last
         guard self.renameFaults.contains(error.number) else { throw error }
-        // An empty file of ours takes the name, and the file takes its place.
+        // An empty file reserves the name, and is then replaced.
         _ = try OpenFile(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode: 0o600)
         do throws(SystemError) {
             try self.rename(path, to: other)
@@ -125,36 +125,35 @@ package enum FileSystem {
         }
     }
 
-    /// Gives a file one more name, which nothing may have.
+    /// Gives a file an additional name, which must not exist.
     package static func link(_ path: String, to other: String) throws(SystemError) {
         guard unsafe Glibc.link(path, other) == 0 else { throw .last }
     }
 
-    /// Has changes of what is at `path` told to `inotify`, a descriptor of `inotify_init1`.
+    /// Adds a watch for changes of `path` to `inotify`, a descriptor of `inotify_init1`.
     ///
-    /// - `events`: the system's, such as `IN_CREATE`.
-    /// - Returns: the number under which they are told, the same for a place that is watched already; -1 when there is
-    ///   none.
+    /// - `events`: the system's flags, such as `IN_CREATE`.
+    /// - Returns: the number of the watch, the same for a path that is already watched; -1 on failure.
     package static func watch(_ path: String, _ events: UInt32, on inotify: Int32) -> Int32 {
         unsafe inotify_add_watch(inotify, path, events)
     }
 
-    /// Has the names in a folder on the disk.
+    /// Makes the names in a folder durable.
     package static func syncFolder(_ path: String) throws(SystemError) {
         try OpenFile(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC).sync()
     }
 
-    /// How many bytes this process may still write to the file system that `path` lies on.
+    /// Returns the number of bytes that this process may still write to the file system of `path`.
     package static func freeBytes(at path: String) throws(SystemError) -> Int64 {
         var status = statvfs()
         guard unsafe statvfs(path, &status) == 0 else { throw .last }
         return Int64(clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).0)
     }
 
-    /// The names in a folder that begin with no dot, in no order.
+    /// Returns the names in a folder that do not begin with a dot, in no order.
     ///
-    /// - `countMax`: the most that are read.
-    /// - Returns: nil when there is no such folder, or it may not be read.
+    /// - `countMax`: the most names to read.
+    /// - Returns: nil if the folder does not exist or may not be read.
     package static func names(in path: String, countMax: Int) -> [String]? {
         guard let folder = unsafe opendir(path) else { return nil }
         defer { unsafe closedir(folder) }
@@ -169,7 +168,7 @@ package enum FileSystem {
     }
 }
 
-/// What the system says of a file.
+/// The system's status of a file.
 package struct FileStatus: Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         /// An ordinary file.
@@ -181,7 +180,7 @@ package struct FileStatus: Hashable, Sendable {
         case other
     }
 
-    /// Two files that are there at one time have not the same identity, and all names of one file have.
+    /// The identity of a file: different for files that exist at the same time, and the same for all names of a file.
     package struct Identity: Hashable, Sendable {
         package let device: UInt64
         package let inode: UInt64
@@ -200,7 +199,7 @@ package struct FileStatus: Hashable, Sendable {
     package let size: Int
     package let owner: UInt32
     package let group: UInt32
-    /// When the content was written last, and when anything of the file was changed.
+    /// The times of the last change of the content, and of the last change of anything about the file.
     package let modified: Moment
     package let changed: Moment
 
@@ -226,42 +225,42 @@ package struct FileStatus: Hashable, Sendable {
     }
 }
 
-/// What the system says of a call of ours that failed.
+/// An error of a system call.
 package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The system's number, such as `ENOENT`.
+    /// The system's error number, such as `ENOENT`.
     package let number: Int32
 
     package init(_ number: Int32) {
         self.number = number
     }
 
-    /// The path is that of a device, a pipe or a socket where an ordinary file was expected. Linux itself uses the
-    /// number for optical disks alone.
+    /// The path is that of a device, a pipe or a socket instead of an ordinary file. Linux itself uses the number only
+    /// for optical disks.
     package static let notOrdinaryFile = SystemError(EMEDIUMTYPE)
 
-    /// What the call before this one, on this thread, failed with.
+    /// The error of the last failed call on this thread.
     static var last: SystemError { SystemError(errno) }
 
-    /// The cause in the system's words, such as `No such file or directory`.
+    /// The system's message, such as `No such file or directory`.
     package var message: String {
         self == .notOrdinaryFile ? self.reason : unsafe String(cString: strerror(self.number))
     }
 
     package var description: String { self.message }
 
-    /// Why a file cannot be used, as a clause within a sentence, such as `no such file`.
+    /// The reason why a file cannot be used, as a clause within a sentence, such as `no such file`.
     package var reason: String {
         switch self.number {
         case ENOENT: "no such file"
-        case ENOTDIR: "no such file: a part of its path is no folder"
+        case ENOTDIR: "no such file: a part of its path is not a folder"
         case EACCES, EPERM: "permission denied"
         case EISDIR: "it is a folder"
-        case EMEDIUMTYPE: "it is no ordinary file, and nothing else is replaced"
+        case EMEDIUMTYPE: "it is not a regular file, and nothing else is replaced"
         case _: self.message
         }
     }
 
-    /// What is done about a file that cannot be used for this reason, as a clause.
+    /// The remedy for a file that cannot be used for this reason, as a clause.
     package var remedy: String {
         switch self.number {
         case ENOENT, ENOTDIR: "name a file that is there"
@@ -274,13 +273,13 @@ package struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A file that is open for as long as this value is there.
+/// A file that is open as long as this value exists.
 package struct OpenFile: ~Copyable {
-    /// The system's number of it, for calls that this type has not.
+    /// The descriptor, for calls that this type does not have.
     package let descriptor: Int32
 
-    /// - `flags`: the system's, such as `O_RDONLY | O_CLOEXEC`.
-    /// - `mode`: the permissions of a file that is made.
+    /// - `flags`: the system's flags, such as `O_RDONLY | O_CLOEXEC`.
+    /// - `mode`: the permissions of a new file.
     package init(_ path: String, _ flags: Int32, mode: UInt32 = 0) throws(SystemError) {
         self.descriptor = unsafe open(path, flags, mode)
         guard self.descriptor >= 0 else { throw .last }
@@ -288,7 +287,7 @@ package struct OpenFile: ~Copyable {
 
     deinit { Glibc.close(self.descriptor) }
 
-    /// Leaves the file open, for whoever has its number.
+    /// Returns the descriptor and leaves the file open.
     package consuming func release() -> Int32 {
         let descriptor = self.descriptor
         discard self
@@ -297,7 +296,7 @@ package struct OpenFile: ~Copyable {
 
     /// Closes the file.
     ///
-    /// - Throws: what was written before and did not get there, as some file systems find out only now.
+    /// - Throws: errors of earlier writes, which some file systems report only now.
     package consuming func close() throws(SystemError) {
         guard Glibc.close(self.release()) == 0 else { throw .last }
     }
@@ -308,9 +307,9 @@ package struct OpenFile: ~Copyable {
         return FileStatus(status)
     }
 
-    /// The bytes from where the file stands to its end.
+    /// Returns the bytes from the current position to the end of the file.
     ///
-    /// - `bytesMax`: the most that are read.
+    /// - `bytesMax`: the most bytes to read.
     package func contents(bytesMax: Int) throws(SystemError) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: min(bytesMax, 65_536))
@@ -328,58 +327,58 @@ package struct OpenFile: ~Copyable {
 
     /// Writes all of `bytes` in one call.
     ///
-    /// - Throws: also when only some were taken, as of a disk that is full then: `ENOSPC`.
+    /// - Throws: also if only some were written, as on a full disk: `ENOSPC`.
     package func write(_ bytes: [UInt8]) throws(SystemError) {
         guard try Descriptor.write(self.descriptor, bytes) == bytes.count else { throw SystemError(ENOSPC) }
     }
 
-    /// Cuts the file, or fills it with zeros, to so many bytes.
+    /// Truncates the file, or extends it with zeros, to `bytes` bytes.
     package func truncate(to bytes: Int) throws(SystemError) {
         try Descriptor.truncate(self.descriptor, to: bytes)
     }
 
-    /// Reserves the space of the first `bytes` bytes, so that writing them does not fail for want of it.
+    /// Reserves space for the first `bytes` bytes, so that writing them cannot fail for lack of space.
     package func allocate(_ bytes: Int) throws(SystemError) {
         let error = posix_fallocate(self.descriptor, 0, off_t(bytes))
         guard error == 0 else { throw SystemError(error) }
     }
 
-    /// Goes on at a byte.
+    /// Moves the current position to a byte.
     package func seek(to byte: Int) throws(SystemError) {
         guard lseek(self.descriptor, off_t(byte), SEEK_SET) >= 0 else { throw .last }
     }
 
-    /// Makes others its owner and its group.
+    /// Changes the owner and the group.
     package func give(to owner: UInt32, _ group: UInt32) throws(SystemError) {
         guard fchown(self.descriptor, owner, group) == 0 else { throw .last }
     }
 
-    /// Has what was written on the disk.
+    /// Makes the content durable.
     package func sync() throws(SystemError) {
         guard fsync(self.descriptor) == 0 else { throw .last }
     }
 }
 
-/// Calls on whatever is open under a number, whoever closes it. One that a signal interrupts fails with `EINTR`.
+/// Calls on descriptors that other code owns. A call interrupted by a signal fails with `EINTR`.
 package enum Descriptor {
-    /// Has what was written on the disk.
+    /// Makes the content durable.
     package static func sync(_ descriptor: Int32) throws(SystemError) {
         guard fsync(descriptor) == 0 else { throw .last }
     }
 
-    /// Cuts the file, or fills it with zeros, to so many bytes.
+    /// Truncates the file, or extends it with zeros, to `bytes` bytes.
     package static func truncate(_ descriptor: Int32, to bytes: Int) throws(SystemError) {
         guard ftruncate(descriptor, off_t(bytes)) == 0 else { throw .last }
     }
 
-    /// Closes it.
+    /// Closes the descriptor.
     package static func close(_ descriptor: Int32) {
         _ = Glibc.close(descriptor)
     }
 
-    /// Reads at most as many bytes as `room` has, over its beginning.
+    /// Reads at most as many bytes as `room` has, into its beginning.
     ///
-    /// - Returns: how many there were; 0 at the end.
+    /// - Returns: the number of bytes; 0 at the end.
     package static func read(_ descriptor: Int32, into room: inout [UInt8]) throws(SystemError) -> Int {
         let count = unsafe room.withUnsafeMutableBytes { room in
             unsafe Glibc.read(descriptor, room.baseAddress, room.count)
@@ -388,23 +387,23 @@ package enum Descriptor {
         return count
     }
 
-    /// - Returns: how many of the bytes were taken.
+    /// - Returns: the number of bytes written.
     package static func write(_ descriptor: Int32, _ bytes: ByteView) throws(SystemError) -> Int {
         let count = unsafe Glibc.write(descriptor, bytes.buffer.baseAddress, bytes.count)
         guard count >= 0 else { throw .last }
         return count
     }
 
-    /// - Returns: how many of the bytes were taken.
+    /// - Returns: the number of bytes written.
     package static func write(_ descriptor: Int32, _ bytes: [UInt8]) throws(SystemError) -> Int {
         let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
         guard count >= 0 else { throw .last }
         return count
     }
 
-    /// Writes all of `bytes`, however long that takes.
+    /// Writes all of `bytes`, and waits as long as needed.
     ///
-    /// - Returns: false when nobody takes the rest.
+    /// - Returns: false if the rest cannot be written.
     @discardableResult
     package static func writeAll(_ descriptor: Int32, _ bytes: ByteView) -> Bool {
         do throws(SystemError) {
@@ -415,8 +414,8 @@ package enum Descriptor {
         }
     }
 
-    /// Opens nothing to read, and nothing to write, in the place of each standard descriptor that is closed: a file or
-    /// a socket that is opened later would get its number, and what is written there.
+    /// Opens a placeholder for each closed standard descriptor. A file or a socket opened later would otherwise get its
+    /// number, and receive what is written to it.
     package static func holdStandardOnes() {
         while true {
             let descriptor = unsafe open("/dev/null", O_RDONLY)
@@ -426,9 +425,9 @@ package enum Descriptor {
         }
     }
 
-    /// Writes all of `bytes`, however long that takes.
+    /// Writes all of `bytes`, and waits as long as needed.
     ///
-    /// - Throws: `SystemError` when nobody takes the rest.
+    /// - Throws: `SystemError` if the rest cannot be written.
     package static func writeWhole(_ descriptor: Int32, _ bytes: ByteView) throws(SystemError) {
         var rest = bytes
         while !rest.isEmpty {
@@ -437,7 +436,7 @@ package enum Descriptor {
             } catch {
                 switch error.number {
                 case EINTR: continue
-                // Somebody made the terminal or the pipe, which is theirs as well, not wait.
+                // Another process with the same terminal or pipe has made it non-blocking.
                 case EAGAIN: self.wait(for: descriptor, .writable, milliseconds: -1)
                 case _: throw error
                 }
@@ -445,17 +444,17 @@ package enum Descriptor {
         }
     }
 
-    /// What a descriptor is waited for.
+    /// The readiness to wait for.
     package enum Readiness: Hashable, Sendable {
         case readable
         case writable
     }
 
-    /// A descriptor that is waited for, and what came of it.
+    /// A descriptor to wait for, and the result.
     package struct Wait: Hashable, Sendable {
         package let descriptor: Int32
         package let readiness: Readiness
-        /// Whether it is ready, or will never be.
+        /// True if it is ready or will never be.
         package fileprivate(set) var isOver = false
 
         package init(_ descriptor: Int32, _ readiness: Readiness) {
@@ -468,10 +467,10 @@ package enum Descriptor {
         }
     }
 
-    /// Waits until one of the descriptors is ready, a signal comes, or the time is up.
+    /// Waits until one of the descriptors is ready, a signal arrives, or the time is up.
     ///
-    /// - `milliseconds`: -1 for ever.
-    /// - Returns: whether one is ready, or will never be.
+    /// - `milliseconds`: the longest wait; -1 for no limit.
+    /// - Returns: true if one is ready or will never be.
     @discardableResult
     package static func wait(for waits: inout [Wait], milliseconds: Int32) -> Bool {
         var entries = waits.map(\.entry)
@@ -480,10 +479,10 @@ package enum Descriptor {
         return true
     }
 
-    /// Waits until the descriptor is ready, a signal comes, or the time is up.
+    /// Waits until the descriptor is ready, a signal arrives, or the time is up.
     ///
-    /// - `milliseconds`: -1 for ever.
-    /// - Returns: whether it is ready, or will never be.
+    /// - `milliseconds`: the longest wait; -1 for no limit.
+    /// - Returns: true if it is ready or will never be.
     @discardableResult
     package static func wait(for descriptor: Int32, _ readiness: Readiness, milliseconds: Int32) -> Bool {
         var entry = Wait(descriptor, readiness).entry
@@ -492,9 +491,9 @@ package enum Descriptor {
 }
 
 extension Descriptor {
-    /// Opens a pipe whose ends never block, and which no program that is started inherits.
+    /// Opens a pipe whose ends never block, and which child processes do not inherit.
     ///
-    /// - Throws: when the process may open no further descriptors.
+    /// - Throws: an error if the process has no descriptor left.
     package static func pipe() throws(SystemError) -> (reading: Int32, writing: Int32) {
         var ends: [Int32] = [-1, -1]
         guard unsafe Glibc.pipe(&ends) == 0 else { throw .last }

@@ -1,9 +1,10 @@
-// The one file that has the C library compare bytes.
+// The only file that uses the C library's comparison of bytes.
 internal import Glibc
 package import Wire
 
 extension ByteView {
-    /// As `==`, for bytes of which there are hundreds: the C library compares as many at a time as the processor can.
+    /// Compares like `==`, for hundreds of bytes or more: the C library compares as many at a time as the processor
+    /// can.
     package func equalsLong(_ other: ByteView) -> Bool {
         guard self.count == other.count else { return false }
         guard let left = unsafe self.buffer.baseAddress, let right = unsafe other.buffer.baseAddress else {

@@ -1,13 +1,13 @@
-/// What is collected for a thread until it comes to take it.
+/// A batch of work that is collected for a thread.
 package protocol MailboxBatch: AnyObject {
     var isEmpty: Bool { get }
 
-    /// Whether it ends a rest of the thread, which it would wait for otherwise.
+    /// True if it ends the thread's rest; otherwise it waits for the end of the rest.
     var isUrgent: Bool { get }
 
     init()
 
-    /// Takes over everything of another batch.
+    /// Moves the content of another batch into this one.
     func append(_ other: Self)
 
     func removeAll()
@@ -17,41 +17,39 @@ extension MailboxBatch {
     package var isUrgent: Bool { !self.isEmpty }
 }
 
-/// Where threads leave what they have for one other, and where that one sleeps.
+/// A queue through which threads pass work to one other thread, and at which that thread sleeps.
 ///
-/// To wake a thread costs more than most of what there is for it. So the thread may lend its work: while it sleeps,
-/// whoever has little for it does that at once, in its place. And the thread may rest: what is not urgent is collected
-/// meanwhile and wakes it once.
+/// Waking a thread often costs more than the work itself. The thread may therefore lend its work: while it sleeps, a
+/// caller with little work does it itself, in the thread's place. The thread may also rest: work that is not urgent is
+/// collected meanwhile and wakes it once.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field, and `work` is called by one thread at a
-/// time, whose turn it is.
+/// `@unchecked Sendable`: `monitor` guards every field, and only one thread at a time calls `work`.
 package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
-    /// What a thread does with a batch, which is empty afterwards. Its result is how many milliseconds may pass until
-    /// the next.
+    /// The processing of a batch, which is empty afterwards. Returns the milliseconds until the next call is due.
     package typealias Work = (Batch) -> Int64
 
     private let monitor = Monitor()
     private var incoming = Batch()
-    /// What the thread does with a batch, while it lends that.
+    /// The thread's processing of a batch, while the thread lends it.
     private var work: Work?
     private var isSleeping = false
-    /// The thread sleeps, and only what is urgent wakes it.
+    /// True if the thread sleeps and only urgent work wakes it.
     private var isResting = false
-    /// Another thread does the work of the one that sleeps here.
+    /// True if another thread does the work of the sleeping thread.
     private var isTurnTaken = false
-    /// The thread would go on, and waits for the one that does its work.
+    /// True if the thread is awake and waits for the one that does its work.
     private var isTurnAwaited = false
-    /// When the thread's sleep ends by itself, in nanoseconds of the monotonic clock.
+    /// The time when the thread's sleep ends without an event, in nanoseconds of the monotonic clock.
     private var sleepsUntil: Int64 = 0
     private var isRung = false
     private var isClosed = false
 
     package init() {}
 
-    // MARK: Leave
+    // MARK: Submitting
 
-    /// Leaves everything of `batch`, which is empty afterwards. Once the mailbox is closed it is dropped: who is slow
-    /// to hear of the end must not put it off.
+    /// Queues the content of `batch`, which is empty afterwards. A closed mailbox drops it, so that slow callers cannot
+    /// delay the end.
     package func submit(_ batch: inout Batch) {
         self.monitor.lock()
         if self.isClosed {
@@ -67,10 +65,10 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         if wakes { self.monitor.signal() }
     }
 
-    /// Has what `batch` brings done here and now, if the thread lends its work, sleeps, and has nothing else to do;
-    /// leaves it for the thread otherwise. `batch` is empty afterwards.
+    /// Processes `batch` on the calling thread if the mailbox's thread lends its work, sleeps, and has nothing else to
+    /// do; queues it otherwise. `batch` is empty afterwards.
     ///
-    /// - Returns: whether it was done here.
+    /// - Returns: true if it was processed here.
     @discardableResult
     package func perform(_ batch: inout Batch) -> Bool {
         guard let work = self.takeTurn() else {
@@ -81,7 +79,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         return true
     }
 
-    /// Ends the wait of the thread, now or when it next begins, although there may be nothing for it.
+    /// Ends the current or next wait of the thread, even without work.
     package func ring() {
         self.monitor.lock()
         self.isRung = true
@@ -89,7 +87,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         self.monitor.signal()
     }
 
-    /// The thread ends once it has taken what is there.
+    /// Closes the mailbox: the thread ends once it has taken the queued work.
     package func close() {
         self.monitor.lock()
         self.isClosed = true
@@ -97,7 +95,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         self.monitor.signal()
     }
 
-    /// The thread's work, for the caller to do until `endTurn`; nil when the thread does not lend it, or is to wake
+    /// Returns the thread's work, for the caller to do until `endTurn`; nil if the thread does not lend it or must wake
     /// anyway.
     private func takeTurn() -> Work? {
         self.monitor.withLock {
@@ -112,7 +110,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     private func endTurn(waitingAtMost milliseconds: Int64) {
         self.monitor.lock()
         let moment = SystemClock.monotonicNanoseconds + milliseconds * 1_000_000
-        // Waits are whole milliseconds: what is reckoned again for one moment differs by less than that.
+        // Waits are whole milliseconds: repeated computations of the same time differ by less than that.
         let isEarlier = self.sleepsUntil - moment >= 1_000_000
         self.sleepsUntil = isEarlier ? moment : max(moment, self.sleepsUntil)
         self.isTurnTaken = false
@@ -123,20 +121,21 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     // MARK: The thread
 
-    /// Lets others do the thread's work while it sleeps; nil ends that. By the thread.
+    /// Lets other threads do the thread's work while it sleeps; nil ends that. Called by the thread.
     ///
-    /// - Parameter work: takes a batch, which is empty afterwards, on the thread that calls `perform`.
+    /// - Parameter work: processes a batch, which is empty afterwards, on the thread that calls `perform`.
     package func lend(_ work: Work?) {
         self.monitor.withLock { self.work = work }
     }
 
-    /// Waits until there is something or it is rung, at most `milliseconds`, and takes what there is into `batch`,
-    /// which must be empty.
+    /// Waits until there is work or `ring` is called, at most `milliseconds`, and moves the work into `batch`, which
+    /// must be empty.
     ///
     /// - Parameters:
-    ///   - batch: what is taken.
-    ///   - milliseconds: how long to wait at most.
-    ///   - rest: for how many milliseconds of these what is not urgent is collected before it is taken.
+    ///   - batch: receives the work.
+    ///   - milliseconds: the longest wait.
+    ///   - rest: the part of the wait, in milliseconds, in which work that is not urgent is collected before it is
+    ///     taken.
     /// - Returns: false once the mailbox is closed and empty.
     package func take(into batch: inout Batch, waitingAtMost milliseconds: Int64, resting rest: Int64 = 0) -> Bool {
         self.monitor.lock()
@@ -159,8 +158,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
 
     private var isIdle: Bool { self.incoming.isEmpty && !self.isRung && !self.isClosed }
 
-    /// Sleeps until the moment, which `endTurn` may put off or bring forward, or until `isOver`; and in any case until
-    /// nobody else does the thread's work.
+    /// Sleeps until a time, which `endTurn` may change, or until `isOver`; in any case until no other thread does the
+    /// thread's work.
     private func pause(until moment: Int64, unless isOver: () -> Bool) {
         guard !isOver() else { return }
         self.sleepsUntil = moment
@@ -180,10 +179,10 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     }
 }
 
-/// Notices that something which is looked at now and then has changed, and stayed so until the next look: a file that
-/// is being written is not read half.
+/// Detects changes of a state that is examined at intervals, once they have lasted for two looks, so that a file is not
+/// read while it is being written.
 package struct SettledChange<State: Equatable & Sendable>: Sendable {
-    /// The state that was taken, nil when that came to nothing; and the one of the last look.
+    /// The state that was taken, nil if that failed; and the state of the last look.
     private var taken: State?
     private var seen: State
 
@@ -192,7 +191,8 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         self.seen = state
     }
 
-    /// - Returns: whether `state` is to be taken: it is another one than was taken last, and that of the last look.
+    /// - Returns: true if `state` should be taken: it differs from the last one taken, and equals that of the last
+    ///   look.
     package mutating func looked(_ state: State) -> Bool {
         defer { self.seen = state }
         guard state == self.seen, state != self.taken else { return false }
@@ -200,7 +200,7 @@ package struct SettledChange<State: Equatable & Sendable>: Sendable {
         return true
     }
 
-    /// What was to be taken could not be: the next look that finds it the same takes it again.
+    /// Records that taking the state failed: the next look that finds it unchanged takes it again.
     package mutating func failed() {
         self.taken = nil
     }

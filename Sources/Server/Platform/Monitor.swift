@@ -1,16 +1,16 @@
 internal import Glibc
 import Synchronization
 
-// The one file that knows the system's locks and conditions.
+// The only file that uses the system's locks and conditions.
 
-/// A lock at which threads can wait for each other.
+/// A lock with a condition on which threads can wait for each other.
 ///
-/// It is the one way to wait for another thread, and the lock of data that threads meet at all the time: the thread
-/// sanitizer sees what it does, and not all that `Mutex` does when two threads meet in it. Any other value that threads
-/// share is in a `Mutex`.
+/// The only way to wait for another thread, and the lock of data with frequent contention: the thread sanitizer
+/// understands it, but not everything that `Mutex` does under contention. All other values that threads share are in a
+/// `Mutex`.
 ///
-/// Its waits go by the clock that never steps: those of Foundation go by the wall clock, and trap where that stands
-/// after 2262. It is `Sendable` without the compiler's proof: what it holds is made for any thread, and never moves.
+/// Its waits use the monotonic clock: those of Foundation use the wall clock, and trap if it is after 2262. `@unchecked
+/// Sendable`: its objects may be used from any thread, and never move.
 @safe
 @usableFromInline
 package final class Monitor: @unchecked Sendable {
@@ -52,35 +52,35 @@ package final class Monitor: @unchecked Sendable {
     /// Ends the waits of all threads.
     package func broadcast() { unsafe pthread_cond_broadcast(self.condition) }
 
-    /// Lets go of the lock until somebody signals; the wait may end without that, too.
+    /// Releases the lock and waits for a signal; the wait may also end without one.
     package func wait() { unsafe pthread_cond_wait(self.condition, self.mutex) }
 
-    /// Lets go of the lock until somebody signals; the wait may end without that, too.
+    /// Releases the lock and waits for a signal; the wait may also end without one.
     ///
-    /// - Parameter moment: milliseconds of `SystemClock.monotonic`.
-    /// - Returns: false when the moment came first.
+    /// - Parameter moment: the end of the wait in milliseconds of `SystemClock.monotonic`.
+    /// - Returns: false if the time has passed.
     package func wait(until moment: Int64) -> Bool { self.wait(untilNanoseconds: moment * 1_000_000) }
 
-    /// Lets go of the lock until somebody signals; the wait may end without that, too.
+    /// Releases the lock and waits for a signal; the wait may also end without one.
     ///
-    /// - Parameter moment: nanoseconds of `SystemClock.monotonicNanoseconds`.
-    /// - Returns: false when the moment came first.
+    /// - Parameter moment: the end of the wait in nanoseconds of `SystemClock.monotonicNanoseconds`.
+    /// - Returns: false if the time has passed.
     package func wait(untilNanoseconds moment: Int64) -> Bool {
         var time = timespec(tv_sec: Int(moment / 1_000_000_000), tv_nsec: Int(moment % 1_000_000_000))
         return unsafe pthread_cond_timedwait(self.condition, self.mutex, &time) != ETIMEDOUT
     }
 }
 
-/// Closed at first, and opened once: whoever comes before waits.
+/// A latch, closed at first and opened once; threads that arrive before wait.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `isOpen`.
+/// `@unchecked Sendable`: `monitor` guards `isOpen`.
 package final class Latch: @unchecked Sendable {
     private let monitor = Monitor()
     private var isOpen = false
 
     package init() {}
 
-    /// Lets everybody through from here on.
+    /// Opens the latch for all threads.
     package func open() {
         self.monitor.withLock {
             self.isOpen = true
@@ -88,17 +88,17 @@ package final class Latch: @unchecked Sendable {
         }
     }
 
-    /// Waits until it is open.
+    /// Waits until the latch is open.
     package func wait() {
         self.monitor.withLock {
             while !self.isOpen { self.monitor.wait() }
         }
     }
 
-    /// Waits until it is open, at most until `moment`.
+    /// Waits until the latch is open, at most until `moment`.
     ///
-    /// - Parameter moment: nanoseconds of `SystemClock.monotonicNanoseconds`.
-    /// - Returns: whether it is open.
+    /// - Parameter moment: the end of the wait in nanoseconds of `SystemClock.monotonicNanoseconds`.
+    /// - Returns: true if it is open.
     package func wait(untilNanoseconds moment: Int64) -> Bool {
         self.monitor.withLock {
             while !self.isOpen {
@@ -109,30 +109,30 @@ package final class Latch: @unchecked Sendable {
     }
 }
 
-/// Shows a watchdog that a thread turns: one asks, and the thread answers in its next turn.
+/// Shows a watchdog that a thread is alive: the watchdog asks, and the thread answers in its next turn.
 package final class Pulse: Sendable {
     private let asked = Atomic<UInt64>(0)
     private let answered = Atomic<UInt64>(0)
 
     package init() {}
 
-    /// From the watchdog: asks anew. Whoever asks then has the thread make a turn.
+    /// Asks for an answer. Called by the watchdog, which then makes the thread take a turn.
     package func ask() {
         self.asked.add(1, ordering: .releasing)
     }
 
-    /// From the watched thread, in each turn: a read and a write of memory.
+    /// Answers. Called by the watched thread in each turn; costs one read and one write of memory.
     package func beat() {
         self.answered.store(self.asked.load(ordering: .acquiring), ordering: .releasing)
     }
 
-    /// Whether there was a turn since it was last asked.
+    /// True if the thread has answered the last request.
     package var isAnswered: Bool {
         self.answered.load(ordering: .acquiring) == self.asked.load(ordering: .relaxed)
     }
 }
 
-/// A value on its way to another thread, which will be the only one that has it.
+/// A value on its way to another thread, which becomes its only owner.
 package final class Handover<Value>: Sendable {
     private let value: Mutex<Value?>
 
@@ -140,7 +140,7 @@ package final class Handover<Value>: Sendable {
         self.value = Mutex(value)
     }
 
-    /// The value; by one caller, once.
+    /// Returns the value; may be called only once.
     package func take() -> sending Value {
         guard let value = self.value.withLock({ $0.take() }) else {
             preconditionFailure("a value was handed over twice")

@@ -2,17 +2,17 @@ internal import CThreads
 internal import Glibc
 private import Synchronization
 
-// The one file that knows the system's threads.
+// The only file that uses the system's threads.
 
-/// A thread of this process, shown by the system under a name.
+/// A thread of this process with a name that the system shows.
 ///
-/// Nobody need keep it: it runs on when this is gone.
+/// The thread continues to run after this object is gone.
 package final class NamedThread: Sendable {
-    /// Which signals of the process the thread may be given.
+    /// The signals of the process that may be delivered to the thread.
     package enum Signals: Sendable {
-        /// The signals that the thread takes which starts it.
+        /// The same signals as the thread that starts it.
         case inherited
-        /// No signal: signals are for the threads that expect them.
+        /// No signals, which are for the threads that expect them.
         case blocked
     }
 
@@ -22,10 +22,10 @@ package final class NamedThread: Sendable {
     /// Starts a thread that ends when `run` returns.
     ///
     /// - Parameters:
-    ///   - name: what the system shows; at most 15 bytes of it are kept.
-    ///   - signals: which signals it may be given.
+    ///   - name: the name that the system shows; at most 15 bytes of it are kept.
+    ///   - signals: the signals that may be delivered to it.
     ///   - run: called once, on the thread.
-    /// - Throws: `ThreadFailure` when the system has no room for one more.
+    /// - Throws: `ThreadFailure` if the system cannot create another thread.
     @discardableResult
     package init(
         _ name: String,
@@ -46,7 +46,7 @@ package final class NamedThread: Sendable {
         if !self.isJoined.load(ordering: .relaxed) { pthread_detach(self.handle) }
     }
 
-    /// Has the calling thread take these signals from now on.
+    /// Unblocks these signals in the calling thread.
     static func unblock(_ signals: [Int32]) {
         var unblocked = sigset_t()
         unsafe sigemptyset(&unblocked)
@@ -54,7 +54,7 @@ package final class NamedThread: Sendable {
         unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     }
 
-    /// Waits for the end of the thread; by one caller, once.
+    /// Waits for the end of the thread; may be called only once.
     package func join() {
         let wasJoined = self.isJoined.exchange(true, ordering: .relaxed)
         precondition(!wasJoined, "a thread was waited for twice")
@@ -62,12 +62,12 @@ package final class NamedThread: Sendable {
     }
 }
 
-/// Why a thread could not be started.
+/// The reason why a thread could not be started.
 package struct ThreadFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The cause in the system's words, such as `Resource temporarily unavailable`.
     package let cause: String
 
-    /// A sentence for whoever runs the process, with what to do about it.
+    /// A sentence for the administrator, with the remedy.
     package var message: String {
         "A thread cannot be started: \(self.cause). Raise the limit of threads (ulimit -u, or TasksMax= of the unit)."
     }
@@ -75,7 +75,7 @@ package struct ThreadFailure: Error, Hashable, Sendable, CustomStringConvertible
     package var description: String { self.message }
 }
 
-/// What a new thread begins with.
+/// The parameters of a new thread.
 private final class ThreadBody: Sendable {
     let name: String
     let signals: NamedThread.Signals
@@ -103,15 +103,15 @@ private func runThreadBody(_ context: UnsafeMutableRawPointer?) -> UnsafeMutable
     return nil
 }
 
-/// Turns signals into bytes on a pipe, for programs that wait in one place for everything.
+/// Converts signals to bytes on a pipe, for programs that wait for all events in one place.
 package enum SignalPipe {
     // Written once before any handler is installed, and only read by handlers.
     private nonisolated(unsafe) static var writeEnd: Int32 = -1
 
-    /// A byte that is no signal.
+    /// A byte that does not stand for a signal.
     package static let none: Int32 = 0
 
-    /// Catches `signals` from now on and returns the descriptor on which each is one byte, its number.
+    /// Catches `signals` and returns the descriptor on which each arrives as one byte, its number.
     package static func open(_ signals: [Int32]) -> Int32? {
         var ends: [Int32] = [-1, -1]
         guard unsafe pipe(&ends) == 0 else { return nil }
@@ -128,7 +128,7 @@ package enum SignalPipe {
                 errno = saved
             }
         }
-        // A parent may have left them blocked, as threads of libdispatch do, and then they would never arrive.
+        // A parent may have left them blocked, as threads of libdispatch do; they would then never arrive.
         NamedThread.unblock(signals)
         return ends[0]
     }
@@ -136,11 +136,11 @@ package enum SignalPipe {
     /// Ends a wait for the descriptor from any thread.
     package static func wake() {
         var byte = UInt8(self.none)
-        // A pipe that is full ends the wait, too.
+        // A full pipe ends the wait, too.
         _ = unsafe write(self.writeEnd, &byte, 1)
     }
 
-    /// The signals that came since the last call.
+    /// Returns the signals that arrived since the last call.
     package static func read(_ descriptor: Int32) -> [Int32] {
         var bytes = [UInt8](repeating: 0, count: 256)
         let count = (try? Descriptor.read(descriptor, into: &bytes)) ?? 0

@@ -1,11 +1,11 @@
 internal import Glibc
 package import Wire
 
-/// Files that can be read to their end: a pipe in the place of one would keep whoever opens it waiting.
+/// Reads and writes only ordinary files. Opening a FIFO could otherwise block the thread.
 package enum OrdinaryFile {
-    /// Opens a file to be read; waits for nobody.
+    /// Opens a file for reading, without blocking.
     ///
-    /// - Returns: nil when there is something else: a pipe, a folder, a device.
+    /// - Returns: nil if `path` is not an ordinary file, such as a pipe, a folder or a device.
     package static func open(_ path: String) throws(SystemError) -> OpenFile? {
         do throws(SystemError) {
             let file = try OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -18,22 +18,22 @@ package enum OrdinaryFile {
         }
     }
 
-    /// The bytes of a file; waits for nobody.
+    /// Returns the bytes of a file, without blocking.
     ///
-    /// - `bytesMax`: the most that are read.
-    /// - Returns: nil when there is something else: a pipe, a folder, a device.
+    /// - `bytesMax`: the most bytes to read.
+    /// - Returns: nil if `path` is not an ordinary file, such as a pipe, a folder or a device.
     package static func contents(_ path: String, bytesMax: Int) throws(SystemError) -> [UInt8]? {
         guard let file = try self.open(path) else { return nil }
         return try file.contents(bytesMax: bytesMax)
     }
 
-    /// Writes a file whole: readers see its former content or `bytes`, and never a part.
+    /// Writes a whole file atomically: readers see its former content or `bytes`, and never a part.
     ///
     /// Writes a temporary file in the same folder first, which then replaces the file at `path`.
     ///
-    /// - `mode`: the permissions, less those that the process takes from all that it makes.
+    /// - `mode`: the permissions, reduced by the process's umask.
     /// - `isSynced`: false if a power loss may leave an empty file.
-    /// - Throws: `SystemError.notOrdinaryFile` if something else is at `path`, which stays.
+    /// - Throws: `SystemError.notOrdinaryFile` if `path` is something else, which is kept.
     package static func replace(
         _ path: String,
         with bytes: [UInt8],
@@ -55,22 +55,22 @@ package enum OrdinaryFile {
         }
     }
 
-    /// Whether there is something at `path`, and no ordinary file.
+    /// Returns true if `path` exists and is not an ordinary file.
     package static func isOther(_ path: String) -> Bool {
         guard let status = try? FileSystem.status(path) else { return false }
         return status.kind != .file
     }
 }
 
-/// The content of a file, which is read as it is looked at.
+/// The memory-mapped content of a file.
 ///
-/// Whoever cuts the file meanwhile ends this process.
+/// If the file is truncated while it is mapped, reading the lost part ends this process.
 @safe
 package struct MappedFile: ~Copyable {
     private let base: UnsafeMutableRawPointer
     private let count: Int
 
-    /// - Returns: nil when there is no such file, when it may not be read, and when it is empty.
+    /// - Returns: nil if the file does not exist, may not be read, or is empty.
     package init?(_ path: String) {
         guard let file = try? OpenFile(path, O_RDONLY | O_CLOEXEC), let status = try? file.status(),
             let base = unsafe mmap(nil, status.size, PROT_READ, MAP_SHARED, file.descriptor, 0),

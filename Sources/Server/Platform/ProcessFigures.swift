@@ -1,18 +1,18 @@
 import FoundationEssentials
 import Glibc
 
-/// What the system says of this process.
+/// The system's measurements of this process.
 package struct ProcessFigures: Sendable {
-    /// Bytes that are not swapped out.
+    /// The resident memory in bytes.
     package let residentBytes: Int64
     package let openDescriptors: Int64
-    /// How many descriptors there may be.
+    /// The limit of open descriptors.
     package let descriptorsMax: Int64
-    /// Seconds of processor time, in the program and in the system.
+    /// The processor time in seconds, in user and system mode.
     package let processorSeconds: Double
 
-    /// Reads them. Where the system does not say how many descriptors are open it lists them, which takes milliseconds
-    /// when there are thousands: not for the engine's thread, nor for a loop's.
+    /// Reads all values. If the system does not report the number of open descriptors, it lists them, which takes
+    /// milliseconds for thousands: do not call it on the engine's thread or a loop's thread.
     package static func read() -> ProcessFigures {
         ProcessFigures(
             residentBytes: self.residentBytes,
@@ -22,16 +22,16 @@ package struct ProcessFigures: Sendable {
         )
     }
 
-    /// Bytes that are not swapped out, as of now; 0 where the system does not say.
+    /// The current resident memory in bytes; 0 if the system does not report it.
     package static var residentBytes: Int64 {
         let pages = self.text("/proc/self/statm").split(separator: " ").dropFirst().first.flatMap { Int64($0) }
         return (pages ?? 0) * Int64(sysconf(Int32(_SC_PAGESIZE)))
     }
 
     private static var openDescriptors: Int64 {
-        // Since Linux 6.2 the size of the folder is their number.
+        // Since Linux 6.2 the size of the folder is the number of descriptors.
         if let size = (try? FileSystem.status("/proc/self/fd"))?.size, size > 0 { return Int64(size) }
-        // The one that lists them is among them.
+        // The descriptor of the listing itself is included.
         let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
         return Int64(max(0, (names?.count ?? 0) - 1))
     }
@@ -41,21 +41,21 @@ package struct ProcessFigures: Sendable {
         return line?.split(separator: " ").dropFirst(3).first.flatMap { Int64($0) } ?? 0
     }
 
-    /// The limit of a file's size, in bytes; the largest number where there is none.
+    /// The limit of a file's size in bytes; the largest number if there is none.
     package static var fileBytesMax: UInt64 {
         var limit = rlimit()
         let isKnown = unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0
         return isKnown ? UInt64(limit.rlim_cur) : .max
     }
 
-    /// The name of the machine in its network; nil where the system does not say.
+    /// The host name of the machine; nil if the system does not report it.
     package static var hostName: String? {
         var bytes = [CChar](repeating: 0, count: 256)
         guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return nil }
         return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The name of the user that this process acts as; nil where the system has none for it.
+    /// The name of the user of this process; nil if the system does not know it.
     package static var userName: String? {
         var entry = unsafe passwd()
         var found: UnsafeMutablePointer<passwd>?
@@ -65,12 +65,12 @@ package struct ProcessFigures: Sendable {
         return unsafe String(cString: name)
     }
 
-    /// The value of a variable of the environment; nil when it is not set.
+    /// Returns the value of an environment variable; nil if it is not set.
     package static func variable(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// Seconds of processor time until now.
+    /// The processor time in seconds until now.
     package static var processorSeconds: Double {
         Double(SystemClock.processorNanoseconds / 1_000_000) / 1000
     }
@@ -80,17 +80,18 @@ package struct ProcessFigures: Sendable {
     }
 }
 
-/// How much memory this process may have.
+/// The memory available to this process.
 package enum MachineMemory {
-    /// The bytes of the machine, or those of the control group (version 2) that holds the process, if they are fewer.
+    /// Returns the memory of the machine in bytes, or the limit of the process's control group (version 2) if it is
+    /// lower.
     ///
-    /// - Parameter root: where the system's files lie.
+    /// - Parameter root: the root of the system's files.
     package static func bytes(root: String = "") -> Int {
         let machine = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         return Self.groupLimits(root).reduce(machine, min)
     }
 
-    /// The limits of the process's control group and of every group around it.
+    /// Returns the limits of the process's control group and of all groups around it.
     private static func groupLimits(_ root: String) -> [Int] {
         let groups = (try? String(contentsOfFile: "\(root)/proc/self/cgroup", encoding: .utf8)) ?? ""
         guard let line = groups.split(separator: "\n").first(where: { $0.hasPrefix("0::/") }) else { return [] }
@@ -98,7 +99,7 @@ package enum MachineMemory {
         var limits: [Int] = []
         while true {
             let folder = ([root + "/sys/fs/cgroup"] + parts.map(String.init)).joined(separator: "/")
-            // A group without a limit says "max", and the outermost has no file.
+            // A group without a limit contains "max", and the outermost group has no file.
             let text = try? String(contentsOfFile: "\(folder)/memory.max", encoding: .utf8)
             if let limit = text.flatMap({ $0.split(whereSeparator: \.isWhitespace).first.flatMap { Int($0) } }) {
                 limits.append(limit)

@@ -1,9 +1,9 @@
-// The one file that asks the kernel for chance.
+// The only file that asks the kernel for random bits.
 internal import Glibc
 
-/// Unpredictable bits, drawn from the kernel in blocks: one at a time costs a system call each.
+/// Unpredictable bits, read from the kernel in blocks to save system calls.
 ///
-/// The first block is small, and each that follows is twice as long up to a limit: who draws once draws little.
+/// The first block is small, and each later one is twice as long up to a limit, so that a single use reads little.
 package struct RandomBits: RandomNumberGenerator, Sendable {
     private static let blockCountFirst = 8
     private static let blockCountMax = 512
@@ -12,18 +12,18 @@ package struct RandomBits: RandomNumberGenerator, Sendable {
 
     package init() {}
 
-    /// 64 unpredictable bits.
+    /// Returns 64 unpredictable bits.
     package mutating func next() -> UInt64 {
         if self.block.isEmpty { self.draw() }
         return self.block.removeLast()
     }
 
-    /// 128 unpredictable bits.
+    /// Returns 128 unpredictable bits.
     package mutating func pair() -> (UInt64, UInt64) {
         (self.next(), self.next())
     }
 
-    /// As many unpredictable bytes.
+    /// Returns `count` unpredictable bytes.
     package mutating func bytes(_ count: Int) -> [UInt8] {
         (0..<count).map { _ in UInt8(truncatingIfNeeded: self.next()) }
     }

@@ -1,16 +1,16 @@
-// The one file that knows the system's clocks.
+// The only file that uses the system's clocks.
 import FoundationEssentials
 internal import Glibc
 
-/// The machine's clocks: milliseconds where the name says nothing else.
+/// The machine's clocks, in milliseconds unless the name says otherwise.
 package enum SystemClock {
-    /// Since 1970, as the wall clock has it at this moment.
+    /// The current wall-clock time since 1970.
     package static var wall: Int64 { self.milliseconds(CLOCK_REALTIME) }
 
-    /// Since the machine started, suspended time included.
+    /// The time since the machine started, including suspended time.
     package static var boot: Int64 { self.milliseconds(CLOCK_BOOTTIME) }
 
-    /// On a clock that never steps, and stands while the machine is suspended.
+    /// The time of a clock that never steps, and stops while the machine is suspended.
     package static var monotonic: Int64 { self.milliseconds(CLOCK_MONOTONIC) }
 
     /// The same clock as `monotonic`, in microseconds.
@@ -42,19 +42,19 @@ package enum SystemClock {
     }
 }
 
-/// Wall-clock moments for people.
+/// Wall-clock times for people.
 package enum WallTime {
-    /// RFC 3339 in UTC, whole seconds: `2026-11-21T07:30:00Z`.
+    /// Returns the time in RFC 3339 format in UTC, whole seconds: `2026-11-21T07:30:00Z`.
     ///
-    /// - Parameter milliseconds: since 1970.
+    /// - Parameter milliseconds: the milliseconds since 1970.
     package static func text(_ milliseconds: Int64) -> String {
         Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601)
     }
 
-    /// RFC 3339 rounded up, as every answer tells moments to people: nothing may happen before the moment that is
-    /// told, and moments that are reckoned from one another add up.
+    /// Returns the time in RFC 3339 format, rounded up to whole seconds, as in every answer to people: nothing happens
+    /// before the time shown, and times derived from each other are consistent.
     ///
-    /// - Parameter milliseconds: since 1970.
+    /// - Parameter milliseconds: the milliseconds since 1970.
     package static func textRoundedUp(_ milliseconds: Int64) -> String {
         let rest = milliseconds % 1000
         return self.text(milliseconds - rest + (rest > 0 ? 1000 : 0))

@@ -4,9 +4,9 @@ internal import Glibc
 /// A listening socket that the service manager opened before it started the process.
 package struct InheritedSocket: Hashable, Sendable {
     package let descriptor: Int32
-    /// What the manager calls it: `FileDescriptorName=` of its unit.
+    /// The manager's name for it: `FileDescriptorName=` of its unit.
     package let name: String
-    /// Where it listens: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
+    /// The address it listens on: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
     package let address: String
 
     package init(descriptor: Int32, name: String, address: String) {
@@ -16,30 +16,31 @@ package struct InheritedSocket: Hashable, Sendable {
     }
 }
 
-/// Why what the service manager passed cannot be used; the message names the fault and the remedy.
+/// The reason why sockets from the service manager cannot be used; the message names the fault and the remedy.
 package struct ServiceManagerError: Error, Sendable, CustomStringConvertible {
     package let message: String
 
     package var description: String { self.message }
 }
 
-/// What a service tells its manager of itself; `systemctl status` shows the words.
+/// A notification from a service to its manager; `systemctl status` shows the text.
 package enum ServiceNotice: Hashable, Sendable {
-    /// The service does its work from now on: after its start, and after a reload.
+    /// The service is ready: after its start, and after a reload.
     case ready(String)
-    /// The service reads its configuration again; `monotonicMicroseconds` is now. `ready` follows.
+    /// The service reloads its configuration; `monotonicMicroseconds` is the current time. `ready` follows.
     case reloading(String, monotonicMicroseconds: UInt64)
-    /// The service ends by itself, which may take so long.
+    /// The service is stopping, which may take up to `milliseconds`.
     case stopping(String, milliseconds: Int64)
-    /// How the service is, with nothing else changed.
+    /// A text about the service, without a change of state.
     case status(String)
-    /// The service is neither hung nor starved; to be told as often as `Systemd.watchdogMicroseconds` says.
+    /// The service is alive; must be sent at least every `Systemd.watchdogMicroseconds`.
     case alive
 
-    /// What the manager may wait beyond what was announced: threads end, files are closed.
+    /// The additional time, in milliseconds, that the manager may wait after the announced time, to end threads and
+    /// close files.
     private static let stopReserveMilliseconds: Int64 = 15_000
 
-    /// The notice as `sd_notify` takes it: assignments, one a line.
+    /// The notification for `sd_notify`: assignments, one per line.
     package var text: String {
         switch self {
         case .ready(let words): "READY=1\n\(Self.status(words))"
@@ -52,40 +53,40 @@ package enum ServiceNotice: Hashable, Sendable {
         }
     }
 
-    /// A line feed would begin another assignment.
+    /// Returns the status assignment. A line feed in the text would begin another assignment.
     private static func status(_ words: String) -> String {
         "STATUS=" + words.split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 }
 
-// The one file that knows libsystemd.
+// The only file that uses libsystemd.
 
-/// What systemd offers to a service: a manager that hears how it is, sockets that it was given, and the journal.
+/// The functions of systemd for a service: notifications to the manager, passed sockets, and the journal.
 ///
-/// Everything is of no effect where systemd did not start the process.
+/// All functions have no effect if systemd did not start the process.
 package enum Systemd {
-    /// Tells the service manager how the service is.
+    /// Notifies the service manager of the service's state.
     ///
-    /// - Returns: whether there is a manager, and it was told.
+    /// - Returns: true if there is a manager and it was notified.
     @discardableResult
     package static func notify(_ notice: ServiceNotice) -> Bool {
         unsafe sd_notify(0, notice.text) > 0
     }
 
-    /// How often the service manager wants to hear `ServiceNotice.alive` at least, in microseconds; nil when it does
-    /// not ask.
+    /// The longest time between two `ServiceNotice.alive`, in microseconds; nil if the service manager does not watch
+    /// the service.
     package static var watchdogMicroseconds: UInt64? {
         var microseconds: UInt64 = 0
         guard unsafe sd_watchdog_enabled(0, &microseconds) > 0, microseconds > 0 else { return nil }
         return microseconds
     }
 
-    /// The listening sockets that the process was started with; they are the caller's from now on, and children do not
-    /// inherit them. Later calls give none.
+    /// Returns the listening sockets passed to the process. The caller owns them, and children do not inherit them.
+    /// Later calls return none.
     ///
-    /// To be called while the process has one thread that looks at its environment.
+    /// Must be called while only one thread of the process reads its environment.
     ///
-    /// - Throws: `ServiceManagerError` when what was passed are no listening sockets.
+    /// - Throws: `ServiceManagerError` if the passed descriptors are not listening sockets.
     package static func takeSockets() throws(ServiceManagerError) -> [InheritedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = unsafe sd_listen_fds_with_names(1, &names)
@@ -100,7 +101,7 @@ package enum Systemd {
             let name = unsafe names.flatMap { unsafe $0[index] }.map { unsafe String(cString: $0) } ?? ""
             guard wakegate_systemd_listens(descriptor) != 0, let address = self.address(descriptor) else {
                 throw ServiceManagerError(
-                    message: "\"\(name)\", which the service manager passed, is no stream socket that listens at an "
+                    message: "\"\(name)\", which the service manager passed, is not a stream socket that listens at an "
                         + "address or a path; use ListenStream=HOST:PORT or ListenStream=/PATH with Accept=no"
                 )
             }
@@ -129,7 +130,7 @@ package enum Systemd {
 // MARK: - The journal
 
 extension Systemd {
-    /// Whether standard error is a stream to the journal, so that what is sent there by itself loses nothing.
+    /// True if standard error is a stream to the journal, so that direct writes to it lose nothing.
     package static var isErrorInJournal: Bool {
         guard let text = unsafe getenv("JOURNAL_STREAM") else { return false }
         let numbers = unsafe String(cString: text).split(separator: ":").compactMap { UInt($0) }
@@ -139,8 +140,9 @@ extension Systemd {
 
     /// Sends one entry to the journal.
     ///
-    /// - Parameter fields: `NAME=VALUE` each, the names in capitals; `MESSAGE` and `PRIORITY` are what people see.
-    /// - Returns: whether the journal took it.
+    /// - Parameter fields: the fields, each as `NAME=VALUE` with the name in capitals; people see `MESSAGE` and
+    ///   `PRIORITY`.
+    /// - Returns: true if the journal accepted it.
     package static func sendToJournal(_ fields: [String]) -> Bool {
         let bytes = fields.flatMap { Array($0.utf8) }
         return unsafe bytes.withUnsafeBytes { all in

@@ -164,7 +164,7 @@ static size_t size_after_crash(const struct inode *inode, uint64_t *random) {
     switch (disk_random(random) % 3) {
     case 0: return inode->durable_size;
     case 1: return inode->size;
-    // A truncation happens whole or not at all; a file that grew may have grown in part.
+    // A truncation happens completely or not at all; a file that grew may have grown partly.
     default: return inode->size < inode->durable_size ? inode->size : small + disk_random(random) % (large - small + 1);
     }
 }
@@ -194,7 +194,7 @@ static void drop_locks(struct inode *inode) {
     inode->shared_locks = 0;
     inode->writer = NULL;
     inode->is_pending = false;
-    // Dead handles keep it until they are closed; the next to open the file begins with new memory.
+    // Dead handles keep the memory until they are closed; the next one to open the file gets new memory.
     if (inode->memory) memory_release(inode->memory);
     inode->memory = NULL;
 }
@@ -350,7 +350,7 @@ int64_t wakegate_disk_file_size(wakegate_disk *disk, const char *path) {
     return size;
 }
 
-// The inode when it has these bytes.
+// Returns the inode if it has these bytes.
 static struct inode *holder(struct wakegate_disk *disk, const char *path, int64_t offset, size_t count) {
     struct entry *entry = disk_find(disk, path);
     bool has = entry && entry->now && offset >= 0 && (size_t)offset + count <= entry->now->size;

@@ -1,4 +1,4 @@
-// The disk itself: names, files with what is cached and what is durable, locks, shared memory, faults.
+// The disk: names, files with their cached and durable content, locks, shared memory, faults.
 #ifndef WAKEGATE_CSIMULATEDDISK_MODEL_H
 #define WAKEGATE_CSIMULATEDDISK_MODEL_H
 #include <CSimulatedDisk.h>
@@ -18,17 +18,17 @@ struct shared_memory {
     struct handle *exclusive[SHARED_LOCKS];
 };
 
-// A file without its name. All three arrays are for `capacity` bytes; what is beyond a size is zero in its array,
-// except that sectors may have reached the platter before the durable size has.
+// A file without its name. All three arrays have `capacity` bytes. Bytes beyond a size are zero in its array, except
+// that sectors may reach the platter before the durable size does.
 struct inode {
     int references;
     size_t capacity;
     size_t size, durable_size;
     uint8_t *cached, *durable;
-    // Whether a sector differs from the platter and the next sync has to write it.
+    // Nonzero for each sector that differs from the platter, so that the next sync must write it.
     uint8_t *is_dirty;
     int shared_locks;
-    // Holds a lock above SHARED.
+    // The handle with a lock above SHARED.
     struct handle *writer;
     bool is_pending;
     struct shared_memory *memory;
@@ -37,21 +37,21 @@ struct inode {
 struct entry {
     struct entry *next;
     char *name;
-    // What the name leads to, or NULL.
+    // The files of the name now and after a power loss, or NULL.
     struct inode *now, *durable;
 };
 
 struct wakegate_disk {
     sqlite3_vfs vfs;
-    // The layer that randomness and time are taken from.
+    // The file system layer that provides randomness and time.
     sqlite3_vfs *machine;
     char *name;
-    // Guards all below, and everything it leads to.
+    // Guards all fields below, and everything they point to.
     pthread_mutex_t lock;
     struct entry *entries;
-    // Open files, and one for the owner.
+    // The number of open files, plus one for the owner.
     int references;
-    // Files opened in another epoch are dead.
+    // The current epoch; files opened in another one are dead.
     uint64_t epoch;
     uint64_t random;
     bool is_random;
@@ -67,7 +67,7 @@ struct wakegate_disk {
     char first_fault[200];
 };
 
-// An open file as SQLite sees it.
+// An open file of SQLite.
 struct handle {
     sqlite3_file base;
     struct wakegate_disk *disk;
@@ -80,7 +80,7 @@ struct handle {
     unsigned shared_mask, exclusive_mask;
 };
 
-// All of these are called with the disk's lock held.
+// All of these functions must be called with the disk's lock held.
 
 uint64_t disk_random(uint64_t *state);
 struct entry *disk_find(struct wakegate_disk *disk, const char *name);
@@ -90,23 +90,23 @@ void inode_release(struct inode *inode);
 bool inode_write(struct inode *inode, size_t offset, const void *bytes, size_t count);
 void inode_truncate(struct inode *inode, size_t size);
 void inode_sync(struct inode *inode);
-// The sync failed: what was dirty counts as clean, and is not on the platter.
+// Fails a sync: the dirty sectors count as clean, but are not on the platter.
 void inode_fail_sync(struct wakegate_disk *disk, struct inode *inode);
-// Some of the sectors just written reach the platter by themselves.
+// Writes some of the new sectors to the platter before a sync.
 void inode_write_early(struct wakegate_disk *disk, struct inode *inode, size_t offset, size_t count);
 void disk_sync_folder(struct wakegate_disk *disk);
 void disk_crash(struct wakegate_disk *disk, uint64_t seed, bool keeps_cache);
-// Lets go of a reference to the disk, and of the lock.
+// Releases a reference to the disk, and the lock.
 void disk_release(struct wakegate_disk *disk);
 void memory_release(struct shared_memory *memory);
 
-// Counts an operation. Returns whether it meets a fault, and which in `fault`.
+// Counts an operation. Returns whether it meets a fault, and sets `fault`.
 bool disk_meets_fault(
     struct wakegate_disk *disk, unsigned kinds, const char *verb, const struct entry *entry, int64_t offset, int64_t count,
     int *fault
 );
 
-// Fills in what SQLite calls.
+// Sets the functions that SQLite calls.
 void vfs_fill(struct wakegate_disk *disk);
 
 #endif

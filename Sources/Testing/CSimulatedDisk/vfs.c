@@ -1,4 +1,4 @@
-// The disk's face to SQLite: https://www.sqlite.org/vfs.html
+// The disk's interface to SQLite: https://www.sqlite.org/vfs.html
 #include "model.h"
 #include <errno.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ static bool is_dead(struct handle *handle) {
     return true;
 }
 
-// Counts an operation on an open file; temporary files are no part of what a plan counts.
+// Counts an operation on an open file; temporary files are not counted.
 static bool meets_fault(struct handle *handle, unsigned kinds, const char *verb, int64_t offset, int64_t count, int *fault) {
     if (handle->is_temporary) return false;
     return disk_meets_fault(handle->disk, kinds, verb, handle->entry, offset, count, fault);
@@ -136,7 +136,7 @@ static int disk_lock(sqlite3_file *file, int level) {
         handle->level = level;
         return unlocked(handle, SQLITE_OK);
     }
-    // From here on nobody new may read; those that do may finish.
+    // No new readers are admitted from here on; current readers may finish.
     inode->is_pending = true;
     handle->level = SQLITE_LOCK_PENDING;
     if (inode->shared_locks > 1) return unlocked(handle, SQLITE_BUSY);
@@ -256,7 +256,7 @@ static int detach(struct handle *handle) {
     if (!memory) return SQLITE_OK;
     unlock_memory(handle, 0, SHARED_LOCKS);
     handle->memory = NULL;
-    // The last to go takes it along, as the next to come would build it anew. One reference is the file's own.
+    // The last user removes the memory, as the next one would create it again. One reference is the file's own.
     if (handle->inode->memory == memory && memory->references == 2) {
         handle->inode->memory = NULL;
         memory_release(memory);
@@ -304,7 +304,7 @@ static int disk_sector_size(sqlite3_file *file) {
     return 4096;
 }
 
-// As SQLite's layer for Unix: a write that is torn leaves the bytes beside it as they were.
+// Like SQLite's Unix layer: a torn write leaves the adjacent bytes unchanged.
 static int disk_device_characteristics(sqlite3_file *file) {
     (void)file;
     return SQLITE_IOCAP_POWERSAFE_OVERWRITE;
@@ -332,7 +332,7 @@ static const sqlite3_io_methods methods = {
 
 // MARK: Names
 
-// Finds or makes what a name leads to.
+// Finds or creates the file of a name.
 static int open_inode(struct wakegate_disk *disk, const char *name, struct handle *handle, int flags) {
     struct entry *entry = disk_make_entry(disk, name);
     if (!entry) return SQLITE_NOMEM;
@@ -358,7 +358,7 @@ static int open_inode(struct wakegate_disk *disk, const char *name, struct handl
     if (!entry->now) return SQLITE_NOMEM;
     entry->now->references++;
     handle->inode = entry->now;
-    // SQLite's layer for Unix syncs the folder for these alone; the database's own name becomes durable with theirs.
+    // SQLite's Unix layer syncs the folder only for these files; the database's own name becomes durable with theirs.
     int kinds = SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL;
     handle->syncs_folder = (flags & kinds) != 0;
     return SQLITE_OK;
@@ -420,7 +420,7 @@ static int disk_access(sqlite3_vfs *vfs, const char *name, int flags, int *is_so
     struct wakegate_disk *disk = vfs->pAppData;
     pthread_mutex_lock(&disk->lock);
     struct entry *entry = disk_find(disk, name);
-    // SQLite's layer for Unix takes an empty file for none.
+    // SQLite's Unix layer treats an empty file as missing.
     *is_so = entry && entry->now && (flags != SQLITE_ACCESS_EXISTS || entry->now->size > 0);
     pthread_mutex_unlock(&disk->lock);
     return SQLITE_OK;
@@ -438,7 +438,7 @@ static int disk_randomness(sqlite3_vfs *vfs, int count, char *bytes) {
     return machine->xRandomness(machine, count, bytes);
 }
 
-// Time does not pass here: who waits lets the others run and tries again.
+// Time does not pass here: a waiting thread lets others run and tries again.
 static int disk_sleep(sqlite3_vfs *vfs, int microseconds) {
     (void)vfs;
     sched_yield();

@@ -98,7 +98,7 @@ int64_t wakegate_faults_wrong_closes(wakegate_faults *faults) { return read_lock
 
 // MARK: Plans
 
-// Counts a call of this thread. Returns 0 when it is to go through, or else the error that it is to fail with.
+// Counts a call of this thread. Returns 0 if it should proceed, otherwise the error to fail with.
 static int fault_of(int step) {
     struct wakegate_faults *faults = current;
     if (!faults) return 0;
@@ -129,7 +129,7 @@ static int opened(int descriptor) {
     return descriptor;
 }
 
-// At most so many bytes are taken or given by one call; 0 when it takes nothing.
+// Returns the most bytes that one call may transfer; 0 if it transfers none.
 static size_t bytes_of(size_t count, bool is_send) {
     struct wakegate_faults *faults = current;
     if (!faults) return count;
@@ -178,7 +178,7 @@ int __wrap_close(int descriptor) {
         faults->is_open[descriptor] = false;
         pthread_mutex_unlock(&faults->lock);
     }
-    // Linux has closed it, whatever it says.
+    // Linux has closed the descriptor, whatever it returns.
     int result = __real_close(descriptor);
     return error ? failed(error) : result;
 }
@@ -282,7 +282,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 // MARK: TLS
 
-// As OpenSSL says that there is no memory.
+// The error by which OpenSSL reports that memory is exhausted.
 static int failed_tls(int error) {
     ERR_raise(ERR_LIB_SSL, ERR_R_MALLOC_FAILURE);
     return failed(error);

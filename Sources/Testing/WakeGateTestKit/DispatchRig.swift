@@ -2,7 +2,7 @@ package import Engine
 package import Policy
 package import Wire
 
-/// A production dispatcher on a production engine, in virtual time, with streams named by numbers.
+/// A production dispatcher with a production engine, in virtual time, with streams identified by numbers.
 package final class DispatchRig {
     package let rig: EngineRig
     package let dispatcher: Dispatcher
@@ -30,13 +30,13 @@ package final class DispatchRig {
         .stream(LoopStream(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, number: 1))
     }
 
-    /// Time goes on, and everything due is done.
+    /// Advances time and performs everything that is due.
     package func advance(by milliseconds: Int64) {
         self.rig.pass(milliseconds)
         while !self.dispatcher.advance(to: self.rig.instant, devicesMax: 1000) {}
     }
 
-    /// - Returns: nil when it is refused.
+    /// - Returns: the answer; nil if the push is refused.
     @discardableResult
     package func push(
         _ device: Int,
@@ -58,7 +58,7 @@ package final class DispatchRig {
         }
     }
 
-    /// A worker subscribes; `devices` are those it names, none for any of the topic.
+    /// Subscribes a worker; `devices` are the devices it names, empty for any device of the topic.
     @discardableResult
     package func subscribe(
         _ stream: Int,
@@ -97,15 +97,15 @@ package final class DispatchRig {
         self.dispatcher.report(.push(result), wake: wake)
     }
 
-    /// A worker says how a task ended.
+    /// Reports the result of a task.
     @discardableResult
     package func report(_ result: TaskResult, _ wake: WakeID) -> ReportOutcome {
         self.dispatcher.report(.task(result), wake: wake)
     }
 
-    /// A request is submitted for a device, which is registered with the topic if it is not.
+    /// Submits a request for a device, and registers the device with the topic if needed.
     ///
-    /// - Returns: nil when it is refused.
+    /// - Returns: the answer; nil if the request is refused.
     @discardableResult
     package func submit(
         _ device: Int,
@@ -125,13 +125,13 @@ package final class DispatchRig {
         return try? self.dispatcher.submit(request, self.rig.index(device))
     }
 
-    /// Transfers of a session of a device finish, which is registered with the topic if it is not.
+    /// Reports finished transfers of a device's session, and registers the device with the topic if needed.
     package func finish(_ device: Int, _ session: String, count: UInt64 = 1, topic: Int = 0) {
         self.rig.register(device, topic: topic)
         try? self.dispatcher.transfersFinished(session: session, count: count, id: nil, self.rig.index(device))
     }
 
-    /// A device reports conditions that `change` sets.
+    /// Reports the conditions of a device that `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()
@@ -139,7 +139,7 @@ package final class DispatchRig {
         return self.dispatcher.conditions(report, self.rig.index(device))
     }
 
-    /// The deliveries since the last call, with everything else that was told.
+    /// Returns the deliveries since the last call, and drops all other events.
     package func takeDeliveries() -> [Delivery] {
         defer { _ = self.output.take() }
         return self.output.deliveries
@@ -147,7 +147,7 @@ package final class DispatchRig {
 }
 
 extension StreamAddress {
-    /// The number that `DispatchRig.address` made it of.
+    /// The number from which `DispatchRig.address` made the address.
     package var number: Int {
         switch self {
         case .stream(let stream), .faulted(let stream): Int(stream.connectionIndex)
@@ -156,28 +156,28 @@ extension StreamAddress {
     }
 }
 
-/// Keeps what the dispatcher tells workers, in its order.
+/// Records the events that the dispatcher sends to workers, in order.
 package final class RecordingOutput: DispatchOutput {
     package enum Event: Hashable, Sendable {
         case delivered(Delivery)
         case expired(WakeID, StreamAddress, ExpirationReason)
         case released(WakeID, StreamAddress)
         case drained(StreamAddress)
-        /// Conditions of a device have changed: what they are.
+        /// The conditions of a device have changed to these.
         case conditions(DeviceToken, Conditions, StreamAddress)
     }
 
-    /// A worker was told that the deadline of its wake is near.
+    /// A warning to a worker that the deadline of its wake is near.
     package struct Warning: Hashable, Sendable {
         package let wake: WakeID
         package let stream: StreamAddress
         package let deadline: Instant
-        /// In milliseconds.
+        /// The remaining time in milliseconds.
         package let timeLeft: Int64
     }
 
     package private(set) var events: [Event] = []
-    /// Apart from all other events.
+    /// The warnings, separate from all other events.
     private var warnings: [Warning] = []
 
     package init() {}
@@ -194,7 +194,7 @@ package final class RecordingOutput: DispatchOutput {
         switch wake.cause {
         case .task(let task): delivery.task = task
         case .push(var push, let content):
-            // What the handle names is gone after the call, and it differs from run to run.
+            // The handle is only valid during the call, and differs from run to run.
             push.handle = .none
             delivery.push = push
             delivery.apnsID = content?.apnsID
@@ -223,13 +223,13 @@ package final class RecordingOutput: DispatchOutput {
         self.events.append(.conditions(token, conditions, stream))
     }
 
-    /// Takes the warnings since the last call.
+    /// Returns the warnings since the last call.
     package func takeWarnings() -> [Warning] {
         defer { self.warnings.removeAll() }
         return self.warnings
     }
 
-    /// Takes the events since the last call.
+    /// Returns the events since the last call.
     package func take() -> [Event] {
         defer { self.events.removeAll() }
         return self.events
@@ -252,7 +252,7 @@ package final class RecordingOutput: DispatchOutput {
     }
 }
 
-/// A wake as its worker was told of it.
+/// A wake as delivered to its worker.
 package struct Delivery: Hashable, Sendable {
     package let wake: WakeID
     package let stream: StreamAddress
@@ -260,12 +260,12 @@ package struct Delivery: Hashable, Sendable {
     package let topic: String
     package let kind: LaunchKind
     package let deadline: Instant
-    /// nil for a task.
+    /// The push; nil for a task.
     package fileprivate(set) var push: PendingPush?
-    /// nil for a push.
+    /// The task; nil for a push.
     package fileprivate(set) var task: LaunchedTask?
-    /// nil for an empty wake, and for a task.
+    /// The push's identifier; nil for an empty wake and for a task.
     package fileprivate(set) var apnsID: APNsID?
-    /// Empty for an empty wake, and for a task.
+    /// The payload; empty for an empty wake and for a task.
     package fileprivate(set) var payload: [UInt8] = []
 }

@@ -2,18 +2,18 @@ package import Engine
 package import Policy
 package import Wire
 
-/// A production engine in virtual time, with devices and topics named by numbers.
+/// A production engine in virtual time, with devices and topics identified by numbers.
 package final class EngineRig {
     package let engine: EmbeddedEngine
-    /// Policy time in milliseconds.
+    /// The policy time in milliseconds.
     package private(set) var now: Int64
-    /// The number of the last push; its apns-id is made of it.
+    /// The number of the last push, from which its apns-id is made.
     package var lastPush: UInt64 = 0
 
-    /// The key of every history here.
+    /// The key of all histories in tests.
     package static let historyKey = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
 
-    /// An engine without devices; its wake ids are made of `seed`.
+    /// Creates an engine without devices; its wake ids are made from `seed`.
     package init(
         _ configuration: EngineConfiguration = EngineRig.open(),
         start: Int64 = 1_700_000_000_000,
@@ -30,7 +30,7 @@ package final class EngineRig {
         }
     }
 
-    /// Open registration, and parameters by name in seconds.
+    /// Returns a configuration with open registration, and parameters by name in seconds.
     package static func open(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
         var configuration = EngineConfiguration()
         configuration.openRegistration = true
@@ -44,22 +44,22 @@ package final class EngineRig {
         return configuration
     }
 
-    /// Open registration, every task permitted, and parameters by name in seconds.
+    /// Returns a configuration with open registration, every task permitted, and parameters by name in seconds.
     package static func openToTasks(_ parameters: [(String, Double)] = []) -> EngineConfiguration {
         var configuration = Self.open()
         configuration.permittedTasks = .all
         for (name, value) in parameters {
             guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &configuration.policy)
             else {
-                preconditionFailure("\(name) is no parameter that can be \(value)")
+                preconditionFailure("\(name) is not a parameter that can be \(value)")
             }
         }
         return configuration
     }
 
-    /// The token of a device; numbers differ in their first eight bytes.
+    /// Returns the token of a device; tokens of different numbers differ in their first eight bytes.
     ///
-    /// - `bytes`: its length, 16...100.
+    /// - `bytes`: the length of the token, 16...100.
     package static func token(_ number: Int, bytes: Int = 32) -> DeviceToken {
         var generator = SeededGenerator(seed: UInt64(number))
         var content = (0..<8).map { UInt8(truncatingIfNeeded: number >> (56 - 8 * $0)) }
@@ -70,31 +70,31 @@ package final class EngineRig {
         return token
     }
 
-    /// The trace of a number; no two are alike.
+    /// Returns the trace of a number, different for each number.
     package static func trace(_ number: Int) -> TraceParent {
         TraceParent(trace: .init(first: 0xABCD, second: UInt64(number)), parent: UInt64(number) + 1, flags: 1)
     }
 
     package static func topicName(_ number: Int) -> String { "com.example.app\(number)" }
 
-    /// The apns-id of push `number`.
+    /// Returns the apns-id of push `number`.
     package static func apnsID(_ number: UInt64) -> APNsID { APNsID(random: (number, 0)) }
 
     package var instant: Instant { Instant(milliseconds: self.now) }
 
-    /// Policy time goes on; the engine is told by whoever drives it.
+    /// Advances policy time; the caller must advance the engine.
     package func pass(_ milliseconds: Int64) { self.now += milliseconds }
 
-    /// Policy time goes on, and the engine does all that is due.
+    /// Advances policy time, and makes the engine perform everything that is due.
     package func advance(by milliseconds: Int64) {
         self.pass(milliseconds)
         while !self.engine.advance(to: self.instant, devicesMax: 1000) {}
     }
 
-    /// The next push, its payload naming its number.
+    /// Makes the next push, whose payload contains its number.
     ///
-    /// - `clientID`: the number that the client's apns-id is made of; nil when the gateway makes one.
-    /// - `body`: is given the push and the expiration.
+    /// - `clientID`: the number from which the client's apns-id is made; nil if the gateway makes one.
+    /// - `body`: called with the push and the expiration.
     package func makePush<Result>(
         _ priority: Priority,
         _ expiration: Expiration = .absent,
@@ -118,9 +118,9 @@ package final class EngineRig {
         }
     }
 
-    /// A push arrives.
+    /// Accepts a push.
     ///
-    /// - Returns: nil when it is refused.
+    /// - Returns: the answer; nil if the push is refused.
     @discardableResult
     package func push(
         _ device: Int,
@@ -149,7 +149,7 @@ package final class EngineRig {
 
     package func find(_ device: Int) -> DeviceIndex? { self.engine.find(Self.token(device)) }
 
-    /// The device's place; it is registered.
+    /// Returns the index of a device, which must be registered.
     package func index(_ device: Int) -> DeviceIndex {
         guard let index = self.find(device) else { preconditionFailure("device \(device) was never registered") }
         return index
@@ -157,7 +157,7 @@ package final class EngineRig {
 
     package func snapshot(_ device: Int) -> DeviceSnapshot { self.engine.snapshot(self.index(device)) }
 
-    /// What happened to a device since the last call; what happened to others is forgotten.
+    /// Returns the events of a device since the last call; those of other devices are dropped.
     package func takeEvents(_ device: Int) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         self.engine.takeEvents(into: &events)
@@ -165,7 +165,7 @@ package final class EngineRig {
         return events.filter { $0.device == key }
     }
 
-    /// Reports conditions that `change` sets.
+    /// Reports the conditions that `change` sets.
     @discardableResult
     package func conditions(_ device: Int, _ change: (inout ConditionsReport) -> Void) -> Conditions {
         var report = ConditionsReport()

@@ -1,18 +1,18 @@
 package import Foundation
 import Platform
 
-/// A message bus of a test's own, and on it what logind says of the first seat, or NetworkManager of the network; see
-/// `Clients/login_bus.py` for what it can be told. Gone with the last reference.
+/// A private message bus for a test, with logind's data about the first seat, or NetworkManager's about the network;
+/// `Clients/login_bus.py` has the commands. Removed with the last reference.
 package final class LoginBus {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
     private static let script = "Tests/EndToEndTests/Clients/login_bus.py"
-    /// The longest wait for it, in milliseconds: it has hung up.
+    /// The longest wait for an answer, in milliseconds; a longer one means that it hangs.
     private static let waitMax: Int32 = 60_000
 
-    /// Where the bus listens.
+    /// The socket on which the bus listens.
     package let socket: String
     private let process = Process()
     private let input = Pipe.toChild()
@@ -20,9 +20,9 @@ package final class LoginBus {
     private var unread: [UInt8] = []
 
     /// - Parameters:
-    ///   - root: the folder that stands for the machine's root.
-    ///   - commands: what it is told first.
-    ///   - service: whether `logind` is on it, or `network`.
+    ///   - root: the folder that replaces the machine's root.
+    ///   - commands: the first commands.
+    ///   - service: the service on the bus, `logind` or `network`.
     package init(root: URL, _ commands: [String] = ["start", "come"], service: String = "logind") throws {
         self.socket = root.appendingPathComponent("run/dbus/system_bus_socket").path
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -35,12 +35,12 @@ package final class LoginBus {
     }
 
     deinit {
-        // At the end of its input it ends the bus, and itself.
+        // The end of its input ends the bus and the script.
         try? self.input.fileHandleForWriting.close()
         if self.process.isRunning { self.process.waitUntilExit() }
     }
 
-    /// Has it do something, and returns its answer once it has.
+    /// Sends a command, and returns the answer once it is completed.
     @discardableResult
     package func tell(_ command: String) throws -> String {
         try self.input.fileHandleForWriting.write(contentsOf: Data("\(command)\n".utf8))
@@ -58,10 +58,10 @@ package final class LoginBus {
         }
     }
 
-    /// How many questions logind was asked.
+    /// Returns the number of queries to logind.
     package func asked() throws -> Int { Int(try self.tell("asked")) ?? 0 }
 
-    /// Waits for a descriptor to be readable; false when it is not within so many milliseconds.
+    /// Waits for a descriptor to be readable; returns false after `milliseconds`.
     package static func isReadable(_ descriptor: Int32, within milliseconds: Int32 = waitMax) -> Bool {
         Descriptor.wait(for: descriptor, .readable, milliseconds: milliseconds)
     }

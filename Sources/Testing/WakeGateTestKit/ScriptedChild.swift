@@ -1,7 +1,7 @@
 package import Foundation
 
 /// A script that acts as a peer, such as those of `Tests/EndToEndTests/Clients`, which print a line for each request
-/// that they receive, and follow the commands of a test.
+/// they receive and follow the commands of a test.
 package final class ScriptedChild {
     package struct Request {
         package let method: String
@@ -16,7 +16,7 @@ package final class ScriptedChild {
     private let process = Process()
     private let pipe = Pipe.toChild()
     private let lines: AsyncStream<String>
-    /// Printed lines that no test has waited for yet.
+    /// The printed lines that no test has waited for yet.
     private var unclaimed: [String] = []
 
     /// Runs a script of `Tests/EndToEndTests/Clients`.
@@ -56,14 +56,14 @@ package final class ScriptedChild {
     /// The standard input of the script.
     package var input: FileHandle { self.pipe.fileHandleForWriting }
 
-    /// Has it do something, and waits until it has.
+    /// Sends a command, and waits until it is completed.
     package func command(_ command: [String: Any]) async throws {
         let data = try JSONSerialization.data(withJSONObject: command)
         try self.input.write(contentsOf: data + Data("\n".utf8))
         _ = try await self.line { $0 == "done" }
     }
 
-    /// The next line that is as wanted.
+    /// Returns the next line that satisfies `isWanted`.
     package func line(_ isWanted: (String) -> Bool) async throws -> String {
         if let index = self.unclaimed.firstIndex(where: isWanted) { return self.unclaimed.remove(at: index) }
         for await line in self.lines {
@@ -73,7 +73,7 @@ package final class ScriptedChild {
         throw Ended(unclaimed: self.unclaimed)
     }
 
-    /// The next request whose path without its query is as wanted.
+    /// Returns the next request whose path without its query satisfies `isWanted`.
     package func request(where isWanted: (Substring) -> Bool) async throws -> Request {
         let line = try await self.line { line in
             let words = line.split(separator: " ", maxSplits: 2)

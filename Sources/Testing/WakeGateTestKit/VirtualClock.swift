@@ -1,8 +1,8 @@
-/// Both clocks of a machine, in milliseconds; a test moves them, together or one alone.
+/// The uptime and wall clock of a machine, in milliseconds; a test advances them together or separately.
 package struct VirtualClock: Hashable, Sendable {
-    /// The uptime: it only ever goes on.
+    /// The uptime, which never decreases except at a reboot.
     package private(set) var boot: Int64
-    /// Milliseconds since 1970, as somebody set it.
+    /// The wall clock in milliseconds since 1970.
     package private(set) var wall: Int64
 
     package init(boot: Int64, wall: Int64) {
@@ -10,19 +10,19 @@ package struct VirtualClock: Hashable, Sendable {
         self.wall = wall
     }
 
-    /// Time passes; both clocks go on.
+    /// Advances both clocks.
     package mutating func pass(_ milliseconds: Int64) {
         precondition(milliseconds >= 0, "time does not run backwards")
         self.boot += milliseconds
         self.wall += milliseconds
     }
 
-    /// Somebody sets the wall clock.
+    /// Steps the wall clock.
     package mutating func stepWall(by milliseconds: Int64) {
         self.wall += milliseconds
     }
 
-    /// The machine starts again: the uptime begins anew.
+    /// Restarts the machine: the uptime begins at 0.
     package mutating func reboot() {
         self.boot = 0
     }

@@ -1,9 +1,9 @@
 import Platform
 import Wire
 
-/// The program `wakegate`: reads a command line, runs the command, and says how it ended.
+/// The program `wakegate`: parses a command line, runs the command, and reports the result.
 package enum CommandLineTool {
-    /// The commands that go on until they are ended.
+    /// The commands that run until they are stopped.
     private static let lasting: Set = ["dev", "serve", "transfers", "worker"]
 
     /// Runs the words after the program's name and returns the exit status.
@@ -11,7 +11,7 @@ package enum CommandLineTool {
     /// - Parameters:
     ///   - words: the arguments without the name of the program.
     ///   - commands: every command of the program.
-    ///   - commit: what the program was built of; nil when the build was not told.
+    ///   - commit: the commit that the program was built from; nil if unknown.
     package static func run(_ words: [String], commands: [CommandDefinition], commit: String?) async -> Int32 {
         Descriptor.holdStandardOnes()
         do throws(CommandFailure) {
@@ -23,7 +23,7 @@ package enum CommandLineTool {
             case .version: Console.out("wakegate \(wakeGateVersion) (commit \(commit ?? "unknown"))\n")
             case .run(let parsed):
                 let status = try await parsed.command.run(parsed)
-                // A server's work does not hang on its ready line, nor a worker's on what its commands write.
+                // For long-running commands a failure of standard output does not change the exit status.
                 guard status == 0, !Self.lasting.contains(parsed.command.name) else { return status }
             }
             if let error = Console.outputError {

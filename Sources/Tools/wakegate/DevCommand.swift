@@ -59,7 +59,7 @@ extension CommandDefinition {
 
 /// `wakegate dev`.
 package enum DevCommand {
-    /// The configuration that needs no set-up.
+    /// The configuration that requires no setup.
     package static var base: GatewayConfiguration {
         var configuration = GatewayConfiguration()
         configuration.edge = ListenSetting("127.0.0.1:2197")
@@ -72,9 +72,10 @@ package enum DevCommand {
         return configuration
     }
 
-    /// The configuration without set-up, for machines of the networks besides that a command line names.
+    /// Returns the configuration that requires no setup. It also admits machines of the networks that the command line
+    /// names.
     ///
-    /// - Throws: `badUsage` for what is no network.
+    /// - Throws: `badUsage` if a network is malformed.
     package static func base(_ parsed: ParsedCommand) throws(CommandFailure) -> GatewayConfiguration {
         var configuration = self.base
         for text in parsed.all("--network") {
@@ -84,7 +85,7 @@ package enum DevCommand {
             configuration.callerNetworks.append(network)
         }
         guard !configuration.callerNetworks.isEmpty else { return configuration }
-        // Where IPv6 is off, as in many networks of containers, its addresses cannot be listened on.
+        // If IPv6 is disabled, as in many container networks, listening on its addresses fails.
         let host = configuration.callerNetworks.contains { $0.text.contains(":") } ? "[::]" : "0.0.0.0"
         configuration.edge = ListenSetting("\(host):2197")
         configuration.admin = ListenSetting("\(host):9197")
@@ -139,14 +140,14 @@ package enum DevCommand {
         }
     }
 
-    /// Shows what happens on standard error.
+    /// Prints an event on standard error.
     ///
-    /// - Returns: false when that takes nothing for now.
+    /// - Returns: false if standard error is blocked.
     private static func show(_ news: LiveNews) -> Bool {
         Console.error(EventText.line(news), waitingAtMost: 100)
     }
 
-    /// - Parameter certificates: the folder of those that it made; nil when others are named.
+    /// - Parameter certificates: the directory of generated certificates; nil if the user names other files.
     private static func addFiles(to configuration: inout GatewayConfiguration, certificates: String?) {
         guard let certificates else { return }
         configuration.certificateFile = "\(certificates)/server.pem"

@@ -2,7 +2,7 @@ package import CommandLineTool
 import Gateway
 
 extension KeyManual {
-    /// Every key, in the order of the manual; those of a topic stand for any topic.
+    /// All keys, in the order of the manual. Keys of a topic apply to any topic.
     package static let all: [KeyManual] =
         ConfigurationKey.all.map { key in
             KeyManual(
@@ -44,7 +44,7 @@ extension KeyManual {
     /// True if the key is a limit of the gateway.
     package var isLimit: Bool { self.name.hasPrefix("limits.") }
 
-    /// A title and the keys below it.
+    /// Returns a title followed by the help of the keys.
     static func page(_ title: String, _ keys: [KeyManual]) -> String {
         "\(title):\n" + keys.map { "\($0.help)\n" }.joined()
     }

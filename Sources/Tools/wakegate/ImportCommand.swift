@@ -52,9 +52,9 @@ enum ImportCommand {
             )
         }
         guard FileSystem.exists(CommandFile.absolute(from)) else {
-            throw CommandFailure(.failed, "there is no folder \(from); name the state folder with --from STATE")
+            throw CommandFailure(.failed, "the folder \(from) does not exist; name the state folder with --from STATE")
         }
-        // Held until this process ends: no gateway starts on the folder meanwhile.
+        // The lock is held until this process ends, so no gateway starts on the directory during the import.
         let folder = try StateFolder(from)
         do throws(StateImport.Failure) {
             let report = try StateImport.run(from: folder.path, configuration) { part, moved, all in

@@ -65,7 +65,7 @@ package enum KeyCommands {
         for (option, what) in [("--team", "team"), ("--key-id", "key id")] {
             guard let name = parsed.text(option), !self.isAppleName(name) else { continue }
             throw .usage(
-                "\(option) is \"\(name)\"; a \(what) is 10 capital letters and digits, as Apple shows it beside the key"
+                "\(option) is \"\(name)\"; a \(what) is 10 capital letters and digits, shown next to the key"
             )
         }
         let folder = try self.folder(parsed)
@@ -92,7 +92,7 @@ package enum KeyCommands {
         let contents = try self.perform { () throws(ProviderKeyError) in try folder.read() }
         for key in contents.keys { Console.out(self.line(key)) }
         if contents.keys.isEmpty {
-            Console.error("wakegate: there is no key, and no provider may push; see `wakegate key add --help`")
+            Console.error("wakegate: no key is stored, and no provider may push; see `wakegate key add --help`")
         }
         for fault in contents.faults { Console.error("wakegate: \(fault.message)") }
         return contents.faults.isEmpty ? 0 : 1
@@ -104,7 +104,7 @@ package enum KeyCommands {
         return 0
     }
 
-    /// Whether Apple could have given a team or a key that name: a token that names another is never found.
+    /// Returns true if Apple could have assigned this name to a team or key. Tokens with other names are never found.
     package static func isAppleName(_ text: String) -> Bool {
         text.utf8.count == 10 && text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 &- 0x41 < 26 }
     }
@@ -123,7 +123,7 @@ package enum KeyCommands {
         return environment
     }
 
-    /// The folder that `--keys` or the configuration names.
+    /// Returns the directory named by `--keys` or by the configuration.
     private static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> ProviderKeyFolder {
         if let path = parsed.text("--keys") { return ProviderKeyFolder(path) }
         guard let file = parsed.text("--config") else {

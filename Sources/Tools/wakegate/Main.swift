@@ -6,14 +6,14 @@ import HTTPTransport
 @main
 struct Main {
     static func main() async {
-        // A reader that goes away is seen by the write that fails.
+        // Ignore SIGPIPE: a write to a closed pipe then returns an error.
         _ = signal(SIGPIPE, SIG_IGN)
         let words = Array(CommandLine.arguments.dropFirst())
         exit(await CommandLineTool.run(words, commands: CommandTable.all, commit: wakeGateCommit))
     }
 }
 
-/// Every command of the program, in the order the help lists them.
+/// All commands of the program, in the order of the help.
 package enum CommandTable {
     package static let all: [CommandDefinition] = [
         .dev, .serve, .workerList, .worker, .wakeExtend, .transfers,

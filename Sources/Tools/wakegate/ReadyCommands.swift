@@ -5,18 +5,18 @@ import Glibc
 import Platform
 import Wire
 
-/// Command lines that try out a gateway, ready to be pasted.
+/// Example commands for a gateway, ready to paste into a shell.
 package struct ReadyCommands: Sendable {
     private let file: GatewayFile
     private let program: String
-    /// Whether client commands in the same folder find the gateway by themselves.
+    /// True if client commands in the same directory find the gateway automatically.
     private let isDiscoverable: Bool
-    /// Where the client certificates are that the gateway asks for; nil when it asks for none of its own.
+    /// The directory of the client certificates that the gateway requires; nil if it requires none that it made.
     private let clientCertificates: String?
 
-    /// How far apart launches of a device are, in seconds; nil when that is not to be told.
+    /// The launch interval of a device, in seconds; nil to omit the hint about it.
     private let launchIntervalSeconds: Int?
-    /// Whether what happens is shown below.
+    /// True if events are printed below the commands.
     private let showsEvents: Bool
 
     package init(
@@ -38,11 +38,11 @@ package struct ReadyCommands: Sendable {
     private static let topic = "com.example.app"
     private static let task = "\(topic).refresh"
     private static let token = String(repeating: "0badcafe", count: 8)
-    /// Seconds between launches that nobody minds waiting for.
+    /// The launch interval, in seconds, up to which no hint about waiting is needed.
     private static let shortInterval = 10
     private static let payload = "{\"aps\":{\"content-available\":1}}"
 
-    /// One paragraph; commands for listeners that are off are left out.
+    /// The text with the commands. Commands for listeners that are off are left out.
     package var text: String {
         var lines = ["WakeGate accepts pushes. Paste into another terminal, in this folder:", ""]
         if self.file.edge != nil || self.file.plain != nil {
@@ -63,20 +63,20 @@ package struct ReadyCommands: Sendable {
             lines += [
                 "  # submit a background task for the device",
                 "  \(self.program) task submit\(options) \(Self.token) \(Self.task) --kind appRefresh",
-                "  # see what goes on\(self.dashboard)", "  \(self.program) stats\(options)",
+                "  # see what happens\(self.dashboard)", "  \(self.program) stats\(options)",
             ]
         }
         lines += self.hints
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// Where the dashboard is, for whoever has a browser; nothing where none reaches it.
+    /// The address of the dashboard for a browser; empty if a browser cannot reach it.
     private var dashboard: String {
         guard let admin = self.file.admin, !admin.hasPrefix("unix:") else { return "" }
         return "; in a browser: \(Self.url("http", admin))/"
     }
 
-    /// Why a second push seems to do nothing, and what the lines below are.
+    /// Hints about the launch interval and about the events below.
     private var hints: [String] {
         var lines: [String] = []
         if let seconds = self.launchIntervalSeconds, seconds > Self.shortInterval {
@@ -98,7 +98,7 @@ package struct ReadyCommands: Sendable {
         self.clientCertificate(role).map { " --cert \(ShellText.quoted($0))" } ?? ""
     }
 
-    /// The file of a client certificate and its key; nil when none is asked for, or it could not be shown.
+    /// Returns the file of a client certificate and its key; nil if the gateway requires none or its edge is off.
     private func clientCertificate(_ role: String) -> String? {
         self.file.edge == nil ? nil : self.clientCertificates.map { "\($0)/\(role).pem" }
     }
@@ -136,7 +136,7 @@ extension GatewayFile {
         self.plain = addresses.plain.addresses.first.map(Self.reachable)
     }
 
-    /// The address by which this machine reaches a listener: loopback for one that listens on every address.
+    /// Returns the address by which this machine reaches a listener: loopback if it listens on every address.
     private static func reachable(_ address: String) -> String {
         guard let (host, port) = ListenSetting.hostAndPort(address), host == "0.0.0.0" || host == "::" else {
             return address
@@ -145,9 +145,9 @@ extension GatewayFile {
     }
 }
 
-/// The line on standard output that tells whoever started the server that it accepts.
+/// The line on standard output which reports that the server accepts connections.
 package enum ReadyLine {
-    /// One JSON object and a line feed; a listener that is off is null, one given as a list is a list.
+    /// Returns a JSON object and a line feed. A listener that is off is null; one that was given as a list is an array.
     package static func text(_ addresses: BoundAddresses) -> String {
         let members = [("edge", addresses.edge), ("admin", addresses.admin), ("plain", addresses.plain)]
         let parts = members.map { "\"\($0.0)\": \(self.json($0.1))" }
@@ -160,19 +160,20 @@ package enum ReadyLine {
     }
 }
 
-/// The folder in which a gateway keeps what it must not lose; nobody else may enter it.
+/// The state directory of a gateway, which only its owner may access.
 package struct StateFolder: Sendable {
-    /// The folder's absolute path.
+    /// The absolute path of the directory.
     package let path: String
-    /// Held while the process lives, so that a second gateway finds the folder taken.
+    /// The descriptor of the lock file. The lock is held until the process ends, so a second gateway cannot use the
+    /// directory.
     private let lock: Int32
 
-    /// Makes the folder with mode 0700, or takes the one that is there.
+    /// Creates the directory with mode 0700, or uses an existing one.
     ///
     /// - Parameters:
-    ///   - path: the folder.
-    ///   - user: what uses it, for messages.
-    /// - Throws: when others may enter it, when it cannot be made, and when another gateway uses it.
+    ///   - path: the directory.
+    ///   - user: the kind of server that uses it, for messages.
+    /// - Throws: if other users may access it, if it cannot be created, or if another gateway uses it.
     package init(_ path: String, for user: String = "gateway") throws(CommandFailure) {
         self.path = try Self.prepare(path)
         let lockFile = "\(self.path)/lock"
@@ -189,7 +190,7 @@ package struct StateFolder: Sendable {
         guard (try? file.status())?.kind == .file else {
             throw CommandFailure(
                 .failed,
-                "\(lockFile) is no ordinary file; remove it, or choose another folder with --state DIR"
+                "\(lockFile) is not a regular file; remove it, or choose another folder with --state DIR"
             )
         }
         guard flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 else {
@@ -201,11 +202,11 @@ package struct StateFolder: Sendable {
         self.lock = file.release()
     }
 
-    /// Makes the folder with mode 0700, or takes the one that is there, whether a gateway uses it or not.
+    /// Creates the directory with mode 0700, or uses an existing one, even if a gateway uses it.
     ///
-    /// - `admitsRoot`: whether root may use the folder of another user, such as that of a service.
-    /// - Returns: its absolute path.
-    /// - Throws: when others may enter it, and when it cannot be made.
+    /// - `admitsRoot`: true to let root use the directory of another user, such as that of a service.
+    /// - Returns: the absolute path.
+    /// - Throws: if other users may access it, or if it cannot be created.
     package static func prepare(_ path: String, admitsRoot: Bool = false) throws(CommandFailure) -> String {
         let path = CommandFile.absolute(path)
         _ = umask(0o077)
@@ -214,7 +215,7 @@ package struct StateFolder: Sendable {
         return path
     }
 
-    /// - Parameter isParentMade: whether a folder above that is missing was made already.
+    /// - Parameter isParentMade: true if the missing parent was already created.
     private static func make(_ path: String, isParentMade: Bool = false) throws(CommandFailure) {
         let cause: SystemError
         do throws(SystemError) {
@@ -222,7 +223,7 @@ package struct StateFolder: Sendable {
             return self.syncParent(of: path)
         } catch { cause = error }
         if let link = self.danglingLink(in: path) { throw self.dangling(path, link) }
-        // Whoever made it may have died before its name was on the disk.
+        // The process that created it may have ended before its directory entry was durable.
         guard cause.number != EEXIST else { return self.syncParent(of: path) }
         guard cause.number == ENOENT, !isParentMade, let slash = path.lastIndex(of: "/"), slash != path.startIndex
         else {
@@ -232,11 +233,12 @@ package struct StateFolder: Sendable {
             )
         }
         try self.make(String(path[..<slash]))
-        // A folder like /proc takes none, and says of any that it is missing.
+        // Some directories, such as /proc, report every name as missing and accept no new one.
         try self.make(path, isParentMade: true)
     }
 
-    /// The first of the path's folders, or the path itself, that is a symbolic link to nothing; nil when none is.
+    /// Returns the first directory of the path, or the path itself, that is a dangling symbolic link; nil if there is
+    /// none.
     private static func danglingLink(in path: String) -> String? {
         var end = path.startIndex
         while end != path.endIndex {
@@ -256,14 +258,14 @@ package struct StateFolder: Sendable {
         )
     }
 
-    /// Makes the new folder's name durable: what is synced within it would be lost with the name. A parent that may not
-    /// be read is left to its owner.
+    /// Makes the new directory entry durable, because files in the directory would be lost with it. Ignores a parent
+    /// that this user may not read.
     private static func syncParent(of path: String) {
         try? FileSystem.syncFolder(URL(fileURLWithPath: path).deletingLastPathComponent().path)
     }
 
-    /// Whether a gateway runs on the folder, as the system's list of locks has it; the lock itself is not tried where
-    /// there is that list, which would be in the way of a gateway that starts.
+    /// Returns true if a gateway uses the directory, according to the kernel's list of locks. It does not try the lock
+    /// itself, which could disturb a gateway that is starting, unless that list is unavailable.
     package static func isInUse(_ path: String) -> Bool {
         let lock = "\(CommandFile.absolute(path))/lock"
         guard let status = try? FileSystem.status(lock) else { return false }
@@ -277,14 +279,14 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// The same where that list cannot be seen, as in the gateway's unit, whose reload looks at the configuration while
-    /// the lock is held; one that is free is held for the moment that this takes.
+    /// Tests the lock itself, if the list of locks is not visible, as in the gateway's systemd unit during a reload. A
+    /// free lock is held for a moment.
     private static func isTaken(_ lock: String) -> Bool {
         guard let file = try? OpenFile(lock, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false }
         return flock(file.descriptor, LOCK_SH | LOCK_NB) != 0
     }
 
-    /// What would keep a gateway from using the folder; nil when nothing would. Nothing is made.
+    /// Returns the reason why a gateway could not use the directory; nil if it could. Nothing is created.
     package static func fault(_ path: String) -> (problem: String, remedy: String)? {
         let path = CommandFile.absolute(path)
         if let link = self.danglingLink(in: path) { return self.parts(self.dangling(path, link)) }
@@ -315,7 +317,7 @@ package struct StateFolder: Sendable {
 
     private static func checkMode(of path: String, admitsRoot: Bool) throws(CommandFailure) {
         guard let status = try? FileSystem.status(path), status.kind == .folder else {
-            throw CommandFailure(.failed, "the state folder \(path) is no folder; choose another with --state DIR")
+            throw CommandFailure(.failed, "the state folder \(path) is not a folder; choose another with --state DIR")
         }
         guard status.owner == geteuid() || (admitsRoot && geteuid() == 0) else {
             throw CommandFailure(

@@ -82,22 +82,23 @@ package enum ServeCommand {
         return try await self.run(configuration, source) { Console.out(json: ReadyLine.text($0)) }
     }
 
-    /// Before anything is opened: much of what opens files traps where it cannot.
+    /// Checks the limits before any file is opened, because some code traps if it cannot open files.
     static func checkLimits() throws(CommandFailure) {
         do throws(TransportError) { try ProcessLimits.checkDescriptors() } catch {
             throw CommandFailure(.failed, error.message)
         }
     }
 
-    /// Whether a folder is made: state in memory needs none, but one that was asked for is made all the same.
+    /// Returns true if the state directory must be created. In-memory state requires none, but an explicitly named one
+    /// is created.
     private static func needsStateFolder(_ configuration: GatewayConfiguration) -> Bool {
         configuration.store != .memory || configuration.stateFolder != GatewayConfiguration().stateFolder
     }
 
-    /// Reads file and settings.
+    /// Reads the configuration file and the settings.
     ///
-    /// - Parameter sockets: those that take the place of listeners' addresses.
-    /// - Throws: `ConfigurationError` with every fault, those of the combination included.
+    /// - Parameter sockets: the inherited sockets that replace listeners' addresses.
+    /// - Throws: `ConfigurationError` with all faults, including those of combinations.
     static func read(
         file: String?,
         settings: [String],
@@ -116,8 +117,8 @@ package enum ServeCommand {
         return configuration
     }
 
-    /// What a start would stumble over besides the configuration's own faults: the state folder, and addresses that
-    /// cannot be understood. Nothing is made: a gateway may be running with it.
+    /// Returns the faults that a start would find in addition to those of the configuration: those of the state
+    /// directory and its files. Nothing is created, because a gateway may be running with it.
     private static func startFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         guard self.needsStateFolder(configuration) else { return [] }
         if let fault = StateFolder.fault(configuration.stateFolder) {
@@ -137,8 +138,8 @@ package enum ServeCommand {
         return [ConfigurationFault(key: "state", problem: String(parts[0]), remedy: remedy)]
     }
 
-    /// The addresses that somebody else listens on. A gateway that runs on the state folder may have them, and is not
-    /// in its own way.
+    /// Returns the addresses that another process listens on. If a gateway runs on the state directory, returns none,
+    /// because that gateway may use the addresses.
     private static func portFaults(_ configuration: GatewayConfiguration) -> [ConfigurationFault] {
         if self.needsStateFolder(configuration), StateFolder.isInUse(configuration.stateFolder) { return [] }
         let listeners = [
@@ -158,14 +159,14 @@ package enum ServeCommand {
         }
     }
 
-    /// The sockets that the service manager opened for listeners.
+    /// Returns the sockets that the service manager has opened for listeners.
     private static func takeSockets() throws(CommandFailure) -> [InheritedSocket] {
         do throws(ServiceManagerError) { return try Systemd.takeSockets() } catch {
             throw CommandFailure(.badConfiguration, "\(error)")
         }
     }
 
-    /// Has listeners take those sockets.
+    /// Assigns the sockets to listeners.
     private static func adopt(
         _ sockets: [InheritedSocket],
         _ configuration: inout GatewayConfiguration
@@ -175,9 +176,10 @@ package enum ServeCommand {
         }
     }
 
-    /// Reads file and command line.
+    /// Reads the configuration file and the command line.
     ///
-    /// - Parameter isWhole: nothing is added to it afterwards, so that the faults of the combination are known at once.
+    /// - Parameter isWhole: true if nothing is added to the configuration later, so that faults of combinations can be
+    ///   reported now.
     static func configuration(
         _ parsed: ParsedCommand,
         file: String?,
@@ -191,7 +193,7 @@ package enum ServeCommand {
         }
     }
 
-    /// - Throws: `badConfiguration` with every fault of the combination.
+    /// - Throws: `badConfiguration` with all faults of the combination.
     static func check(
         _ configuration: GatewayConfiguration,
         and others: [ConfigurationFault] = []
@@ -211,9 +213,9 @@ package enum ServeCommand {
     /// Runs a gateway until a signal stops it.
     ///
     /// - Parameters:
-    ///   - onNews: receives what happens at the gateway, on a thread for nothing else, and returns false when it could
-    ///     not be told for now. Without it, nothing is noted.
-    ///   - onReady: called once when the gateway accepts.
+    ///   - onNews: receives the gateway's events on a dedicated thread, and returns false if an event could not be
+    ///     written. Without it, no events are collected.
+    ///   - onReady: called once when the gateway accepts connections.
     /// - Returns: the exit status.
     static func run(
         _ configuration: GatewayConfiguration,
@@ -230,7 +232,7 @@ package enum ServeCommand {
 }
 
 extension OptionDefinition {
-    /// Options of both servers.
+    /// The options of both servers.
     static let server = [
         OptionDefinition("--edge", "ADDRESS", "where providers and workers connect; off for none", isRepeatable: true),
         OptionDefinition("--admin", "ADDRESS", "where operators connect; off for none", isRepeatable: true),
@@ -248,9 +250,9 @@ extension OptionDefinition {
     ]
 }
 
-/// What the servers' command line says about the configuration.
+/// The configuration settings in a server's command line.
 package enum ServerSettings {
-    /// `KEY=VALUE` settings, in the order in which they win: `--set` first, then the options of their own.
+    /// Returns the `KEY=VALUE` settings in ascending precedence: `--set` first, then the dedicated options.
     package static func settings(_ parsed: ParsedCommand) -> [String] {
         var settings = parsed.all("--set")
         for key in ["edge", "admin", "plain"] {

@@ -31,7 +31,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--expires",
                 "TIME",
-                "how long it is good, such as 12h; default: \(TokenLifetime.standard)"
+                "its lifetime, such as 12h; default: \(TokenLifetime.standard)"
             ),
         ] + folderOptions,
         example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
@@ -98,7 +98,7 @@ enum TokenCommands {
         guard !parsed.isSet("--state") || FileSystem.exists(named) else {
             throw CommandFailure(
                 .failed,
-                "there is no folder \(named); name the state folder of a gateway, which makes it when it starts"
+                "the folder \(named) does not exist; name the state folder of a gateway, which makes it when it starts"
             )
         }
         let folder = try StateFolder.prepare(named, admitsRoot: true)
@@ -128,13 +128,13 @@ enum TokenCommands {
     static func revoke(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let id = parsed.arguments[0]
         guard BearerToken.isID(id) else {
-            throw .usage("\"\(id)\" is no token's id; write the 32 digits that `wakegate token issue` showed")
+            throw .usage("\"\(id)\" is not a token's id; write the 32 digits that `wakegate token issue` showed")
         }
         let folder = CommandFile.absolute(try self.folder(parsed))
         guard TokenKey.exists(in: folder) else {
             throw CommandFailure(
                 .failed,
-                "no token was issued from \(folder): there is no token.key; name the gateway's folder with --state DIR"
+                "no token was issued from \(folder): token.key is missing; name the gateway's folder with --state DIR"
             )
         }
         let prepared = try StateFolder.prepare(folder, admitsRoot: true)
@@ -178,7 +178,7 @@ enum TokenCommands {
         return topics
     }
 
-    /// The state folder that `--state` or the configuration names.
+    /// Returns the state directory named by `--state` or by the configuration.
     static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         if let folder = parsed.text("--state") { return folder }
         let configuration = try ServeCommand.configuration(
@@ -191,11 +191,11 @@ enum TokenCommands {
     }
 }
 
-/// The lifetime of a token, as `--expires` states it.
+/// The lifetime of a token, from `--expires`.
 package enum TokenLifetime {
     package static let standard = "90d"
 
-    /// The lifetime in seconds.
+    /// Returns the lifetime in seconds.
     ///
     /// - Throws: `badUsage` if `text` is not a duration, shorter than a second, or longer than ten years.
     package static func seconds(_ text: String) throws(CommandFailure) -> Int64 {
@@ -210,16 +210,16 @@ package enum TokenLifetime {
 
 /// `wakegate token list`.
 enum TokenListCommand {
-    /// One token with what became of it.
+    /// A token with its state and use.
     struct Row: Hashable, Sendable {
         let id: String
-        /// Nil for one that an older version issued.
+        /// The issued token; nil if an older version issued it.
         let issued: IssuedToken?
         let isRevoked: Bool
-        /// Seconds since 1970; nil when it was never used.
+        /// The last use in seconds since 1970; nil if it was never used.
         let usedAt: Int64?
 
-        /// - Parameter now: seconds since 1970.
+        /// - Parameter now: the time in seconds since 1970.
         func state(_ now: Int64) -> String {
             if self.isRevoked { return "revoked" }
             guard let issued = self.issued else { return "unknown" }
@@ -230,7 +230,7 @@ enum TokenListCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let folder = CommandFile.absolute(try TokenCommands.folder(parsed))
         guard FileSystem.exists(folder) else {
-            throw CommandFailure(.failed, "there is no folder \(folder); name the gateway's folder with --state DIR")
+            throw CommandFailure(.failed, "\(folder) does not exist; name the gateway's folder with --state DIR")
         }
         let rows: [Row]
         do throws(CredentialError) { rows = try self.rows(in: folder) } catch {
@@ -245,7 +245,7 @@ enum TokenListCommand {
         return 0
     }
 
-    /// The tokens that were issued, in that order, and those that were only used.
+    /// Returns the issued tokens in order of issue, followed by tokens of which only a use is recorded.
     static func rows(in folder: String) throws(CredentialError) -> [Row] {
         let issued = try IssuedTokens.read(in: folder)
         let uses = try TokenUses.read(in: folder)
@@ -258,7 +258,7 @@ enum TokenListCommand {
 
     private static func instant(_ seconds: Int64?) -> String? { seconds.map { TimeText.instant(Double($0) * 1000) } }
 
-    /// A line for each token below one that names the columns.
+    /// Returns a line for each token, below a line with the column names.
     static func table(_ rows: [Row], _ now: Int64) -> String {
         guard !rows.isEmpty else { return "no token was issued\n" }
         let lines = rows.map { row in

@@ -62,7 +62,7 @@ extension CommandDefinition {
 package enum TransfersCommand {
     private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "trust"]
 
-    /// The settings without options and file: the state folder of this user, and the socket where clients look first.
+    /// Returns the default settings: this user's state directory, and the socket where clients look first.
     private static func defaults(_ variables: [String: String]) -> AgentSettings {
         var settings = AgentSettings()
         let folder = { (name: String) in variables[name].flatMap { $0.hasPrefix("/") ? $0 : nil } }
@@ -104,7 +104,7 @@ package enum TransfersCommand {
             return 0
         }
         if settings.listen == defaults.listen, socket == nil, let path = settings.socketPath {
-            // The folder of the default socket is ours to make; XDG_RUNTIME_DIR must exist.
+            // The directory of the default socket is created here; XDG_RUNTIME_DIR must exist.
             try? FileSystem.makeFolder(String(path[..<(path.lastIndex(of: "/") ?? path.endIndex)]), mode: 0o700)
         }
         let folder = try StateFolder(settings.stateFolder, for: "transfers agent")
@@ -122,7 +122,7 @@ package enum TransfersCommand {
         }
     }
 
-    /// The socket that the service manager opened.
+    /// Returns the socket that the service manager has opened, if any.
     private static func takeSocket() throws(CommandFailure) -> InheritedSocket? {
         let sockets: [InheritedSocket]
         do throws(ServiceManagerError) { sockets = try Systemd.takeSockets() } catch {

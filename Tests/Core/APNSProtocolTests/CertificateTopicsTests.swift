@@ -29,7 +29,7 @@ struct CertificateTopicsTests {
 
     @Test("The extension is read as Apple's certificates have it")
     func list() throws {
-        // The first entry as it stands in a certificate, byte by byte.
+        // The bytes of the first entry in a real certificate.
         let bytes: [UInt8] =
             [0x30, 0x18, 0x0C, 0x0F] + Array("com.example.app".utf8) + [0x30, 0x05, 0x0C, 0x03]
             + Array("app".utf8)
@@ -52,21 +52,21 @@ struct CertificateTopicsTests {
 
     private static let malformedLists: [[UInt8]] = [
         [], [0x30], [0x30, 0x00], [0x31, 0x00],
-        // A topic without its kinds, kinds without a topic, a kind that is none, another type of text.
+        // A topic without kinds, kinds without a topic, an invalid kind, another string type.
         Self.der(0x30, Self.text("a")), Self.der(0x30, Self.der(0x30, Self.text("app"))),
         Self.der(0x30, Self.text("a") + Self.der(0x30, [])),
         Self.der(0x30, Self.der(0x13, [0x61]) + Self.der(0x30, Self.text("app"))),
         Self.der(0x30, Self.text("a") + Self.der(0x30, Self.der(0x13, [0x61]))),
         Self.der(0x30, Self.text("a") + Self.der(0x30, Self.text(""))),
-        // No topic: empty, with a space, with a line's end, not UTF-8, too long.
+        // Invalid topics: empty, with a space, with a line end, not UTF-8, too long.
         Self.list([("", ["app"])]), Self.list([("a b", ["app"])]), Self.list([("a\n", ["app"])]),
         Self.der(0x30, Self.der(0x0C, [0xFF]) + Self.der(0x30, Self.text("app"))),
         Self.list([(String(repeating: "x", count: 256), ["app"])]),
-        // Something behind the end, something cut short.
+        // Extra bytes after the end, truncated values.
         Self.list(Self.three) + [0x00], Self.list(Self.three) + [0x30, 0x00],
         Self.der(0x30, Self.text("a") + Self.der(0x30, Self.text("app")) + [0x05]),
         Array(Self.list(Self.three).dropLast()), [0x30, 0x81], [0x30, 0x7F, 0x0C],
-        // Lengths that are indefinite, longer than needed, or larger than any certificate.
+        // Lengths that are indefinite, not in the shortest form, or larger than any certificate.
         [0x30, 0x80] + Self.text("a") + Self.der(0x30, Self.text("app")) + [0x00, 0x00],
         [0x30, 0x81, 0x0A] + Self.text("a") + Self.der(0x30, Self.text("app")),
         [0x30, 0x82, 0x00, 0x0A] + Self.text("a") + Self.der(0x30, Self.text("app")),
@@ -96,7 +96,7 @@ struct CertificateTopicsTests {
             bytes.removeLast(Int.random(in: 0..<3, using: &generator))
             guard let list = Self.read(bytes) else { continue }
             taken += 1
-            // DER has one spelling for each list.
+            // DER has exactly one encoding of each list.
             #expect(Self.list(list.entries.map { ($0.topic, $0.kinds) }) == bytes)
         }
         #expect(taken > 300)

@@ -197,9 +197,9 @@ struct JSONGateCorpusTests {
         return text
     }
 
-    /// The differences that are meant: Foundation guesses UTF-16 and UTF-32 from zero bytes and from byte order marks,
-    /// takes a comma after the last element, and refuses numbers that no Double holds and escapes that name half a
-    /// surrogate pair.
+    /// Returns true for the intended differences: Foundation guesses UTF-16 and UTF-32 from zero bytes and byte order
+    /// marks, accepts a comma after the last element, and rejects numbers that do not fit in a Double and escapes of
+    /// unpaired surrogates.
     private static func isMeant(_ text: [UInt8]) -> Bool {
         if text.prefix(4).contains(0) || text.first ?? 0 >= 0xEF { return true }
         let string = String(decoding: text, as: UTF8.self).lowercased()

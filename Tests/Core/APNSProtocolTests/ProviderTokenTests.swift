@@ -49,7 +49,7 @@ struct ProviderTokenTests {
 
     @Test("Both alphabets are taken, with padding and without")
     func alphabets() throws {
-        // Its base64 has both letters in which the alphabets differ, and ends in padding.
+        // The base64 form contains both characters in which the alphabets differ, and ends with padding.
         let head = #"{"alg":"ES256","kid":"ÿþ~?>ÿ","typ":"JWT"}"#
         let signature = [UInt8](repeating: 0xFB, count: 32) + [UInt8](repeating: 0xFF, count: 32)
         let parts = [Array(head.utf8), Array(Self.claims.utf8), signature]

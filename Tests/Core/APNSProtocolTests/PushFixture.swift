@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-/// A push as its sender wrote it: right in every respect until a test changes it.
+/// A push request that is valid until a test changes it.
 struct PushFixture {
     var method = "POST"
     var prefix = "/3/device/"
@@ -17,7 +17,7 @@ struct PushFixture {
     var authentication: APNSReason?
     var authorization: APNSReason?
 
-    /// What a test reads from an accepted push after its bytes are gone.
+    /// The properties of an accepted push, copied for use after its bytes are freed.
     struct Outcome: Equatable {
         var id: APNsID?
         var expiration: PushExpiration
@@ -31,7 +31,7 @@ struct PushFixture {
         var token: DeviceToken
     }
 
-    /// Gives the first field of that name another value, or adds the field.
+    /// Sets the value of the first field with this name, or adds the field.
     mutating func set(_ name: String, _ value: String) {
         if let index = self.fields.firstIndex(where: { $0.name == name }) {
             self.fields[index].value = value
@@ -44,7 +44,7 @@ struct PushFixture {
         self.fields.removeAll { $0.name == name }
     }
 
-    /// Passes the push, from memory that stays in place, to `body`.
+    /// Passes the request to `body`, from memory that stays in place.
     func withRequest<Result>(_ body: (PushRequest) -> Result) -> Result {
         func feed(_ request: PushRequest, from index: Int) -> Result {
             guard index < self.fields.count else { return body(request) }
@@ -69,7 +69,7 @@ struct PushFixture {
         }
     }
 
-    /// The push as the module sees it.
+    /// Checks the request.
     func check() -> Swift.Result<Outcome, APNSReason> {
         self.withRequest { request in
             var push = Push()
@@ -100,7 +100,7 @@ struct PushFixture {
         }
     }
 
-    /// The reason for which the push is refused; nil when it is accepted.
+    /// The reason for which the push is refused; nil if it is accepted.
     var reason: APNSReason? {
         switch self.check() {
         case .success: nil
@@ -108,7 +108,7 @@ struct PushFixture {
         }
     }
 
-    /// The reason for which a push is refused whose field `name` is `value`, or absent.
+    /// Returns the reason for which a push is refused if its field `name` is `value`, or absent for nil.
     static func reason(_ name: String, _ value: String?) -> APNSReason? {
         var push = PushFixture()
         if let value { push.set(name, value) } else { push.remove(name) }

@@ -85,7 +85,7 @@ struct PushTargetTests {
 
 @Suite("Payload of a push")
 struct PushPayloadTests {
-    /// An object of exactly `count` bytes.
+    /// Returns a JSON object of exactly `count` bytes.
     private static func object(_ count: Int) -> [UInt8] {
         [UInt8](("{\"a\":\"" + String(repeating: "x", count: count - 8) + "\"}").utf8)
     }
@@ -113,7 +113,10 @@ struct PushPayloadTests {
         #expect(push.reason == .payloadTooLarge)
     }
 
-    @Test("What is no JSON object counts as empty", arguments: ["[]", "1", "null", "\"a\"", "{", "{}}", " ", "hello"])
+    @Test(
+        "A text that is not a JSON object counts as empty",
+        arguments: ["[]", "1", "null", "\"a\"", "{", "{}}", " ", "hello"]
+    )
     func notAnObject(text: String) {
         var push = PushFixture()
         push.body = [UInt8](text.utf8)
@@ -160,7 +163,7 @@ struct PushPayloadTests {
 
 @Suite("Order of the checks of a push")
 struct PushCheckOrderTests {
-    /// One way to be refused, and what of the push it changes.
+    /// A fault that causes a refusal, and the parts of the push that it changes.
     private struct Fault: Sendable {
         var reason: APNSReason
         var touches: Set<String>
@@ -173,7 +176,7 @@ struct PushCheckOrderTests {
         }
     }
 
-    /// Every check in the order of the wire contract.
+    /// Every check, in the order of the wire contract.
     private static let faults: [Fault] = [
         Fault(.methodNotAllowed, ["method"]) { $0.method = "GET" },
         Fault(.badPath, ["prefix"]) { $0.prefix = "/3/devices/" },
@@ -232,7 +235,7 @@ struct PushCheckOrderTests {
 
 @Suite("Reasons")
 struct APNSReasonTests {
-    /// Apple's table, under each status the reasons it lists.
+    /// Apple's table of reasons by status.
     private static let table: [Int: [String]] = [
         400: [
             "BadCollapseId", "BadDeviceToken", "BadExpirationDate", "BadMessageId", "BadPriority", "BadTopic",

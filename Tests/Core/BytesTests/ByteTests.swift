@@ -23,7 +23,7 @@ struct ByteViewTests {
 
     @Test("The first of some equal bytes is found, wherever it is", arguments: 0...24)
     func firstIndex(count: Int) {
-        // Beside 0x2F lie those that differ from it in one bit, and those with a high bit, which borrow and carry.
+        // Bytes that differ from 0x2F in one bit, and bytes that cause borrows and carries.
         let others: [UInt8] = [0x2E, 0x30, 0xAF, 0x00, 0x80, 0xFF]
         for place in 0...count {
             var bytes = (0..<count).map { others[$0 % others.count] }

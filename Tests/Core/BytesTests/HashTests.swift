@@ -4,13 +4,13 @@ import Wire
 
 @Suite("Keyed hashes")
 struct HashKeyTests {
-    /// The bytes 0, 1, 2 ... of SipHash's reference vectors, as many as asked for.
+    /// Returns the first `count` of the bytes 0, 1, 2 ... in SipHash's reference vectors.
     private static func bytes(_ count: Int) -> [UInt8] { (0..<count).map { UInt8($0) } }
 
     private static let key = HashKey((0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908))
 
-    /// What an implementation in Python gives, which gives what CPython's own hash of bytes does under the key 0, and
-    /// the reference vectors of SipHash-2-4 with its rounds.
+    /// The results of a Python implementation, which was checked against CPython's hash of bytes with the key 0 and,
+    /// with the rounds of SipHash-2-4, against the reference vectors.
     private static let vectors: [(count: Int, hash: UInt64)] = [
         (0, 0xABAC_0158_050F_C4DC), (1, 0xC9F4_9BF3_7D57_CA93), (7, 0xD392_7D98_9BB1_1140),
         (8, 0x3690_9511_8D29_9A8E), (15, 0xD320_D86D_2A51_9956), (16, 0xCC4F_DD1A_7D90_8B66),

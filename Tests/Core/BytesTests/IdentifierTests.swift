@@ -211,14 +211,14 @@ struct DeviceTokenTests {
             low[Int(hash & 63)] += 1
             high[Int(hash >> 58)] += 1
         }
-        // A thousand in each, give or take six standard deviations.
+        // 1,000 in each bucket, within six standard deviations.
         #expect(low.allSatisfy { (810...1190).contains($0) })
         #expect(high.allSatisfy { (810...1190).contains($0) })
     }
 
     @Test("Tokens that are chosen to collide under every seed of the multiplication do not under a key")
     func chosen() throws {
-        // One factor of each product is zero, whatever the other is.
+        // One factor of each product is zero, so the other has no effect.
         var tokens: [DeviceToken] = []
         for number in UInt64(0)..<10_000 {
             var bytes = ByteBuffer()
@@ -229,7 +229,7 @@ struct DeviceTokenTests {
         let key = HashKey((0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210))
         #expect(Set(tokens.map { key.hash($0) }).count == tokens.count)
         #expect(Set(tokens.map { UInt32(truncatingIfNeeded: key.hash($0)) }).count > tokens.count - 5)
-        // What dictionaries and sets go by.
+        // The hash that dictionaries and sets use.
         #expect(Set(tokens.map(\.hashValue)).count == tokens.count)
     }
 
@@ -281,7 +281,7 @@ struct StoredDeviceTokenTests {
             others[index] ^= 0x80
             #expect(!stored.matches(try Self.token(others)))
         }
-        // One of zeros is not one that ends before them.
+        // A token that ends in zeros differs from one without them.
         if count < 100 { #expect(!stored.matches(try Self.token(bytes + [0]))) }
         if count > 16 { #expect(!stored.matches(try Self.token(bytes.dropLast()))) }
         var written = ByteBuffer()

@@ -143,7 +143,7 @@ struct JSONWriterTests {
         }
     }
 
-    /// What a string of these bytes is written as, without its quotation marks.
+    /// Returns the JSON string of these bytes without its quotation marks.
     private static func written(_ bytes: [UInt8]) -> [UInt8] {
         var writer = JSONWriter()
         bytes.withByteView { writer.string($0) }
@@ -179,7 +179,8 @@ struct JSONWriterTests {
         }
     }
 
-    /// By the rules, character by character, of the text that the library makes of the bytes.
+    /// Returns the expected text by the rules, character by character, from the standard library's decoding of the
+    /// bytes.
     private static func expected(_ bytes: [UInt8]) -> [UInt8] {
         let escapes: [Unicode.Scalar: String] = [
             "\"": "\\\"", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\u0000", "\u{7F}": "\\u007f",

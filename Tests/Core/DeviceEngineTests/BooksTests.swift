@@ -28,7 +28,7 @@ struct BooksTests {
         #expect(books.results[.expired] > 0 && books.results[.lost] > 0 && books.results[.failed] > 0)
     }
 
-    /// Gauges against what the devices say of themselves.
+    /// Compares the gauges with the snapshots of the devices.
     private static func compareGauges(_ rig: EngineRig, _ books: Books, _ place: Comment) {
         var naive: [Hold: Int64] = [:]
         var pending: Int64 = 0
@@ -87,8 +87,7 @@ struct BooksTests {
 
 @Suite("Books that gateways share", .timeLimit(.minutes(15)))
 struct StoredBooksTests {
-    /// Books in which no two counts are alike, and none is zero but those of holds and reasons that a push, or a
-    /// task, cannot have.
+    /// Counters with distinct nonzero values, except for holds and reasons that a push, or a task, cannot have.
     private static let books: Books = {
         var last: Int64 = 0
         func count() -> Int64 {
@@ -133,7 +132,7 @@ struct StoredBooksTests {
         return books
     }()
 
-    /// Every count of books by the names that lead to it, also of a field that nobody here knows of.
+    /// Returns every counter by its property path, including properties that this test does not know.
     private static func leaves(_ value: Any, _ path: String = "") -> [String: Int64] {
         if let count = value as? Int64 { return [path: count] }
         if let counts = value as? any CountList { return counts.leaves(path) }

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("What the engine takes no more of", .timeLimit(.minutes(15)))
 struct BoundTests {
-    /// What `EngineRig` pushes take up while their numbers have one digit.
+    /// The memory of one push of `EngineRig` whose number has one digit, in bytes.
     private static let pushBytes: Int = {
         let rig = EngineRig()
         rig.push(1)
@@ -36,7 +36,7 @@ struct BoundTests {
         #expect(rig.register(3) == .refused(.tooManyDevicesOfTopic))
         #expect(rig.push(3, topic: 1) != nil)
         #expect(rig.push(2) != nil)
-        // One that is removed may move, where there is room, and leaves some behind.
+        // A removed device may move to a topic with room, which makes room in its former topic.
         #expect(rig.push(4, topic: 1) != nil)
         #expect(rig.register(1, topic: 1) == .refused(.tooManyDevicesOfTopic))
         #expect(rig.register(1, topic: 2) == .device(rig.index(1)))
@@ -56,7 +56,7 @@ struct BoundTests {
         rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 3) == .noMemory)
         }
-        // Neither one that wakes nobody nor one that takes the place of another needs any.
+        // A push that wakes no device and a push that replaces another need no memory.
         #expect(rig.push(3, wakes: false) != nil)
         #expect(rig.push(1) != nil)
         #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
@@ -85,7 +85,7 @@ struct BoundTests {
         #expect(rig.push(5, topic: 1) == nil)
         rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 5) == .noMemory)
-            // Who has more than a share is told so, whoever has the rest.
+            // A topic over its share gets the topic's reason, even if the total is also used up.
             #expect(self.refusal(rig, push, 3) == .noMemoryForTopic)
         }
     }
@@ -93,7 +93,7 @@ struct BoundTests {
     @Test("Every way in which a push ends gives its memory back")
     func everyEnd() {
         let rig = EngineRig(EngineRig.open([(.maxAttempts, 1), (.executionWindow, 5), (.launchInterval, 1)]))
-        // Coalesced; now or never; out of time; completed; exhausted after failing and after its deadline; retried.
+        // Coalesced; now or never; expired; completed; exhausted after a failure and after its deadline; retried.
         rig.push(1)
         rig.push(1)
         rig.push(2, .considerate, .nowOrNever)
@@ -108,7 +108,7 @@ struct BoundTests {
         rig.push(8)
         rig.conditions(8) { $0.appState = .forceQuit }
         rig.advance(by: 60_000)
-        // The seventh was lost, and its only attempt is over; one waits on the first device.
+        // The seventh push was lost and its only attempt is used up. One is pending on the first device.
         #expect(rig.engine.totals.discarded.sum == 6)
         #expect(rig.engine.totals.pending + rig.engine.totals.inFlight == 1)
         #expect(rig.engine.contentBytes == Self.pushBytes)
@@ -165,7 +165,7 @@ struct PushRateTests {
         rig.advance(by: 999)
         #expect(rig.push(1) == nil)
         rig.advance(by: 1)
-        // The one that opens the next window is its first.
+        // The push that opens the next window counts as its first.
         for _ in 0..<3 { #expect(rig.push(1) != nil) }
         #expect(rig.push(1) == nil)
         #expect(rig.engine.totals.accepted == 6)
@@ -180,7 +180,7 @@ struct PushRateTests {
         #expect(rig.push(1, wakes: false) == nil)
     }
 
-    @Test("Devices are counted apart, and pushes that wake nobody are counted")
+    @Test("Devices are counted apart, and pushes without a wake are counted")
     func apart() {
         let rig = self.rig(2)
         for device in 1...3 {
@@ -213,7 +213,7 @@ struct PushRateTests {
         #expect(rig.push(1, clientID: 7)?.disposition == first.disposition)
         #expect(rig.push(1, clientID: 8) != nil)
         rig.advance(by: 60_000)
-        // What was refused was never accepted under its name.
+        // A refused push is not remembered under its apns-id.
         #expect(rig.push(1, clientID: 9)?.disposition == .coalesced)
         #expect(rig.engine.totals.accepted == 3)
     }

@@ -8,7 +8,7 @@ import Wire
 struct ContentMemoryTests {
     private static func topic(_ number: UInt32) -> TopicIndex { TopicIndex(rawValue: number) }
 
-    /// A content whose payload has so many bytes.
+    /// Returns a content with a payload of `payloadBytes` bytes.
     private static func content(_ payloadBytes: Int) -> PushContent {
         [UInt8](repeating: 0x20, count: payloadBytes).withByteView {
             PushContent(apnsID: EngineRig.apnsID(1), collapseID: ByteView(), payload: $0)
@@ -38,12 +38,12 @@ struct ContentMemoryTests {
         #expect(memory.bytes == 0)
     }
 
-    /// How many bytes come, of topic 1 where 0 and 1 hold 100 each or of one that is not known, and what they meet.
+    /// Additional bytes and the expected refusals, for topic 1 (topics 0 and 1 hold 100 bytes each) or a new topic.
     static let refusals: [(bytes: Int, isKnown: Bool, bytesMax: Int, bytesPerTopicMax: Int, refusal: Refusal?)] = [
         (50, true, 250, 150, nil),
         (51, true, 250, 151, .noMemory),
         (51, true, 251, 150, .noMemoryForTopic),
-        // Who takes more than a share of it is told so, also when others have taken the rest.
+        // A topic over its share gets the topic's reason, even if other topics have used up the total.
         (51, true, 250, 150, .noMemoryForTopic),
         (50, false, 250, 50, nil),
         (51, false, 250, 51, .noMemory),
@@ -77,7 +77,7 @@ struct ContentMemoryTests {
 
 @Suite("Traces of pushes", .timeLimit(.minutes(15)))
 struct PushTraceTests {
-    /// What a wake tells of its traces, by the numbers they were made of.
+    /// The traces of a wake, by the numbers from which they were made.
     private struct Told: Equatable {
         var own: Int?
         var links: [Int] = []
@@ -87,7 +87,7 @@ struct PushTraceTests {
 
     private static func number(_ parent: TraceParent) -> Int { Int(parent.trace.second) }
 
-    /// The traces of the wake in flight, or of the pending push; nil when there are none.
+    /// Returns the traces of the wake in flight, or of the pending push; nil if there are none.
     private static func told(_ rig: EngineRig, pending: Bool = false) -> Told? {
         let state = rig.snapshot(1).state
         let handle = pending ? state.pending?.handle : state.inFlight?.push.handle
@@ -118,7 +118,7 @@ struct PushTraceTests {
         let rig = EngineRig()
         for number in 1...4 { rig.push(1, trace: EngineRig.trace(number)) }
         #expect(Self.told(rig, pending: true) == Told(own: 4, links: [3, 2, 1], state: Self.state))
-        // One without a trace keeps those that it takes the place of.
+        // A push without a trace keeps the traces of the push that it replaces.
         rig.push(1)
         #expect(Self.told(rig, pending: true) == Told(links: [4, 3, 2, 1]))
         for number in 5...12 { rig.push(1, trace: EngineRig.trace(number)) }
@@ -138,7 +138,7 @@ struct PushTraceTests {
             #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
             let state = newer == nil ? "" : Self.state
             #expect(Self.told(rig, pending: true) == Told(own: newer, links: [1], state: state))
-            // What was put in the place of another is counted, and let go of, once.
+            // The replaced content is counted and freed once.
             rig.advance(by: 1_000_000)
             let last = try #require(rig.engine.claim(rig.engine.identity(rig.index(1)).topic))
             #expect(rig.engine.report(.push(.newData), wake: last.id) == .ended)

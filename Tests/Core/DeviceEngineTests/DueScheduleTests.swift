@@ -18,7 +18,7 @@ struct DueScheduleTests {
         #expect(schedule.momentBeingDone == nil)
         #expect(schedule.popDue(Self.at(15)) == Self.device(1))
         #expect(schedule.momentBeingDone == Self.at(10))
-        // Nothing else is due: nothing that is done now was brought about by time alone.
+        // Nothing else is due, so the next operation has an outside cause.
         #expect(schedule.popDue(Self.at(15)) == nil)
         #expect(schedule.momentBeingDone == nil)
         #expect(schedule.popDue(Self.at(25)) == Self.device(2))
@@ -28,7 +28,7 @@ struct DueScheduleTests {
         #expect(schedule.momentBeingDone == Self.at(7))
     }
 
-    /// How many devices there are, how many are looked at in a step, and the steps until all were.
+    /// The number of devices, the number examined per step, and the resulting steps.
     static let rounds: [(deviceCount: Int, devicesMax: Int, ranges: [Range<Int>])] = [
         (0, 4, [0..<0]), (1, 4, [0..<1]), (4, 4, [0..<4]), (5, 4, [0..<4, 4..<5]), (8, 4, [0..<4, 4..<8]),
         (3, 1, [0..<1, 1..<2, 2..<3]),
@@ -70,7 +70,7 @@ struct DueIndexTests {
             let device = DeviceIndex(rawValue: UInt32(generator.number(below: 120)))
             switch generator.number(below: 8) {
             case 0..<5:
-                // Few different moments, so that many are equal.
+                // Few distinct times, so that many are equal.
                 let moment = Instant(milliseconds: Int64(generator.number(below: 60)))
                 index.set(device, to: moment)
                 naive[device.rawValue] = moment

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Wakes that ended", .timeLimit(.minutes(15)))
 struct EndedWakeTests {
-    /// Ends a wake of a new device in `rig` as `outcome`.
+    /// Launches a wake on a new device in `rig` and ends it with `outcome`.
     private static func endedWake(_ outcome: WakeOutcome, _ rig: EngineRig) throws -> WakeID {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         switch outcome {
@@ -48,7 +48,7 @@ struct EndedWakeTests {
         rig.push(1, .considerate, .at(rig.instant + 10_000))
         rig.pass(10_000)
         #expect(!rig.engine.advance(to: rig.instant, devicesMax: 0))
-        // The failed push lives on in the pending one, whose life it prolongs.
+        // The failed push is coalesced into the pending one and extends its expiry.
         #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         #expect(rig.snapshot(1).state.pending?.coalesced == 1)
         #expect(rig.engine.totals.discarded.sum == 0)

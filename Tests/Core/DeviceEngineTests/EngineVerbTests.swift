@@ -140,7 +140,7 @@ struct EngineVerbTests {
         let pushes = rig.engine.takeStep()
         #expect(pushes.devices == (0..<3).map { rig.index($0) } && pushes.topics.count == 1)
         #expect(rig.engine.takeStep().isEmpty)
-        // To look at a device is no change.
+        // A snapshot of a device is not a change.
         _ = rig.snapshot(2)
         #expect(rig.engine.takeStep().isEmpty && !rig.engine.hasChanges)
         rig.conditions(2) { $0.charging = true }
@@ -151,7 +151,7 @@ struct EngineVerbTests {
 
     @Test("Time never runs backwards, and a step looks at no more devices than it may")
     func advance() throws {
-        // Warnings, which are moments of their own, are left out.
+        // Warnings, which would add due times, are disabled.
         let rig = EngineRig(EngineRig.open([(.expirationLead, 0)]))
         for device in 0..<5 { _ = try #require(rig.push(device, workerIsFree: true)?.wake) }
         let late = rig.instant + 30_000

@@ -26,7 +26,7 @@ struct EventRecordTests {
         return kinds
     }()
 
-    /// Events of few devices, moments and pushes, so that neighbours share what they can share.
+    /// Returns events with few distinct devices, times and pushes, so that consecutive ones share fields.
     private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {
         var random = SeededGenerator(seed: seed)
         func identifier() -> APNsID? {
@@ -53,7 +53,7 @@ struct EventRecordTests {
         return buffer.view.array
     }
 
-    /// What a record holds; nil when it is refused.
+    /// Returns the content of a record; nil if it is refused.
     private static func read(_ bytes: [UInt8]) -> (sequence: UInt64, keyMark: UInt64, events: [HistoryEvent])? {
         bytes.withByteView { view in
             var events: [HistoryEvent] = []
@@ -71,7 +71,7 @@ struct EventRecordTests {
         let events = Self.events(Int(seed) + 1, seed: seed)
         let read = try #require(Self.read(Self.written(events, sequence: seed + 1)))
         #expect(read.events == events)
-        // Equal identifiers may be spelled differently.
+        // Equal identifiers may differ in letter case.
         #expect(read.events.map { $0.apnsID?.upperCase } == events.map { $0.apnsID?.upperCase })
         #expect(read.events.map { $0.related?.upperCase } == events.map { $0.related?.upperCase })
         #expect(read.sequence == seed + 1 && read.keyMark == 0xABCD)
@@ -113,7 +113,8 @@ struct EventRecordTests {
         for code in [UInt8(0), 6, 7, 13, 14, 21, 28, 31, 32, 255] {
             #expect(Self.read(changed(21, code)) == nil, "no kind \(code)")
         }
-        // Without device or time, with what was named before and never was, with upper case of nothing.
+        // Device or time missing, reference to an earlier identifier without one, upper-case bits without an
+        // identifier.
         let impossible: [UInt8] = [0, 1, 2, 0b0001_0011, 0b0100_0011, 0b1000_0011]
         for parts in impossible {
             #expect(Self.read(changed(22, parts)) == nil, "parts \(parts)")

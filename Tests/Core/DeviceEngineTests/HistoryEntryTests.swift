@@ -124,7 +124,7 @@ struct PushTermsTests {
 
     @Test("Each lifetime that fits is kept as it is; longer ones in minutes, up to the longest that a number can say")
     func lifetimes() {
-        // Between them lie the minutes that are kept as seconds.
+        // The codes in between are minutes that can be stored exactly as seconds.
         for code in [UInt16](0...32_767) + [UInt16](33_315...UInt16.max) {
             #expect(PushTerms.Lifetime(code: code).code == code)
         }

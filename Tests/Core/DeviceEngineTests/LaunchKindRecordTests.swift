@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Records of wakes that are no push's")
 struct LaunchKindRecordTests {
-    /// The records of an engine with one device, whose only wake was answered, by kind.
+    /// Returns the records, by kind, of an engine with one device whose only wake was answered.
     private static func records(_ rig: EngineRig) throws -> (topic: [UInt8], device: [UInt8], wake: WakeID) {
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         #expect(rig.engine.report(.push(.noData), wake: wake) == .ended)
@@ -23,7 +23,7 @@ struct LaunchKindRecordTests {
         return records
     }
 
-    /// An engine that takes these records over; nil when it refuses one.
+    /// Returns an engine restored from these records; nil if it refuses one.
     private static func engine(_ topic: [UInt8], _ device: [UInt8], at rig: EngineRig) -> EmbeddedEngine? {
         let next = EngineRig(start: rig.now, seed: 99).engine
         do {
@@ -38,7 +38,7 @@ struct LaunchKindRecordTests {
         } catch { return nil }
     }
 
-    /// The code, launches and results of a kind of task as a topic's record has them.
+    /// Returns the part of a topic's record for one kind of task: its code, launches and results.
     private static func section(_ kind: UInt8, launched: UInt8, _ results: [(code: UInt8, count: UInt8)]) -> [UInt8] {
         func number(_ value: UInt8) -> [UInt8] { [value] + [UInt8](repeating: 0, count: 7) }
         return [kind] + number(launched) + [UInt8(results.count)] + results.flatMap { [$0.code] + number($0.count) }
@@ -56,9 +56,9 @@ struct LaunchKindRecordTests {
         #expect(tasks.launched[.processing] == 9 && tasks.launched[.urlSession] == 2 && tasks.launched.sum == 11)
         #expect(tasks[.processing][.interrupted] == 7 && tasks[.processing].sum == 7)
         #expect(tasks[.urlSession][.success] == 2 && tasks[.appRefresh].sum == 0)
-        // Those of pushes are counted by themselves.
+        // Pushes are counted separately.
         #expect(engine.totals.launched == 1 && engine.totals.results.sum == 1)
-        // The removal of a device has its topic written anew.
+        // The removal of a device writes its topic again.
         engine.unregister(try #require(engine.find(EngineRig.token(1))))
         #expect(Self.stored(engine)[.topic] == more)
     }
@@ -83,7 +83,7 @@ struct LaunchKindRecordTests {
     func endedWake() throws {
         let rig = EngineRig()
         let (topic, device, wake) = try Self.records(rig)
-        // The list of ended wakes is the last part: one wake, of which id, outcome and moment are kept.
+        // The last part of the record is the list of ended wakes: here one wake with its id, outcome and time.
         let place = device.count - 9
         #expect(device[place - 17] == 1 && device[place] == 2)
         var changed = device

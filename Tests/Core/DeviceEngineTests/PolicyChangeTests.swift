@@ -8,7 +8,7 @@ import Wire
 struct PolicyChangeTests {
     private static let topic = TopicIndex(rawValue: 0)
 
-    /// A rig whose devices were launched now, and have a push that waits for the interval.
+    /// Returns a rig whose devices have just launched and have a push that waits for the interval.
     private func rig(devices: Int, _ configuration: EngineConfiguration) throws -> EngineRig {
         let rig = EngineRig(configuration)
         for device in 0..<devices {
@@ -30,7 +30,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.nextDue == rig.instant + 1000)
         rig.advance(by: 1000)
         #expect(rig.engine.readyCount(Self.topic) == 10)
-        // Those that wait for a slot already wait for the interval again.
+        // Devices that already waited for a slot wait for the interval again.
         rig.engine.reconfigure(EngineRig.open([(.launchInterval, 200)]))
         rig.advance(by: 0)
         #expect(rig.engine.readyCount(Self.topic) == 0)
@@ -49,7 +49,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.claim(Self.topic) == nil)
         let rest = EngineRig(EngineRig.open([(.launchInterval, 1)]))
         #expect(rest.engine.advance(to: rest.instant, devicesMax: 1))
-        // The first one, and the last.
+        // The first step and the last.
         var steps = 2
         while !rig.engine.advance(to: rig.instant, devicesMax: 100) { steps += 1 }
         #expect(steps == 10)
@@ -182,7 +182,7 @@ struct PolicyVersionsTests {
             _ = versions.begin(configuration, at: Instant(milliseconds: 0))
             return versions
         }
-        /// What a gateway without background tasks kept of it: number, since when, and fingerprint.
+        /// Returns the stored form from a gateway without background tasks: number, start and fingerprint.
         func former(_ fingerprint: UInt64) throws -> PolicyVersions {
             let number: [UInt8] = [1, 0, 0, 0]
             let since = [UInt8](repeating: 0, count: 8)

@@ -19,7 +19,7 @@ struct PolicyClockTests {
         PolicyClock.resumed(record, wall: machine.wall, boot: machine.boot, bootID: boot, jumpMax: jumpMax)
     }
 
-    /// What a gateway keeps that has run for an hour with a clock that is right, on the first of the boots.
+    /// Returns the record of a gateway that ran for an hour with a correct clock, on the first of the boots.
     private static func firstLife(_ machine: inout VirtualClock) -> ClockRecord {
         var clock = PolicyClock(wall: machine.wall, boot: machine.boot, bootID: self.boots[0])
         machine.pass(self.hour)
@@ -27,7 +27,7 @@ struct PolicyClockTests {
         return clock.record(now, WallOffset(wall: machine.wall, now: now))
     }
 
-    /// What the next life keeps.
+    /// Returns the record of the next run.
     private static func nextLife(
         _ record: ClockRecord,
         _ machine: VirtualClock,
@@ -66,10 +66,10 @@ struct PolicyClockTests {
         machine.reboot()
         machine.stepWall(by: 10 * Self.year)
         let third = Self.nextLife(second.record, machine, boot: Self.boots[0])
-        // The twenty seconds are known again: the clock is back where it was, and as much further.
+        // The lost 20 seconds are known again: the clock continues as if it had always been correct.
         #expect(third.record.now == first.now + 20_000)
         #expect(third.jump?.isHeldBack == false)
-        // From here on a restart is like any other.
+        // From here on, restarts behave normally.
         machine.pass(Self.hour)
         machine.reboot()
         let fourth = Self.nextLife(third.record, machine, boot: Self.boots[1])
@@ -87,7 +87,7 @@ struct PolicyClockTests {
         #expect(held.jump == WallClockJump(from: first.wall, to: machine.wall, isHeldBack: true))
         let allowed = Self.nextLife(first, machine, boot: Self.boots[1], jumpMax: 11 * Self.year)
         #expect(allowed.record.now == first.now + 10 * Self.year && allowed.jump == nil)
-        // The right clock after it makes no time pass either, and the restart after that counts as ever.
+        // The correct clock after it adds no time either, and the restart after that behaves normally.
         machine.pass(5000)
         machine.reboot()
         machine.stepWall(by: -10 * Self.year)
@@ -162,7 +162,7 @@ struct PolicyClockTests {
         machine.stepWall(by: step)
         machine.pass(250)
         #expect(clock.now(boot: machine.boot).milliseconds == 1_700_000_000_250)
-        // Only what is shown follows the wall clock.
+        // Only displayed times follow the wall clock.
         let now = clock.now(boot: machine.boot)
         #expect(WallOffset(wall: machine.wall, now: now).milliseconds == step)
         #expect(WallOffset(wall: machine.wall, now: now).wall(now) == machine.wall)
@@ -266,7 +266,7 @@ struct PolicyClockTests {
         let offset = WallOffset(wall: 1_700_003_600_123, now: now)
         #expect(offset.instant(wallSeconds: 1_700_003_700) == Instant(milliseconds: 1_700_000_100_000))
         #expect(offset.wall(offset.instant(wallSeconds: 1_700_003_700)) == 1_700_003_700_000)
-        // The largest number a header can hold is a moment far away, not a crash.
+        // The largest number that fits in a header converts to a distant time and must not crash.
         #expect(offset.instant(wallSeconds: .max) > now + 1_000_000_000_000)
     }
 

@@ -45,12 +45,12 @@ struct ReadyQueuesTests {
             }
         }
         #expect(fromTheMiddle > 100)
-        // Everybody who came is told of once, in the order of their coming.
+        // Every device is offered once, in the order of arrival.
         var told: [UInt32] = []
         while let device = queues.popNewcomer() { told.append(device.rawValue) }
         #expect(told == joined)
         #expect(queues.hasNewcomer == false)
-        // Taken out first by first, each queue is its list.
+        // Removing the first element repeatedly returns each queue in order.
         for topic in 0..<3 {
             var left: [UInt32] = []
             let index = TopicIndex(rawValue: UInt32(topic))
@@ -80,13 +80,13 @@ struct ReadyQueuesTests {
                 queues.remove(device, in: &devices)
                 list.remove(at: place)
             } else {
-                // Two of five were never used.
+                // Two out of five devices were never used.
                 let uses: [Int64] = [.min, .min, 5, 6, 7]
                 let use = uses[Int(generator.number(below: 5))]
                 let lastUse = use == .min ? Instant.distantPast : Instant(milliseconds: use)
                 queues.append(device, since: Instant(milliseconds: now), lastUse: lastUse, in: &devices)
                 let entry = (second: now / 1000, lastUse: use, since: now, number: number)
-                // Behind all earlier devices, but for those of the same second with an earlier use.
+                // After all earlier devices, but before those of the same second with an earlier last use.
                 let place = list.firstIndex { $0.second == entry.second && $0.lastUse < use } ?? list.count
                 if place < list.count { reordered += 1 }
                 list.insert(entry, at: place)

@@ -24,7 +24,7 @@ struct RegistrationTests {
         #expect(books.held.sum == 0)
         rig.advance(by: 100)
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
-        // A second removal is none.
+        // A second removal has no effect.
         rig.engine.unregister(rig.index(1))
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
         #expect(rig.engine.totals == books)
@@ -80,7 +80,7 @@ struct RegistrationTests {
         #expect(books.discarded[.unregistered] == 1 && books.inFlight == 0)
         #expect(books.pending == (registersAgain ? 1 : 0))
         #expect(books.accepted == books.accountedFor)
-        // The new registration owes nothing for the old one's launch.
+        // The launch of the old registration does not count for the new one.
         if registersAgain { #expect(rig.snapshot(1).held == [.worker]) }
     }
 

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("A push whose sender names it and sends it again", .timeLimit(.minutes(15)))
 struct RepeatedPushTests {
-    /// Situations in which a push is answered in every way there is.
+    /// Situations that cover every possible answer to a push.
     enum Situation: CaseIterable {
         case launched, scheduled, coalesced, discarded, noWake, held
 
@@ -79,7 +79,7 @@ struct RepeatedPushTests {
     func lastFour() {
         let rig = EngineRig()
         for id in UInt64(1)...5 { rig.push(1, clientID: id) }
-        // Those without a name of their own make nobody forget.
+        // Pushes without a client-supplied apns-id do not displace remembered ones.
         for _ in 0..<9 { rig.push(1) }
         let accepted = rig.engine.totals.accepted
         for id in UInt64(2)...5 { rig.push(1, clientID: id) }

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("An engine is restored from its records", .timeLimit(.minutes(15)))
 struct RestoreTests {
-    /// The engine that the next process makes of what a store keeps.
+    /// Returns the engine of the next process, restored from the store.
     private static func restored(_ store: SimulatedStore, at rig: EngineRig, losingWakes: Bool) throws -> EngineRig {
         let next = EngineRig(start: rig.now, seed: 99)
         try store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
@@ -17,7 +17,7 @@ struct RestoreTests {
         return next
     }
 
-    /// Everything about a device that must outlive the process.
+    /// Returns true if all state of a device that must survive a restart is equal.
     private static func same(_ left: DeviceSnapshot, _ right: DeviceSnapshot) -> Bool {
         left.token == right.token && left.topic == right.topic && left.isRegistered == right.isRegistered
             && left.registrationChangedAt == right.registrationChangedAt && left.wake == right.wake
@@ -117,8 +117,8 @@ struct RestoreTests {
         #expect(content.collapseID.array == collapseID && content.payload.array == payload)
     }
 
-    /// The records of an engine with a device, 0, whose push waits for its second launch, and one, 1, with a wake in
-    /// flight.
+    /// Returns the records of an engine with two devices: device 0 has a push that waits for its second launch, and
+    /// device 1 has a wake in flight.
     private static func twoDevices() throws -> SimulatedStore.Records {
         let rig = EngineRig()
         let store = SimulatedStore()
@@ -175,9 +175,9 @@ struct RestoreTests {
         #expect(refusals > 100 && runs > 100, "seed \(seed): \(refusals) refusals, \(runs) runs")
     }
 
-    /// What a device of `twoDevices` cannot hold: where in its record, and what.
+    /// Impossible values in the records of `twoDevices`: the device, a description, the offset and the bytes.
     private static let impossible: [(device: UInt32, what: String, offset: Int, bytes: [UInt8])] = {
-        // Flags, penalty, token (with its length), topic; then the moment of the registration.
+        // Flags, penalty, token (with its length) and topic; the time of the registration follows.
         let head = 2 + 1 + 1 + EngineRig.token(1).count + 4
         let spacing = head + 8
         let conditions = spacing + 28
@@ -218,7 +218,8 @@ struct RestoreTests {
         let records = try Self.twoDevices()
         let spacing = 2 + 1 + 1 + EngineRig.token(1).count + 4 + 8
         var twice = records
-        // The id of the wake that ended is the last but the outcome and the end; the other is in flight.
+        // The id of the ended wake precedes the outcome and the end at the end of the record. The other wake is in
+        // flight.
         let ended = try #require(records[RecordKey(.device, 0)])
         let wake = ended[(ended.count - 25)...].prefix(16)
         twice[RecordKey(.device, 1)]?.replaceSubrange(spacing + 28..<spacing + 44, with: wake)
@@ -263,7 +264,7 @@ struct RestoreTests {
                 buffer.append(content)
                 try incomplete.restore(other, buffer.view)
             }
-            // Without its last device an engine is whole; without any other record it is not.
+            // Without its last device the state is still complete; without any other record it is not.
             guard key != RecordKey(.device, 1) else { continue }
             #expect(throws: StoreError.self, "without \(key)") {
                 try incomplete.finishRestoring(now: rig.instant)

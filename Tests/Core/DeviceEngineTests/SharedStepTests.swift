@@ -16,7 +16,7 @@ struct SharedStepTests {
         return rig
     }
 
-    /// What a step makes of these rows.
+    /// Runs a step with these rows and returns its changes.
     private func step(
         _ rig: EngineRig,
         _ rows: [SharedDevice] = [],
@@ -48,7 +48,7 @@ struct SharedStepTests {
         #expect(changes[1].due == .at(try #require(changes[1].launched.first).deadline))
         rig.pass(1000)
         changes = try self.step(rig, changes.map(\.device)) { rig.push(1) }
-        // Coalesced: it waits for a slot as before, and since then.
+        // The push was coalesced, so the device waits for a slot since the same time.
         let only = try #require(changes.first)
         #expect(changes.count == 1 && !only.isNew && only.ready == nil && only.launched.isEmpty)
         rig.pass(100_000)
@@ -127,7 +127,7 @@ struct SharedStepTests {
         rig.engine.beginSharedStep(now: rig.instant, deviceCount: 2)
         #expect(rig.push(1) == nil)
         rig.engine.evict()
-        // A topic that the store does not have is not made.
+        // A step does not create a topic that the store does not have.
         _ = try self.step(rig) { #expect(rig.register(1, topic: 7) == .refused(.tooManyTopics)) }
         #expect(rig.engine.topicCount == 2)
     }
@@ -141,7 +141,7 @@ struct SharedStepTests {
             token: try #require(device.withByteView { DeviceToken(hex: $0) }),
             record: Self.bytes("01000020\(device)000000008ee9690ca2010000"),
             tasks: Self.bytes("0001[23]010001\(name)\(moment)\(moment)01[23]"),
-            // Of kinds, holds, transfers and bytes, a count each of 8 bytes; and what waits for a slot, since when.
+            // The gauges of kinds, holds, transfers and bytes (8 bytes each), then the tasks that wait for a slot.
             derived: Self.bytes("01c0db28b4a0d17e03e701[135]01[23]97[7]010001[7]\(moment)")
         )
         let rig = try self.engine()
@@ -158,7 +158,7 @@ struct SharedStepTests {
         #expect(changes.first?.device.derived.count == row.derived.count)
     }
 
-    /// The bytes that hexadecimal digits stand for; a number in brackets is so many zeros.
+    /// Parses hexadecimal digits; a number in brackets stands for that many zero bytes.
     private static func bytes(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = text[...]
@@ -221,7 +221,7 @@ struct SharedStepTests {
         for count in 0..<whole.record.count { #expect(!isTaken([row(record: Array(whole.record[..<count]))])) }
         for count in 0..<whole.tasks.count { #expect(!isTaken([row(tasks: Array(whole.tasks[..<count]))])) }
         for count in 0..<whole.derived.count { #expect(!isTaken([row(derived: Array(whole.derived[..<count]))])) }
-        // The same wake, of another device.
+        // The same wake on another device.
         let third = EngineRig.token(3)
         let beginning: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 1]
         let start = try #require(whole.record.indices.first { Array(whole.record[$0...].prefix(8)) == beginning })

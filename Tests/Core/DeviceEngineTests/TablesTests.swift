@@ -24,7 +24,7 @@ struct TablesTests {
             let record = DeviceRecord(token: token, topic: TopicIndex(rawValue: 0), registeredAt: .distantPast)
             let index = table.insert(record)
             #expect(index.rawValue == UInt32(number))
-            // Also while the index grows.
+            // Devices must also be found while the index grows.
             let before = number * 7 % (number + 1)
             let older = EngineRig.token(before, bytes: Self.length(before))
             if number % 3 == 0, Self.find(in: table, older)?.rawValue != UInt32(before) { wrong += 1 }
@@ -34,7 +34,7 @@ struct TablesTests {
             let token = EngineRig.token(number, bytes: Self.length(number))
             if Self.find(in: table, token)?.rawValue != UInt32(number) { wrong += 1 }
             if table[DeviceIndex(rawValue: UInt32(number))].token.token != token { wrong += 1 }
-            // One byte longer or shorter is somebody else's.
+            // A token that is one byte longer or shorter belongs to another device.
             if Self.find(in: table, EngineRig.token(number, bytes: Self.length(number + 1))) != nil { wrong += 1 }
             if Self.find(in: table, EngineRig.token(count + number, bytes: Self.length(number))) != nil { wrong += 1 }
         }

@@ -15,7 +15,7 @@ struct TaskRestoreTests {
         return next
     }
 
-    /// What is known of a device's tasks, as text.
+    /// Returns the state of a device's tasks as text.
     private static func text(_ rig: EngineRig, _ device: Int) -> [String] {
         let snapshot = rig.snapshot(device)
         return ["\(snapshot.usage)"]
@@ -103,7 +103,7 @@ struct TaskRestoreTests {
         #expect(Self.records(rig).map(\.isEmpty) == [false])
     }
 
-    /// The records of tasks in what changed.
+    /// Returns the changed task records.
     private static func records(_ rig: EngineRig) -> [[UInt8]] {
         var batch = RecordBatch()
         rig.engine.takeStep(into: &batch)

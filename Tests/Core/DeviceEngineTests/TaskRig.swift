@@ -3,9 +3,9 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-/// What tests of tasks ask of an engine, with devices named by numbers.
+/// Task operations of tests, with devices identified by numbers.
 extension EngineRig {
-    /// Open registration, every identifier permitted, parameters by name.
+    /// Returns a configuration with open registration, all identifiers permitted, and parameters by name.
     static func permitting(
         _ parameters: [(PolicyParameter, Double)] = [],
         tasks: [(PolicyParameter, Double)] = []
@@ -22,7 +22,7 @@ extension EngineRig {
         return configuration
     }
 
-    /// A registered device submits a request.
+    /// Submits a request for a registered device.
     @discardableResult
     func submit(
         _ device: Int,
@@ -43,10 +43,10 @@ extension EngineRig {
         return try self.engine.submit(request, device: self.index(device), hasSlot: hasSlot)
     }
 
-    /// Launches what is next of a device, whatever it is.
+    /// Launches the next push or task of a device.
     func launchNext(_ device: Int) -> LaunchedWake? { self.engine.claim(self.index(device)) { _ in true } }
 
-    /// The names of what waits, and of what runs.
+    /// Returns the names of pending and of running tasks.
     func tasks(_ device: Int) -> (waiting: [String], running: [String]) {
         let tasks = self.engine.tasks(of: self.index(device))
         func names(_ isRunning: Bool) -> [String] {
@@ -55,7 +55,7 @@ extension EngineRig {
         return (names(false), names(true))
     }
 
-    /// Whether requests and transfers each are in exactly one place.
+    /// True if every request and every transfer is accounted for exactly once.
     var isConserved: Bool {
         let books = self.engine.totals
         return books.requests.submitted.sum == books.requestsAccountedFor

@@ -132,6 +132,6 @@ struct TaskVerbTests {
 }
 
 extension Admission {
-    /// The device that is there.
+    /// The device of an accepted push; nil for other cases.
     fileprivate var device: DeviceIndex? { if case .device(let device) = self { device } else { nil } }
 }

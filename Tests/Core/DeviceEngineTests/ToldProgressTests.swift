@@ -28,7 +28,7 @@ struct ToldProgressTests {
         Issue.record("the progress was \(outcome)")
     }
 
-    /// What changed, as the store gets it: how many records of tasks, and how many others.
+    /// Commits the changes to the store and returns the numbers of task records and of other records.
     private func written() throws -> (tasks: Int, others: Int) {
         var batch = RecordBatch()
         self.rig.engine.takeStep(into: &batch)
@@ -41,7 +41,7 @@ struct ToldProgressTests {
         return (tasks, others)
     }
 
-    /// What the tasks of device 1 have told as far as the store knows.
+    /// Returns the progress of the tasks of device 1 that the store has.
     private func kept() throws -> [UInt64?] {
         let next = EngineRig(EngineRig.permitting(), start: self.rig.now, seed: 99)
         try self.store.reopened(keepsUnresolved: false).load { key, content throws(StoreError) in
@@ -156,7 +156,7 @@ struct ToldProgressTests {
         #expect(self.rig.engine.nextDue == self.rig.instant + 20_000)
         self.tell(2, second)
         #expect(self.rig.engine.nextDue == self.rig.instant + 20_000)
-        // Not looked at yet, though it is due: a report does what is due first.
+        // The deadline has passed but was not processed: a report first applies what is due.
         self.rig.pass(60_000)
         _ = self.rig.engine.advance(to: self.rig.instant, devicesMax: 0)
         let told = TaskProgress(completed: 3, total: 9)

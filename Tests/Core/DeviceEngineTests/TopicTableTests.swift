@@ -17,7 +17,7 @@ struct TopicTableTests {
 
     private static func topic(_ number: Int) -> TopicIndex { TopicIndex(rawValue: UInt32(number)) }
 
-    /// The record of every topic that has changed, by its number.
+    /// Returns the records of all changed topics, by topic number.
     private static func records(_ table: inout TopicTable) -> [UInt32: [UInt8]] {
         var batch = RecordBatch()
         table.takeChanges(into: &batch)
@@ -66,7 +66,7 @@ struct TopicTableTests {
         #expect(table.takeChanges() == [0, 1, 2].map(Self.topic))
         #expect(table.hasChanges == false)
         for number in [2, 0, 2] { table.count(Self.topic(number)) { $0.accepted += 1 } }
-        // How many devices a topic has is counted from their records.
+        // The number of devices of a topic is computed from their records, so it is not a change.
         table.countDevices(Self.topic(1), 1)
         #expect(table.takeChanges() == [2, 0].map(Self.topic))
         table.count(Self.topic(2)) { $0.accepted += 1 }
@@ -147,7 +147,7 @@ struct TopicTableTests {
         let records = Self.records(&table)
         var next = TopicTable(key: HashKey((7, 8)))
         for (place, number) in numbers.enumerated() {
-            // Either at its own place, or as the topic that comes next.
+            // Either at its own number or, for three records, at consecutive numbers.
             let place = numbers.count == 3 ? UInt32(place) : UInt32(number)
             let content = try #require(records[UInt32(number)])
             #expect(content.withByteView { next.restore(place, $0) } == true)

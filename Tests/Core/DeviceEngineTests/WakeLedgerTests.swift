@@ -92,13 +92,14 @@ struct WakeLedgerTests {
 
 @Suite("Map of wakes", .timeLimit(.minutes(15)))
 struct WakeMapTests {
-    /// A wake whose search begins at a place, wherever the map has at least as many: the eight lowest bits say nothing.
+    /// Returns a wake whose search starts at `place` in every map with at least as many places. The lowest eight bits
+    /// are ignored.
     private static func wake(beginning place: UInt64, _ number: UInt64) -> WakeID {
         WakeID(random: (place << 8 | number & 0xFF, number))
     }
 
-    /// - `beginnings`: from how many places wakes are looked for: all of a map, or so few that most lie behind others,
-    ///   around its end, too.
+    /// - `beginnings`: the number of places at which searches start: all places of a map, or so few that most wakes are
+    ///   displaced, also around the end of the map.
     @Test(
         "A map of wakes is a dictionary, also where all are looked for from a few places",
         arguments: UInt64(1)...4,
@@ -111,7 +112,7 @@ struct WakeMapTests {
         }
         var map = WakeMap<Int>()
         var dictionary: [WakeID: Int] = [:]
-        // Now it grows, now it shrinks, and at the end it is empty.
+        // The map alternately grows and shrinks, and is empty at the end.
         for step in 0..<3000 {
             let wake = wakes[generator.number(below: wakes.count)]
             let isPut = step < 2500 && generator.number(below: 100) < (step / 500 % 2 == 0 ? 80 : 20)
@@ -166,7 +167,7 @@ struct WakeMapTests {
             #expect(map.capacity == grown)
         }
         #expect(map.capacity == 48 && map.all.map(\.value).sorted() == Array(1...48))
-        // A map keeps the room of few wakes, and no more when it is empty.
+        // An emptied map keeps the memory of a small number of wakes only.
         for number in 0..<UInt64(48) { map[Self.wake(beginning: number, number)] = nil }
         #expect(map.isEmpty && map.capacity == 48)
         for number in 0..<UInt64(49) { map[Self.wake(beginning: number, number)] = 0 }
@@ -235,7 +236,7 @@ struct WakeTimesTests {
         rig.advance(by: 300)
         rig.push(2)
         rig.advance(by: 4000)
-        // A newer push in the place of the first does not begin its wait anew.
+        // A newer push that replaces the first does not restart its wait.
         rig.push(1)
         #expect(rig.engine.oldestDueMilliseconds == 4300)
         _ = try #require(rig.engine.claim(self.topic(rig)))
@@ -255,7 +256,7 @@ struct WakeTimesTests {
         #expect(rig.engine.report(.push(.newData), wake: wake) == .ended)
         rig.push(1)
         #expect(rig.engine.oldestDueMilliseconds == 0)
-        // The engine is told late: 900 s after the launch the push was due, and 2 s go by.
+        // The engine advances late: the push was due 900 seconds after the launch, and two more seconds have passed.
         rig.advance(by: 902_000)
         #expect(rig.engine.oldestDueMilliseconds == 2000)
         rig.advance(by: 1000)

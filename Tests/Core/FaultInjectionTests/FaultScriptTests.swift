@@ -6,7 +6,7 @@ struct FaultScriptTests {
     private static let device = String(repeating: "ab", count: 32)
     private static let other = String(repeating: "cd", count: 32)
 
-    /// A rule that resets with `code`, so that tests see which one fired.
+    /// Returns a rule that resets with `code`, which shows the tests which rule fired.
     private static func rule(_ code: UInt32 = 1, _ change: (inout FaultRule) -> Void = { _ in }) -> FaultRule {
         var rule = FaultRule()
         rule.effect.outcome = .reset(code: code)
@@ -24,7 +24,7 @@ struct FaultScriptTests {
         try #require(text.withByteView { DeviceToken(hex: $0) })
     }
 
-    /// The code of the rule that fires for a push; nil when none does.
+    /// Returns the code of the rule that fires for a push; nil if none does.
     private static func code(
         _ script: inout FaultScript,
         device: String = Self.device,
@@ -46,7 +46,7 @@ struct FaultScriptTests {
         return nil
     }
 
-    /// The ordinals for which a rule of this occasion fires, of the first twelve pushes.
+    /// Returns the ordinals, among the first twelve pushes, for which a rule with this occasion fires.
     private static func ordinals(_ change: (inout FaultRule) -> Void) throws -> [Int] {
         var script = Self.script([Self.rule(1, change)])
         var fired: [Int] = []
@@ -141,7 +141,7 @@ struct FaultScriptTests {
         #expect(fate(7) != fate(7, lane: 1))
         for seed: UInt64 in [0, 7, .max] {
             let share = fate(seed).filter { $0 }.count
-            // Four standard deviations either way.
+            // Within four standard deviations.
             #expect((2327...2673).contains(share), "seed \(seed): \(share)")
         }
     }
@@ -187,7 +187,7 @@ struct FaultScriptTests {
             }, Self.rule(3),
         ])
         let fired = try (1...8).map { _ in try Self.code(&script) }
-        // The sixth is the first rule's, though it is the second's too; by the eighth the second is spent.
+        // The sixth push is due for the first and the second rule. By the eighth, the second rule is spent.
         #expect(fired == [3, 2, 1, 2, 3, 1, 3, 3])
         #expect(script.entries.map(\.matched) == [8, 8, 8])
         #expect(script.entries.map(\.fired) == [2, 2, 4])

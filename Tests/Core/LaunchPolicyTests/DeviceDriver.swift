@@ -1,10 +1,10 @@
 import Policy
 import Wire
 
-/// A device state in the hands of a test: seconds in, and the parameters kept.
+/// A device state with its parameters, driven by tests with times in seconds.
 struct DeviceDriver {
     var state = DeviceState()
-    /// What the device has besides: nothing.
+    /// The tasks of the device: none.
     private var tasks = BackgroundTasks()
     var parameters = Parameters()
     private var lastHandle: UInt64 = 0

@@ -63,7 +63,8 @@ struct EligibilityTests {
             #expect(driver.push(.immediate, at: moment) == .launched(absorbed: nil))
             driver.end(.noData, at: moment)
         }
-        // Two jumps, at 1 and 2, filled the allowance up to 201: the next may jump one refill before that.
+        // Two early launches, at 1 and 2, filled the allowance up to 201. The next one is allowed one refill before
+        // that.
         #expect(driver.eligibleAt(.immediate) == DeviceDriver.at(101))
         #expect(driver.eligibleAt(.considerate) == DeviceDriver.at(902))
         #expect(driver.push(.immediate, at: 100.999) == .waits(absorbed: nil))

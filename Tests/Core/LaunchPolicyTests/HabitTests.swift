@@ -6,8 +6,8 @@ struct HabitTests {
     private static let hour = 3600.0
     private static let day = 86_400.0
 
-    /// The moment, in seconds, at which a refresh that waits since `seconds` may launch, on a device that was used at
-    /// `uses` for ten minutes each.
+    /// Returns the time, in seconds, at which a refresh that is pending since `seconds` may launch, on a device that
+    /// was used at `uses` for ten minutes each.
     private static func eligible(
         _ seconds: Double,
         _ uses: [Double],
@@ -28,9 +28,9 @@ struct HabitTests {
         return Double(driver.lanes.eligibleAt(refresh, driver.parameters).milliseconds) / 1000
     }
 
-    /// Six in the evening of three days.
+    /// 18:00 on three days.
     private static let evenings = (0..<3).map { Double($0) * day + 18 * hour }
-    /// The evening after them.
+    /// 18:00 on the following day.
     private static let evening = 3 * day + 18 * hour
 
     @Test("A refresh waits until the lead of a habitual hour, when that is within reach")

@@ -81,8 +81,8 @@ struct HoldTests {
 struct TaskHoldTests {
     typealias Row = HoldRow
 
-    /// The first hold for a refresh, a processing task that needs network and power, one that needs nothing, a
-    /// continued task, and a session; the device is charging where a row does not say otherwise.
+    /// The first hold for a refresh, a processing task that needs network and power, one without needs, a continued
+    /// task, and a session. The device is charging unless a row says otherwise.
     static let rows = [
         Row("charging", [nil, nil, nil, nil, nil]) { _ in },
         Row("force quit", [.forceQuit, .forceQuit, .forceQuit, nil, .forceQuit]) { $0.appState = .forceQuit },
@@ -177,11 +177,11 @@ struct TaskHoldTests {
     }
 }
 
-/// What a device has reported, and which hold is the first for each of those that want to wake it.
+/// A conditions report, and the first hold that it causes for each kind of launch.
 struct HoldRow: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let report: ConditionsReport
-    /// In the order of the table's own columns; nil for none.
+    /// The holds in the order of the table's columns; nil for none.
     let holds: [Hold?]
 
     init(_ name: String, _ holds: [Hold?], _ change: (inout ConditionsReport) -> Void) {

@@ -4,7 +4,7 @@ import Wire
 
 @Suite("Lanes")
 struct LaneTests {
-    /// A driver whose device was used and is idle, with a refresh, a processing task and a continued one in flight.
+    /// Returns a driver whose device was used and is idle, with a refresh, a processing and a continued task in flight.
     private static func busy() throws -> LanesDriver {
         var driver = try LanesDriver()
         driver.report(at: 0) { $0.appState = .active }

@@ -1,7 +1,7 @@
 import Policy
 import Wire
 
-/// The lanes of a device in the hands of a test: seconds in, names as text, and the parameters kept.
+/// The lanes of a device with its parameters, driven by tests with times in seconds and names as text.
 struct LanesDriver {
     var lanes = DeviceLanes()
     var parameters = Parameters()
@@ -24,13 +24,13 @@ struct LanesDriver {
 
     func text(_ task: BackgroundTask) -> String { self.names[Int(task.name.rawValue)] }
 
-    /// What waits, by arrival.
+    /// The names of pending tasks, by arrival.
     var waiting: [String] { self.lanes.tasks.waiting.map(self.text) }
 
-    /// What is in flight but pushes, lane by lane.
+    /// The names of tasks in flight, by lane.
     var inFlight: [String] { self.lanes.tasks.inFlight.map { self.text($0.task) } }
 
-    /// The wake in flight of a name; the first of several.
+    /// Returns the wake in flight with this name; the first if there are several.
     func wake(_ text: String) -> TaskWake? {
         self.lanes.tasks.inFlight.first { self.text($0.task) == text }
     }
@@ -81,7 +81,7 @@ struct LanesDriver {
         return self.lanes.conditionsReported(report, at: Self.at(seconds), self.parameters)
     }
 
-    /// Launches what is next, if anything is.
+    /// Launches the next push or task, if there is one.
     ///
     /// - Returns: its name; "push" for a push.
     @discardableResult

@@ -52,7 +52,7 @@ struct IdentifierPatternTests {
         for text in ["a", "Z", "0.9-_", "com.example.App-1_b", ".", longest] {
             #expect(IdentifierPattern.isIdentifier(text.utf8), "\(text)")
         }
-        // The last looks like a K, and is equal to one as a string.
+        // The last character looks like K and equals K as a string.
         for text in ["", longest + "x", "a b", "a/b", "a.*", "ä", "a\n", "a\0", "\u{212A}"] {
             #expect(!IdentifierPattern.isIdentifier(text.utf8), "\(text)")
         }

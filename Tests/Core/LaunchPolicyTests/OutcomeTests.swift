@@ -10,12 +10,12 @@ struct OutcomeTests {
         let outcome: WakeOutcome
         let action: WakeEndedAction
         let penalty: UInt8
-        /// The priority at which the push, launched with 10, is pending again.
+        /// The priority at which the push, launched with priority 10, is pending again.
         let priority: Priority?
         var testDescription: String { self.outcome.rawValue }
     }
 
-    /// The outcomes table, for a first launch of a device whose penalty is 1.
+    /// The table of outcomes, for a first launch on a device with a penalty of 1.
     static let rows = [
         Row(outcome: .newData, action: .completed(Self.first), penalty: 0, priority: nil),
         Row(outcome: .noData, action: .completed(Self.first), penalty: 1, priority: nil),
@@ -24,7 +24,7 @@ struct OutcomeTests {
         Row(outcome: .lost, action: .retries, penalty: 1, priority: .immediate),
     ]
 
-    /// A device of penalty 1 in the hands of a worker, its push launched at 100 s.
+    /// Returns a device with a penalty of 1 whose push was launched at 100 seconds.
     private static func launched(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeviceDriver {
         var driver = try DeviceDriver(parameters)
         driver.report { $0.appState = .active }

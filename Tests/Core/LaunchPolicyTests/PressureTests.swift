@@ -4,7 +4,7 @@ import Wire
 
 @Suite("Memory pressure, and fewer continued tasks than run")
 struct PressureTests {
-    /// Four continued tasks in flight, `d` with the strategy `fail`, and a processing task from before the use.
+    /// Returns a driver with four continued tasks in flight; `d` has the strategy `fail`.
     private func busy(continuedMax: Double = 9) throws -> LanesDriver {
         var driver = try LanesDriver([(.continuedMax, continuedMax)])
         driver.report(at: 0) { $0.appState = .active }
@@ -22,7 +22,7 @@ struct PressureTests {
         )
     }
 
-    /// The tasks that pressure ends at this moment, one after the other, each with its outcome.
+    /// Returns the tasks that pressure ends at this time, in order, with their outcomes.
     private func pressed(at seconds: Double, _ driver: inout LanesDriver) -> [String] {
         var ended: [String] = []
         while true {
@@ -41,7 +41,7 @@ struct PressureTests {
         var driver = try self.busy()
         try self.advance("a", 1, of: 4, &driver)
         try self.advance("b", 90, of: 1000, &driver)
-        // Without a total nothing is done.
+        // Without a total, the progress counts as zero.
         try self.advance("c", 7, of: 0, &driver)
         driver.report(at: 1) { $0.memoryPressure = .warning }
         #expect(self.pressed(at: 1, &driver) == [] && driver.lanes.tasks.pressure == 0)
@@ -51,12 +51,12 @@ struct PressureTests {
         #expect(next == LanesDriver.at(7) && driver.inFlight == ["a", "b", "c"])
         #expect(self.pressed(at: 6.999, &driver) == [])
         #expect(self.pressed(at: 7, &driver) == ["c lost"])
-        // The same report once more ends nothing.
+        // Repeating the same report ends nothing.
         driver.report(at: 8) { $0.memoryPressure = .critical }
         #expect(self.pressed(at: 8, &driver) == [])
         #expect(self.pressed(at: 12, &driver) == ["b lost"])
         #expect(driver.waiting == ["b", "c"] && driver.lanes.device.penalty == 0)
-        // What pressure ended is held, and what is submitted meanwhile is not.
+        // Tasks that pressure ended are held; newly submitted ones are not.
         let held = driver.lanes.tasks.waiting.map { driver.lanes.hold($0, at: LanesDriver.at(12), driver.parameters) }
         #expect(held == [.memory, .memory] && driver.launch(at: 12) == nil)
         driver.submit("e", .continued(.fail), at: 13)

@@ -1,9 +1,9 @@
 import Policy
 import WakeGateTestKit
 
-/// Follows one device by its outcome lines and the trace alone, and notes each promise that is broken.
+/// Checks the outcome lines of one device against the trace, and records each broken promise.
 ///
-/// It knows which push stands for which, and when launches were charged; it never computes when one is due.
+/// It tracks coalesced pushes and charged launches, and never computes when a launch is due.
 struct DeviceLedger {
     struct Item {
         var apnsID: String
@@ -34,7 +34,7 @@ struct DeviceLedger {
 
     private var launchedAt: Int64 = 0
     private var charges = LaunchCharges()
-    /// The line that has to come next, if any.
+    /// The push that the next line must launch, if any.
     private var mustLaunch: String?
     private var mustDiscard: (apnsID: String, reason: DiscardReason)?
 
@@ -62,7 +62,7 @@ struct DeviceLedger {
         }
     }
 
-    /// The outcome is at its end.
+    /// Checks the end of the outcome.
     mutating func finish() {
         if let must = self.mustDiscard { self.broke(.retry, 0, "\(must.apnsID) was never discarded") }
         if let must = self.mustLaunch { self.broke(.disposition, 0, "\(must) was told launched, and never was") }

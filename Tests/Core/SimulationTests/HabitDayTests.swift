@@ -2,7 +2,7 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-/// A day of twenty devices after a week of use at the same hours, with handlers that ask for the next refresh.
+/// A day of twenty devices after a week of use at the same hours. Each handler requests the next refresh.
 private struct HabitDay {
     private static let hour = 3600
     private static let day = 24 * hour
@@ -10,9 +10,9 @@ private struct HabitDay {
     private static let refresh = "com.example.app.refresh"
 
     private var simulator: Simulator
-    /// The moments of each device's launches, in seconds.
+    /// The times of each device's launches, in seconds.
     private var launches: [String: [Int]] = [:]
-    /// For each use of the day the seconds since the last refresh before it, in order.
+    /// For each use of the day, the seconds since the last refresh before it, sorted.
     private(set) var leads: [Int] = []
 
     init(seed: UInt64, overrides: [(String, Double)]) throws {
@@ -34,7 +34,7 @@ private struct HabitDay {
             let first = Self.begin - random.number(in: 4...6) * Self.hour
             events.append((first, name, Self.request(earliest: first)))
         }
-        // Each minute of the day, and of the hours before it, so that a handler asks when its launch is seen.
+        // An event for each minute of the day and of the hours before it, so that handlers notice launches promptly.
         for moment in stride(from: Self.begin - 7 * Self.hour, to: Self.begin + Self.day, by: 60) {
             events.append((moment, "d0", #""cancel":"-""#))
         }
@@ -55,7 +55,7 @@ private struct HabitDay {
         #""submit":{"identifier":"\#(Self.refresh)","kind":"appRefresh","earliestBegin":\#(earliest)}"#
     }
 
-    /// The devices that launched meanwhile.
+    /// Takes one event, and returns the devices that launched before it.
     private mutating func take(_ moment: Int, _ device: String, _ event: String) throws -> [String] {
         var launched: [String] = []
         var seen = self.launches
@@ -72,7 +72,7 @@ private struct HabitDay {
         return launched
     }
 
-    /// The share of the uses that had a refresh in the hour before.
+    /// The fraction of uses with a refresh in the hour before.
     var refreshed: Double { Double(self.leads.count { $0 <= Self.hour }) / Double(self.leads.count) }
 
     var medianLead: Int { self.leads[self.leads.count / 2] }

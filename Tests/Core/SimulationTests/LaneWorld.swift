@@ -2,13 +2,13 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// One device in a world that does to it, at random, what traces have no words for as well: removals, restarts of the
-/// gateway, reloads, what operators do, extensions, progress.
+/// One device with random events, including those that traces cannot express: removals, restarts of the gateway,
+/// reloads, operator actions, extensions and progress.
 ///
-/// The world keeps its own list of what waits and what is in flight, by what it was told became of each, and notes
-/// where the device and the list part.
+/// The world keeps its own list of pending and running tasks from the reported outcomes, and records differences
+/// between the list and the device.
 struct LaneWorld {
-    /// A request or a session, as the world knows it.
+    /// A request or a session in the world's list.
     struct Item {
         var name: TaskName
         var kind: TaskKind
@@ -23,13 +23,13 @@ struct LaneWorld {
         var item: Item
         var arrival: UInt64
         var launchedAt: Instant
-        /// The most progress of a continued task.
+        /// The maximum reported progress of a continued task.
         var progress: UInt64 = 0
         var isCancelled = false
         var isOfRemovedDevice = false
     }
 
-    /// Requests and transfers, each as often as they came to an end, or came in.
+    /// The numbers of requests or transfers that arrived and ended.
     struct Books {
         var arrived: UInt64 = 0
         var replaced: UInt64 = 0
@@ -75,7 +75,7 @@ struct LaneWorld {
     }
 }
 
-// MARK: - What happens
+// MARK: - Events
 
 extension LaneWorld {
     private mutating func step() throws {
@@ -183,7 +183,7 @@ extension LaneWorld {
         let action = self.lanes.conditionsReported(report, at: self.now, self.parameters)
         let isQuit = report.appState == .forceQuit && before != .forceQuit
         let quit = isQuit ? self.waiting.filter { $0.kind == .continued } : []
-        // A task that pressure ended keeps its place on the device, and comes last here.
+        // A task that pressure ended keeps its position on the device, but is last in this list.
         let (dropped, expected) = (action.discarded.map(\.name.rawValue), quit.map(\.name.rawValue))
         self.expect(dropped.sorted() == expected.sorted(), "a force quit drops \(action.discarded)")
         self.requests.discarded += UInt64(quit.count)
@@ -210,7 +210,7 @@ extension LaneWorld {
         self.flights.removeAll { $0.isCancelled && $0.item.kind == .continued }
     }
 
-    /// The worker of something in flight answers, or is gone.
+    /// Ends a wake: its worker answers, or its stream is lost.
     private mutating func end() {
         if self.lanes.device.inFlight != nil, self.random.chance(50) {
             let outcome = self.random.chance(50) ? WakeOutcome.lost : self.random.pick([.newData, .failed])
@@ -265,7 +265,7 @@ extension LaneWorld {
         try self.parameters.set(.maxExtension, to: self.random.pick([0, 5, 270]))
     }
 
-    /// An operator launches or expires something.
+    /// Launches or expires a task as an operator.
     private mutating func operate() {
         if self.random.chance(30), let flight = self.flights.first {
             let penalty = self.lanes.device.penalty
@@ -287,7 +287,7 @@ extension LaneWorld {
         }
     }
 
-    /// A worker asks for more time, or reports progress.
+    /// Requests an extension or reports progress as a worker.
     private mutating func extend() {
         guard !self.flights.isEmpty else { return }
         let index = self.random.number(below: self.flights.count)
@@ -317,10 +317,10 @@ extension LaneWorld {
     }
 }
 
-// MARK: - What comes of it
+// MARK: - Effects
 
 extension LaneWorld {
-    /// Lets the device do what it does by itself.
+    /// Lets the device apply everything that is due.
     private mutating func settle() {
         while true {
             switch self.lanes.timePassed(self.now, self.parameters) {
@@ -349,7 +349,7 @@ extension LaneWorld {
         let isShort = self.lanes.device.conditions.memoryPressure == .critical
         self.expect(isExcess || isShort, "\(wake.task) ends under no pressure")
         self.expect(wake.task.kind == .continued, "\(wake.task) ends under pressure")
-        // No report of this world has a total, so that all have done as little.
+        // No report in this world has a total, so all progress counts as zero.
         self.expect(running.last?.arrival == wake.task.arrival, "\(wake.task) is not the one that launched last")
         let penalty = self.lanes.device.penalty
         if let index = self.flights.firstIndex(where: { $0.arrival == wake.task.arrival }), outcome == .lost {
@@ -418,7 +418,8 @@ extension LaneWorld {
         }
     }
 
-    /// A request that was lost and stays may replace an older one; what is dropped for another reason replaces none.
+    /// Applies a replacement: a lost request that is retried may replace an older one. Requests dropped otherwise
+    /// replace none.
     private mutating func replace(_ twin: Int?, _ replaced: BackgroundTask?) {
         guard replaced != nil else { return }
         guard let twin else { return self.broke("nothing is there to be replaced") }
@@ -426,7 +427,7 @@ extension LaneWorld {
         self.requests.replaced += 1
     }
 
-    /// The device knows of the same as the world.
+    /// Compares the device with the world's list.
     private mutating func compare() {
         func names(_ items: [Item]) -> [String] { items.map { "\($0.name.rawValue) \($0.kind)" }.sorted() }
         let waiting = self.lanes.tasks.waiting.map { Item(name: $0.name, kind: $0.kind, number: 0) }

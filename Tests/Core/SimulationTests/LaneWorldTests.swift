@@ -11,7 +11,7 @@ struct LaneWorldTests {
         return seed...seed
     }()
 
-    /// What must have been met, each at least this often.
+    /// Events that must occur, each at least `cornerMin` times.
     private static let corners = [
         "restart.lost", "operator.launched", "deadline.moved", "twin.replaced", "discard.cancelled",
         "discard.unregistered", "discard.exhausted",
@@ -37,7 +37,7 @@ struct LaneWorldTests {
 
 @Suite("What the rules of background tasks promise, on random traces", .timeLimit(.minutes(15)))
 struct TaskPromiseTests {
-    /// 3,000 seeds in parts, which run beside each other; or one seed that is to be looked at again.
+    /// 3,000 seeds in parts that run in parallel; or the single seed in `WAKEGATE_SEED`.
     private static let parts: [ClosedRange<UInt64>] = {
         let environment = ProcessInfo.processInfo.environment
         guard let seed = environment["WAKEGATE_SEED"].flatMap({ UInt64($0) }) else {
@@ -46,7 +46,8 @@ struct TaskPromiseTests {
         return [seed...seed]
     }()
 
-    /// What every part must have met, each at least this often, for the promises to mean something.
+    /// Events that must occur in every part, each at least a minimum number of times, for the promises to be
+    /// meaningful.
     private static let corners: [String] =
         ["launched", "scheduled", "replaced"].map { "submit.\($0)" }
         + TaskRefusal.allCases.map { "submit.\($0.rawValue)" }
@@ -80,7 +81,7 @@ struct TaskPromiseTests {
 
 @Suite("How often refreshes launch that are asked for all the time", .timeLimit(.minutes(15)))
 struct TaskSpacingTests {
-    /// How often a refresh launches that is submitted every minute, or replaces the one that waits.
+    /// Returns the number of launches of a refresh that is submitted every minute and replaces the pending one.
     private static func launches(minutes: Int, _ more: [String] = []) throws -> Int {
         let submissions = (0..<minutes).map { minute in
             #"{"t": \#(minute * 60), "device": "a", "submit": {"identifier": "r", "kind": "appRefresh"}}"#
@@ -115,7 +116,7 @@ struct PromiseTests {
         return seed...seed
     }()
 
-    /// What must have been met, each at least this often, for the promises to mean something.
+    /// Events that must occur, each at least `cornerMin` times, for the promises to be meaningful.
     private static let corners: [String] =
         ["launched", "coalesced", "scheduled", "discarded"].map { "disposition.\($0)" }
         + WakeOutcome.allCases.map { "result.\($0)" }
@@ -155,7 +156,7 @@ struct PromiseTests {
     }
 }
 
-/// One random trace, simulated and judged.
+/// One random trace, simulated and checked.
 struct PromiseRun {
     private(set) var violations: [Violation] = []
     private(set) var sightings = Sightings()
@@ -183,7 +184,7 @@ struct PromiseRun {
         self.violations.append(Violation(promise: promise, moment: 0, device: "all", what: what))
     }
 
-    /// accepted = completed + coalesced + discarded + pending + in flight, by the summary and by the lines.
+    /// Checks that accepted = completed + coalesced + discarded + pending + in flight, in the summary and in the lines.
     private mutating func checkSummary(_ summary: Summary, _ ledgers: [DeviceLedger]) {
         let discarded = summary.discarded.values.reduce(0, +)
         let ended = summary.completed + summary.coalesced + discarded
@@ -200,7 +201,8 @@ struct PromiseRun {
         if counted != told { self.broke(.conservation, "the summary says \(told), the lines \(counted)") }
     }
 
-    /// A push to a device that nothing holds launches within an interval or a budget window; a good worker ends it.
+    /// Checks that a push to a device without holds launches within an interval or a budget window, and that a good
+    /// worker ends it.
     private mutating func checkFinalPushes(_ facts: TraceFacts, _ lines: [OutcomeLine]) {
         let limits = facts.limits
         let wait = limits.executionWindow + max(limits.launchInterval, limits.maxInterval, limits.budgetWindow)

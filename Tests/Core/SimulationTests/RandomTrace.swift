@@ -1,6 +1,6 @@
 import WakeGateTestKit
 
-/// A random trace, made so that the corners of the policy are met often: few devices, round times, small limits.
+/// A random trace that covers corner cases often: few devices, round times, small limits.
 struct RandomTrace {
     private(set) var lines: [String] = []
     private(set) var facts = TraceFacts()
@@ -126,7 +126,7 @@ extension RandomTrace {
         text("appState", \.appState, ["background", "background", "active", "active", "forceQuit"])
         text("backgroundRefresh", \.backgroundRefresh, ["available", "available", "available", "denied", "restricted"])
         text("thermalState", \.thermalState, ["nominal", "nominal", "fair", "serious", "critical"])
-        // Pushes are not affected.
+        // Memory pressure does not affect pushes.
         if self.random.chance(10) {
             members.append("\"memoryPressure\": \"\(self.random.pick(["normal", "warning", "critical"]))\"")
         }
@@ -146,7 +146,7 @@ extension RandomTrace {
         self.facts.reports[device, default: []].append(TraceFacts.Report(moment: self.now, device: state))
     }
 
-    /// Makes a device launchable again, and gives it a push that lives long enough to be launched for certain.
+    /// Makes a device launchable again, and adds a push that lives long enough to be launched for certain.
     private mutating func addFinal(_ device: String) {
         self.now += 1000
         let members = [
@@ -166,16 +166,16 @@ extension RandomTrace {
     }
 }
 
-/// What a random trace contains, in milliseconds, for the checkers: nothing here comes from the code under test.
+/// The contents of a random trace for the checkers, in milliseconds. Nothing here uses the code under test.
 struct TraceFacts {
     struct Push {
         var moment: Int64
         var priority: Int
-        /// As in the trace: 0 is now or never.
+        /// The expiration in the trace; 0 means now or never.
         var expiration: Int64?
     }
 
-    /// The conditions of a device from a moment on.
+    /// The conditions of a device from an instant on.
     struct Report {
         var moment: Int64
         var device: DeviceFacts
@@ -185,12 +185,12 @@ struct TraceFacts {
     /// The pushes by apns-id.
     var pushes: [String: Push] = [:]
     var reports: [String: [Report]] = [:]
-    /// The last push of each device, after which nothing holds it; empty when the trace stops early.
+    /// The last push of each device, after which it has no holds; empty if the trace stops early.
     var finalPushes: [String: String] = [:]
-    /// Whether every wake is answered in time, and well.
+    /// True if every wake is answered in time with success.
     var isWorkerGood = false
 
-    /// Every state the device was in at some point of the millisecond `moment`, the earliest first.
+    /// Returns every state of the device during the millisecond `moment`, in order.
     func states(of device: String, at moment: Int64) -> [DeviceFacts] {
         let reports = self.reports[device] ?? []
         let before = reports.last { $0.moment < moment }?.device ?? DeviceFacts()
@@ -215,7 +215,7 @@ struct Violation: CustomStringConvertible {
     }
 }
 
-/// How often the corners were met, so that no promise is kept on nothing.
+/// The number of occurrences of each corner case, to ensure that the promises were tested.
 struct Sightings {
     private(set) var counts: [String: Int] = [:]
 

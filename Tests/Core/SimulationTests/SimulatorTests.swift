@@ -172,7 +172,7 @@ struct VectorTests {
         #expect(try Self.counters(actual.last) == Self.counters(expected.last))
     }
 
-    /// The summary's counters; all but two may be left out at zero.
+    /// Returns the nonzero counters of the summary. Only `pending` and `inFlight` may not be left out.
     private static func counters(_ line: NSDictionary?) throws -> [String: Int] {
         let counters = try #require(line?["summary"] as? [String: Int])
         #expect(counters["pending"] != nil && counters["inFlight"] != nil)
@@ -199,7 +199,7 @@ struct Vector {
     let trace: [String]
     let outcome: [String]
 
-    /// The names of the examples in `folder`, sorted; empty when it was not found.
+    /// The names of the examples in `folder`, sorted; empty if the folder was not found.
     static func names(_ folder: Folder) -> [String] {
         guard let path = folder.url?.path, let files = try? FileManager.default.contentsOfDirectory(atPath: path) else {
             return []
@@ -218,7 +218,7 @@ struct Vector {
         return text.split(separator: "\n").map(String.init)
     }
 
-    /// A line as the JSON object that it is, read by somebody else's parser.
+    /// Parses a line as a JSON object with an independent parser.
     static func object(_ line: String) throws -> NSDictionary {
         guard let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? NSDictionary else {
             throw CocoaError(.propertyListReadCorrupt)

@@ -1,12 +1,12 @@
 import Policy
 import WakeGateTestKit
 
-/// Follows one device by the events of a trace and the lines of the outcome, and notes each promise that is broken.
+/// Checks the outcome lines of one device against the events of the trace, and records each broken promise.
 ///
-/// It knows what waits, what is in flight, and which launches were charged. What may launch it works out from that
-/// history when it is asked, and it never decides what does.
+/// It tracks pending and running launches and charged launches. It computes which launches are allowed from that
+/// history, and never chooses a launch.
 struct TaskLedger {
-    /// What waits longer has the smaller one.
+    /// The position in the launch order: the longest waiting launch is the smallest.
     struct Place: Comparable {
         var since: Int64
         var arrival: Int
@@ -16,7 +16,7 @@ struct TaskLedger {
         }
     }
 
-    /// A push, a request or a session that waits or is in flight.
+    /// A push, a request or a session that is pending or in flight.
     struct Item {
         var name: String
         var kind: String
@@ -25,7 +25,7 @@ struct TaskLedger {
         var needsPower = false
         var count = 0
         var attempts: Int64 = 0
-        /// Of a push.
+        /// The priority of a push.
         var priority = 5
         var expiry = Int64.max
 
@@ -40,7 +40,7 @@ struct TaskLedger {
     struct Flight {
         var item: Item
         var launchedAt: Int64
-        /// What its script makes of it, and when.
+        /// The scripted end of the wake, and its time.
         var end: (outcome: String, moment: Int64)
         var isCharged: Bool
         var isCancelled = false
@@ -48,11 +48,11 @@ struct TaskLedger {
 
     struct Charge {
         var moment: Int64
-        /// Whether it came on the immediate allowance, before the interval was over.
+        /// True if it used the immediate allowance before the interval was over.
         var jumped: Bool
     }
 
-    /// A line that has to come next.
+    /// An outcome line that must come next.
     struct Must: Equatable {
         var event: String
         var name: String
@@ -69,16 +69,16 @@ struct TaskLedger {
 
     private var state = DeviceFacts()
     private var now: Int64 = 0
-    /// When a line or an event last came.
+    /// The time of the last line or event.
     private var changed: Int64 = -1
     private var arrivals = 0
     private var musts: [Must] = []
-    /// The submission whose line has to come next.
+    /// The submission whose line must come next.
     private var submission: TaskTrace.Request?
-    /// The push whose line has to come next.
+    /// The push whose line must come next.
     private var arriving: Item?
     private var penalty: Int64 = 0
-    /// The short lane's launches that were charged and not lost.
+    /// The charged launches of the short lane that were not lost.
     private var charges: [Charge] = []
     private var processingLaunches: [Int64] = []
     private var lastUse: Int64?
@@ -106,7 +106,7 @@ struct TaskLedger {
         }
     }
 
-    /// All lines until `moment` have come; an event comes next, or the end.
+    /// Checks the state before an event at `moment`, after all lines until then.
     mutating func settled(at moment: Int64) {
         if let must = self.musts.first { self.broke("missing: \(must)") }
         if let request = self.submission { self.broke("missing: nothing was said of \(request.identifier)") }
@@ -122,7 +122,7 @@ struct TaskLedger {
     }
 }
 
-// MARK: - What may launch
+// MARK: - Allowed launches
 
 extension TaskLedger {
     private func isFull(_ lane: String) -> Bool {
@@ -130,7 +130,7 @@ extension TaskLedger {
         return count >= (lane == "continued" ? self.trace.taskLimits.continuedMax : 1)
     }
 
-    /// Whether the device's state keeps `item` back.
+    /// Returns true if the device's state holds `item`.
     private func isHeld(_ item: Item, at moment: Int64) -> Bool {
         let state = self.state
         let isHot = state.thermalState == "critical" || state.thermalState == "serious"
@@ -148,8 +148,8 @@ extension TaskLedger {
         return state.lowPowerMode || item.needsNetwork && !state.network || item.needsPower && !state.charging
     }
 
-    /// From when the interval, the allowance and the budget allow what has `priority`; the past while the device is in
-    /// use.
+    /// Returns the time from which interval, allowance and budget allow a launch of `priority`; the distant past while
+    /// the device is in use.
     private func eligible(_ priority: Int = 5) -> Int64 {
         let limits = self.trace.limits
         guard !self.state.isActive, let last = self.charges.last?.moment else { return .min }
@@ -163,14 +163,14 @@ extension TaskLedger {
         }
         var spaced = last + limits.interval(penalty: self.penalty, priority: priority, self.state)
         if priority == 10 {
-            // Before the first jump all of the allowance is left.
+            // Before the first early launch, the allowance is complete.
             let refilled = (limits.immediateBurst - 1) * limits.immediateRefill
             spaced = allowance == .min ? .min : min(spaced, allowance - refilled)
         }
         return count < limits.dailyLaunches ? spaced : max(spaced, window + limits.budgetWindow)
     }
 
-    /// When a refresh that may launch from `moment` on launches, to come before habitual use.
+    /// Returns the launch time of a refresh that may launch from `moment` on, delayed to precede habitual use.
     private func putOff(_ moment: Int64) -> Int64 {
         let (flex, lead) = (self.trace.taskLimits.refreshFlex, self.trace.taskLimits.refreshLead)
         guard flex > 0, let last = self.hours.last else { return moment }
@@ -185,7 +185,7 @@ extension TaskLedger {
         return moment
     }
 
-    /// Whether `item` may launch at `moment`.
+    /// Returns true if `item` may launch at `moment`.
     private func mayLaunch(_ item: Item, at moment: Int64) -> Bool {
         guard !self.isFull(item.lane), !self.isHeld(item, at: moment), moment < item.expiry else { return false }
         switch item.kind {
@@ -266,7 +266,7 @@ extension TaskLedger {
         for lane in ["processing", "continued"] {
             for flight in self.flights where flight.item.lane == lane {
                 let lastUse = self.lastUse
-                // What nobody used for long is not interrupted for it.
+                // A long time without use does not interrupt running tasks.
                 self.lastUse = nil
                 let isHeld = self.isHeld(flight.item, at: self.now)
                 self.lastUse = lastUse
@@ -306,7 +306,7 @@ extension TaskLedger {
         if disposition == .launched { self.musts.append(Must(event: "launch", name: name, word: "push")) }
     }
 
-    /// `newer`, which takes the promises and the place of `older`.
+    /// Returns `newer` with the merged properties and the position of `older`.
     private static func joined(_ newer: Item, _ older: Item) -> Item {
         var item = newer
         item.place = min(newer.place, older.place)
@@ -378,7 +378,7 @@ extension TaskLedger {
 // MARK: - Wakes
 
 extension TaskLedger {
-    /// Whether the line is the one that had to come next, if any had to.
+    /// Returns true if the line is the one that must come next; records a violation if another one must.
     private mutating func isDue(_ must: Must) -> Bool {
         guard let first = self.musts.first else { return false }
         if first == must {
@@ -396,7 +396,7 @@ extension TaskLedger {
             return self.broke("conservation: \(name) launched and does not wait")
         }
         var item = self.waiting[index]
-        // A push that may be now or never launches at the moment of its expiry.
+        // A now-or-never push launches at the time of its expiry.
         var alive = item
         if isAtOnce, kind == "push" { alive.expiry = .max }
         self.sightings.saw("launch.\(kind)")
@@ -437,7 +437,7 @@ extension TaskLedger {
         self.charges.append(Charge(moment: self.now, jumped: jumped))
     }
 
-    /// How and when a wake that is launched now ends by itself.
+    /// Returns the outcome and time of a wake that launches now, by its script.
     private mutating func end(_ item: Item) -> (outcome: String, moment: Int64) {
         let key = item.kind == "push" ? "worker" : item.isRequest ? "task \(item.name)" : "session \(item.name)"
         let turn = self.turns[key, default: 0]
@@ -488,7 +488,7 @@ extension TaskLedger {
         self.retry(flight)
     }
 
-    /// The wake that an event ends: of processing, and of what was cancelled or is continued.
+    /// Returns the wake that an event may end: a processing task, a cancelled one, or a continued one.
     private func interruptible(_ name: String, _ outcome: String) -> Int? {
         self.flights.firstIndex {
             $0.item.name == name && (outcome == "cancelled" ? $0.isCancelled : $0.item.lane != "short")
@@ -541,7 +541,7 @@ extension TaskLedger {
     private mutating func dropped(_ name: String, isRequest: Bool?, _ reason: String) {
         let isDue = self.isDue(Must(event: "discard", name: name, word: reason))
         self.sightings.saw("\(isRequest == nil ? "push" : isRequest == true ? "task" : "session").\(reason)")
-        // Of twins the one that was lost stands behind the one that waits.
+        // Among tasks with the same name, a lost one follows the pending one.
         let index = self.waiting.lastIndex {
             let isKind = isRequest == nil ? $0.kind == "push" : $0.kind != "push" && $0.isRequest == isRequest
             return $0.name == name && isKind

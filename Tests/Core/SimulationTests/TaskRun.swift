@@ -1,7 +1,7 @@
 import Policy
 import WakeGateTestKit
 
-/// One random trace of background tasks, simulated and judged.
+/// One random trace of background tasks, simulated and checked.
 struct TaskRun {
     private(set) var violations: [String] = []
     private(set) var sightings = Sightings()
@@ -20,7 +20,7 @@ struct TaskRun {
         var settled: Int64 = -1
         let end = trace.until ?? .max
         for step in trace.steps {
-            // What comes after the end changes nothing.
+            // Events after the end have no effect.
             guard step.moment <= end else {
                 try feed(step.line)
                 continue
@@ -93,11 +93,11 @@ struct TaskRun {
     }
 }
 
-/// Which launches of one device were charged, and whether each kept to interval, allowance and budget.
+/// The charged launches of one device, checked for interval, allowance and budget.
 struct LaunchCharges {
     private struct Charge {
         var moment: Int64
-        /// Whether it came before the interval was over, on the immediate allowance.
+        /// True if it used the immediate allowance before the interval was over.
         var jumped: Bool
     }
 
@@ -105,11 +105,11 @@ struct LaunchCharges {
     private var kept: [Charge] = []
     private var penalty: Int64 = 0
     private var isLatestCharged = false
-    /// A launch may have been free or charged, for the device became active in the same millisecond: from
-    /// there on nothing can be said.
+    /// True once it is unknown if a launch was charged, because the device became active in the same millisecond.
+    /// Nothing is checked from then on.
     private var isUncertain = false
 
-    /// A launch of `priority` at `now`, in one of `states`.
+    /// Records a launch of `priority` at `now`, in one of `states`.
     ///
     /// - Returns: the promises that it breaks.
     mutating func launched(
@@ -156,7 +156,7 @@ struct LaunchCharges {
         }
     }
 
-    /// Whether the interval since the last charged launch is over; priority 10 need not wait for it.
+    /// Returns true if the interval since the last charged launch is over. Priority 10 need not wait for it.
     private func isSpaced(
         _ priority: Int,
         _ now: Int64,
@@ -168,7 +168,7 @@ struct LaunchCharges {
         return now >= last.moment + limits.interval(penalty: self.penalty, priority: priority, state)
     }
 
-    /// Counts the launches of the latest budget window.
+    /// Counts the launches in the latest budget window, and returns a fault if there are too many.
     private func budgetFault(_ limits: TraceLimits, _ sightings: inout Sightings) -> String? {
         var start = Int64.min
         var count: Int64 = 0
@@ -183,7 +183,7 @@ struct LaunchCharges {
         return count > limits.dailyLaunches ? "launch \(count) of a window for \(limits.dailyLaunches)" : nil
     }
 
-    /// No run of jumps may be longer than the burst and what was refilled during it.
+    /// Returns a fault if a series of early launches exceeds the burst and its refills.
     private func allowanceFault(_ limits: TraceLimits) -> String? {
         let jumps = self.kept.filter(\.jumped).map(\.moment)
         guard let last = jumps.last else { return nil }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Faults of a trace")
 struct TraceErrorTests {
     struct Fault: CustomTestStringConvertible {
-        /// The line at fault; it stands on line 3, after a header and an event at second 10.
+        /// The faulty line. It is line 3, after a header and an event at second 10.
         let line: String
         let fault: String
         let remedy: String
@@ -130,7 +130,7 @@ struct TraceErrorTests {
         Fault(#"{"policy": {"progressWindow": 0}}"#, "is 0", "at least 0.001"),
         Fault(#"{"policy": {"continuedMax": 0}}"#, "is 0", "a whole number from 1"),
         Fault(#"{"until": "now"}"#, "\"until\" is a string", "a number of seconds"),
-        Fault(#"{"until": 5, "t": 1}"#, "stands beside keys of an event", "a line of their own"),
+        Fault(#"{"until": 5, "t": 1}"#, "stands in one line with keys of an event", "a line of their own"),
     ]
 
     @Test("A fault in a header names its line, what is wrong and what to do", arguments: Self.headers)

@@ -19,7 +19,7 @@ struct JSONReaderTests {
         #expect(number.text == "-1.50e+2")
         #expect(number.double == -150)
         #expect(members[1].value == .string("é😀\n/"))
-        // As most readers have it, the last of two members by one name counts.
+        // As in most parsers, the last of two members with the same name counts.
         #expect(try JSONReader.read(text)["b"] == .object([]))
         #expect(try JSONReader.read(text)["c"] == nil)
     }
@@ -48,7 +48,7 @@ struct JSONReaderTests {
         let error = try #require(throws: JSONFault.self) { try JSONReader.read(text, refusingRepeatedNames: true) }
         #expect(error.kind == .repeatedName && error.member == member, "\(error)")
         _ = try JSONReader.read(#"{"a": {"a": 1}, "b": [{"a": 1}, {"a": 1}]}"#, refusingRepeatedNames: true)
-        // Two names for JSON, and one for strings that compare by canonical equivalence.
+        // Two names in JSON, although the strings are equal by canonical equivalence.
         _ = try JSONReader.read(#"{"\u00e9": 1, "e\u0301": 2}"#, refusingRepeatedNames: true)
     }
 
@@ -124,8 +124,8 @@ struct JSON5ReaderTests {
             ("{ \u{E4}: 'x' y }", "line 1, column 10: a comma or } should be here"),
             ("{ edge 'a' }", "line 1, column 8: a colon should be here, behind the name \"edge\""),
             ("{ edge: 'a }\n", "line 1, column 9: the text that begins here is not closed with its quote"),
-            ("{ a: 127.0.0.1 }", "line 1, column 6: \"127.0.0.1\" is no number; text stands in quotes"),
-            ("{ a: sqlite }", "line 1, column 6: \"sqlite\" is no value; text stands in quotes"),
+            ("{ a: 127.0.0.1 }", "line 1, column 6: \"127.0.0.1\" is not a number; write text in quotes"),
+            ("{ a: sqlite }", "line 1, column 6: \"sqlite\" is not a value; write text in quotes"),
             ("{ a: }", "line 1, column 6: a value should be here"),
             ("{ 1a: 2 }", "line 1, column 3: a name should be here"),
             ("", "line 1, column 1: the text ends where a value should be"),
@@ -134,8 +134,8 @@ struct JSON5ReaderTests {
             ("[1 / 2]", "line 1, column 4: a comment begins with // or /*"),
             ("'\\u12'", "line 1, column 6: 4 hexadecimal digits should be here"),
             ("'\\ud800'", "line 1, column 2: a surrogate stands alone"),
-            ("010", "line 1, column 1: \"010\" is no number; text stands in quotes"),
-            ("0x", "line 1, column 1: \"0x\" is no number; text stands in quotes"),
+            ("010", "line 1, column 1: \"010\" is not a number; write text in quotes"),
+            ("0x", "line 1, column 1: \"0x\" is not a number; write text in quotes"),
         ]
     )
     func places(text: String, problem: String) {
@@ -176,7 +176,7 @@ struct JSONNumberTests {
             return
         }
         #expect(number.milliseconds == expected)
-        // Infinite past every double, and never none.
+        // Numbers too large for a double become infinite, never NaN.
         #expect(!number.double.isNaN)
     }
 }

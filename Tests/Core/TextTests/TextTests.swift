@@ -47,7 +47,7 @@ struct PercentEncodingTests {
 
 @Suite("The filter of text that a terminal shows")
 struct TerminalTextTests {
-    /// Every character that a terminal would obey, or that changes the order in which it shows others.
+    /// Every character that a terminal interprets, or that changes the display order of others.
     static let hidden: [Unicode.Scalar] = {
         let ranges: [ClosedRange<UInt32>] = [
             0x00...0x1F, 0x7F...0x9F, 0x061C...0x061C, 0x200B...0x200B, 0x200E...0x200F, 0x2028...0x202E,
@@ -70,7 +70,7 @@ struct TerminalTextTests {
     @Test("Filtered JSON says the same, without a character that is not shown", arguments: hidden)
     func json(scalar: Unicode.Scalar) throws {
         let text = "a\(scalar)b"
-        // A control character of ASCII is never raw in a string of JSON.
+        // ASCII control characters are always escaped in a JSON string.
         let written = scalar.value < 0x20 ? TerminalText.escaped(scalar) : String(scalar)
         let filtered = TerminalText.json("{\r\n\t\"name\": \"a\(written)b\"}\n")
         #expect(filtered.unicodeScalars.allSatisfy { TerminalText.isShown($0) || $0 == "\n" || $0 == "\t" })

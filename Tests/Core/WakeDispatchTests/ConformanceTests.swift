@@ -60,14 +60,14 @@ struct ConformanceTests {
     }
 }
 
-/// One trace, played to the simulator and to the production dispatcher and engine.
+/// A trace, played to the simulator and to the production dispatcher and engine.
 struct TraceComparison {
     private(set) var differences: [String] = []
-    /// How many lines the simulator has of it.
+    /// The number of lines that the simulator produced.
     private(set) var lineCount = 0
 
-    /// - Parameter isOrdered: whether the lines of one moment come in the same order, too: where workers answer at the
-    ///   very moment of a launch, the simulator hears of it before it launches in another lane.
+    /// - Parameter isOrdered: true to compare the order of lines at the same time. If workers answer at the very time
+    ///   of a launch, the simulator processes the answer before it launches in another lane.
     init(_ trace: [String], isOrdered: Bool = true) throws {
         var expected: [String: [String]] = [:]
         var launches: [LaunchKind: Int64] = [:]
@@ -180,7 +180,7 @@ extension TraceComparison {
 }
 
 extension OutcomeLine {
-    /// The line as `TraceDriver` writes it.
+    /// The line in the format of `TraceDriver`.
     var driverText: String {
         let what =
             switch self.event {
@@ -232,7 +232,7 @@ struct SharedEngineTests {
         #expect(failures > 300)
     }
 
-    /// What a store, or an engine, might get wrong.
+    /// Errors of a store or an engine that the comparison must detect.
     enum Fault: CaseIterable {
         case due, ready, derived, ended
 
@@ -254,7 +254,8 @@ struct SharedEngineTests {
             )
         }
 
-        /// With another hold than the books have counted, where there is one behind a digest and a moment.
+        /// Replaces the hold, if the state contains one after a digest and a due time, by one that the counters do not
+        /// include.
         private static func miscounted(_ bytes: [UInt8]) -> [UInt8] {
             var bytes = bytes
             if bytes.count > 18, bytes[1] & 0x98 == 0x98 { bytes[18] = bytes[18] == 5 ? 6 : 5 }

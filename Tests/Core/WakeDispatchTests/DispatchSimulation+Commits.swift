@@ -3,7 +3,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Commits, as the gateway makes them: one at a time, of all that changed since the last, while steps go on.
+/// Commits as the gateway makes them: one at a time, each with all changes since the last, while steps continue.
 extension DispatchSimulation {
     func clocksPassed(_ milliseconds: Int64) {
         guard self.lives != nil else { return }
@@ -12,12 +12,12 @@ extension DispatchSimulation {
         if let lives = self.lives, lives.clock.now(boot: lives.boot) != self.now { self.fail("policy time stepped") }
     }
 
-    /// Something to tell the world as soon as it is durable.
+    /// Stages an effect that is published once it is durable.
     func tell(_ effect: SimulatedLives.Effect) {
         self.lives?.staged.append(effect)
     }
 
-    /// A step ended: a commit may end, fail or begin, and the gateway may die.
+    /// Ends a step: a commit may end, fail or begin, and the gateway may die.
     func keep() {
         guard let faultsEvery = self.lives?.faultsEvery, self.fault == nil else { return }
         if faultsEvery > 0, self.generator.once(in: faultsEvery) {
@@ -35,17 +35,17 @@ extension DispatchSimulation {
         }
     }
 
-    /// Everything that is staged is made durable and told.
+    /// Makes all staged effects durable and publishes them.
     func keepAll() {
         for _ in 0..<4 where self.lives != nil && self.fault == nil { self.keep() }
     }
 
-    /// What changed since the last commit, and the world as it is.
+    /// Returns the changes since the last commit, with the current state of the models.
     func takeCommit() -> SimulatedLives.Commit {
         guard var lives = self.lives else { preconditionFailure("only what has lives makes commits") }
         lives.commits += 1
         let clock = ClockRecord(now: self.now, wall: lives.wall)
-        // Every other commit is one of those that a second's progress goes with.
+        // Every other commit includes the progress of continued tasks.
         let hasProgress = lives.commits.isMultiple(of: 2)
         if hasProgress { self.rig.engine.hurryProgress() }
         var batch = RecordBatch()
@@ -73,7 +73,7 @@ extension DispatchSimulation {
         return commit
     }
 
-    /// - Parameter hasProgress: how far continued tasks have come counts.
+    /// - Parameter hasProgress: true to compare the progress of continued tasks.
     func frozenDevices(_ rig: DispatchRig, hasProgress: Bool) -> [FrozenDevice?] {
         self.tokens.indices.map { device in
             rig.rig.find(device).map { FrozenDevice(rig.engine.snapshot($0), hasProgress: hasProgress) }
@@ -94,13 +94,13 @@ extension DispatchSimulation {
             self.lives?.coverage.note(.failedCommit)
             let isDead = self.lives?.medium.isDead == true
             self.lives?.medium.clearFaults()
-            // A dead gateway answers nothing more.
+            // A dead gateway answers nothing.
             if !isDead { self.checkAfterFailure(store) }
             self.die(self.generator.pick(SimulatedDeath.allCases))
         }
     }
 
-    /// What the commit covers is durable: now the world may know.
+    /// Publishes the effects of a durable commit.
     private func release(_ effects: [SimulatedLives.Effect]) {
         for effect in effects {
             switch effect {
@@ -113,7 +113,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// A gateway whose store has failed answers questions from what was durable.
+    /// Checks that a gateway whose store has failed answers queries from the durable state.
     private func checkAfterFailure(_ store: any RecordStore) {
         guard let lives = self.lives else { return }
         do throws(StoreError) {
@@ -124,7 +124,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// A worker that had its 204 for a result, and says it again, has its answer as before.
+    /// Checks that a worker that repeats a result after its 204 gets the same answer.
     func checkRemembered(_ wake: WakeID, _ result: WakeReport, _ outcome: ReportOutcome) {
         guard let settled = self.lives?.settled.first(where: { $0.value.wake == wake }),
             self.models.endedWakes[settled.key]?.contains(wake) == true, outcome != .otherKind
@@ -164,9 +164,9 @@ extension RecordStore {
     }
 }
 
-/// Deaths and restarts, as the gateway goes through them.
+/// Deaths and restarts of the gateway.
 extension DispatchSimulation {
-    /// The first start, on an empty disk.
+    /// Performs the first start, on an empty disk.
     func live(on medium: any SimulatedMedium, faultsEvery: Int) {
         self.lives = SimulatedLives(medium, faultsEvery: faultsEvery)
         self.lives?.durable.devices = self.tokens.map { _ in nil }
@@ -187,11 +187,11 @@ extension DispatchSimulation {
         self.beginSteps()
     }
 
-    /// The gateway is off for a while, in which clocks go on, and somebody may set one.
+    /// Advances the clocks for the time that the gateway is off; sometimes the wall clock is also set.
     private func beOff(_ death: SimulatedDeath) {
         let off = self.generator.pick([0, 0, 1, 1000, 60_000, 3_600_000] as [Int64])
         self.lives?.wall += off
-        // Only a machine that lost its power starts its uptime anew.
+        // The uptime restarts only if the machine lost its power.
         switch death {
         case .kill: self.lives?.boot += off
         case .powerLoss: self.lives?.boot = Int64(self.generator.number(below: 100_000))
@@ -205,7 +205,7 @@ extension DispatchSimulation {
         self.lives?.coverage.note(.wallJump)
     }
 
-    /// Starts until a start succeeds.
+    /// Starts the gateway until a start succeeds.
     private func start() {
         if self.lives?.faultsEvery != 0, self.generator.once(in: 4) { self.lives?.medium.planFault(&self.generator) }
         for _ in 0..<5 where self.fault == nil {
@@ -224,7 +224,7 @@ extension DispatchSimulation {
 
     private func tryToStart() throws(StoreError) {
         guard let medium = self.lives?.medium else { return }
-        // Whoever restarts closes the old file first.
+        // A restarting process closes the old file first.
         self.lives?.store = nil
         self.lives?.history = nil
         let store = try medium.open()
@@ -244,7 +244,7 @@ extension DispatchSimulation {
         try rig.engine.finishRestoring(now: now)
         rig.engine.loseEveryWake()
         try store.begin()
-        // What was begun is durable from here on, and nothing of it is under way.
+        // The state found is durable from here on, and no commit is under way.
         self.lives?.durable = found
         self.lives?.underWay = nil
         self.lives?.clock = clock
@@ -263,7 +263,7 @@ extension DispatchSimulation {
         self.tellHistory(beginning)
     }
 
-    /// The commit whose state was found: the last that returned, or the one that was under way, whole.
+    /// Returns the commit that was found: the last that returned, or the complete one that was under way.
     private func foundCommit(_ records: SimulatedStore.Records) -> SimulatedLives.Commit? {
         guard let lives = self.lives else { return nil }
         let content = records[RecordKey(.origin)] ?? [UInt8](repeating: 0, count: 8)
@@ -280,7 +280,7 @@ extension DispatchSimulation {
         return lives.durable
     }
 
-    /// Compares what records bring back with the state they were made of.
+    /// Compares the restored state with the state at the commit.
     func restored(_ records: SimulatedStore.Records, as commit: SimulatedLives.Commit, _ when: String) -> Bool {
         let now = commit.clock?.now ?? Instant(milliseconds: 0)
         let rig = DispatchRig(commit.configuration, start: now.milliseconds, seed: 1)
@@ -303,7 +303,7 @@ extension DispatchSimulation {
         return true
     }
 
-    /// Policy time goes on by what the wall clock says has passed, and never back.
+    /// Checks that policy time advanced by the elapsed wall clock time, and never backwards.
     private func checkClock(_ stored: ClockRecord?, _ now: Instant) {
         guard let stored, let wall = self.lives?.wall else { return }
         if wall < stored.wall { self.lives?.coverage.note(.wallJumpBackAcrossRestart) }
@@ -312,16 +312,16 @@ extension DispatchSimulation {
         }
     }
 
-    /// Every wake in flight is lost, and its attempt taken back; workers' streams are gone.
+    /// Ends every wake in flight as lost and takes its attempt back. The streams of workers are gone.
     private func loseWakes() {
         let open = self.models.checker.restarted()
         self.lives?.coverage.note(.wakeLostAtRestart, open.count)
         for delivery in open { self.lost(delivery, takingBackAttempt: true) }
-        // Nothing expires before all of them are lost.
+        // Nothing expires before all wakes are lost.
         for delivery in open { self.models.ledger.expire(delivery.token, at: self.now) }
     }
 
-    /// No push that was answered 200 is unknown.
+    /// Checks that every push answered 200 is known.
     private func checkAnswered() {
         guard let lives = self.lives else { return }
         let known = self.models.ledger.known
@@ -337,7 +337,7 @@ extension DispatchSimulation {
 
 extension DispatchRig {
     func restore(_ records: SimulatedStore.Records) throws(StoreError) {
-        // In no particular order, and in one that the process does not decide.
+        // Records have no particular order; sorted here so that runs are reproducible.
         let sorted = records.sorted { ($0.key.index, $0.key.kind.rawValue) > ($1.key.index, $1.key.kind.rawValue) }
         for (key, content) in sorted {
             var buffer = ByteBuffer()
@@ -347,12 +347,12 @@ extension DispatchRig {
     }
 }
 
-/// A shutdown, as the gateway goes through it: it takes no push, request, transfer or subscription any more, and all
-/// else as before.
+/// A shutdown of the gateway: it accepts no more pushes, requests, transfers or subscriptions, and everything else as
+/// before.
 extension DispatchSimulation {
     var isDraining: Bool { self.models.checker.isDraining }
 
-    /// From here on nothing is launched.
+    /// Begins the shutdown. Nothing is launched from here on.
     func drain() {
         self.coverage.openAtDrain += self.models.checker.open.count
         self.models.checker.isDraining = true
@@ -361,7 +361,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// Waits until no wake is in flight, as a gateway does before it ends.
+    /// Waits until no wake is in flight, as a gateway does before it exits.
     func endDrain() {
         var rounds = 0
         while self.isDraining, !self.models.checker.open.isEmpty, self.fault == nil {

@@ -5,13 +5,13 @@ import WakeGateTestKit
 import Wire
 
 extension DispatchSimulation {
-    /// Faults first, then quiet with good workers until everything has ended.
+    /// Runs random steps with faults, then a calm phase with good workers until everything has ended.
     ///
     /// - Parameters:
-    ///   - deadStep: the step at which the gateway dies for certain.
-    ///   - death: how it then dies.
-    ///   - drainStep: the step at which it begins to shut down; what never dies ends with that.
-    /// - Returns: the first fault that was found, and the step at which it was.
+    ///   - deadStep: the step at which the gateway certainly dies.
+    ///   - death: the kind of that death.
+    ///   - drainStep: the step at which it begins to shut down. A gateway that never dies ends with the shutdown.
+    /// - Returns: the first fault that was found, and its step.
     func run(
         steps: Int,
         dyingAt deadStep: Int? = nil,
@@ -40,7 +40,7 @@ extension DispatchSimulation {
     }
 
     private func someTime() -> Int64 {
-        // Often to the very moment at which something is due, where rules meet.
+        // Often the exact time at which something is due, where rules interact.
         if self.generator.once(in: 3), let due = self.rig.engine.nextDue {
             return min(max(0, due.milliseconds - self.now.milliseconds), 600_000)
         }
@@ -50,7 +50,7 @@ extension DispatchSimulation {
     private func act() {
         if self.lives != nil {
             if self.generator.once(in: 30) { self.setWallClock() }
-            // Workers come back to a gateway that was gone.
+            // Workers reconnect after the gateway was gone.
             if self.workers.count < 2 { self.subscribeSomebody() }
             if self.generator.once(in: 8) { return self.reanswer() }
         }
@@ -80,7 +80,7 @@ extension DispatchSimulation {
             ] as [Expiration]
         )
         let moment = self.lives.map { lives in
-            // As the edge makes it of whole seconds on the wall clock.
+            // Computed as in the edge, from whole seconds on the wall clock.
             let seconds = (lives.wall + self.generator.pick([1000, 40_000, 600_000])) / 1000
             let expiry = WallOffset(wall: lives.wall, now: self.now).instant(wallSeconds: UInt64(seconds))
             if expiry.milliseconds != self.now.milliseconds + seconds * 1000 - lives.wall {
@@ -109,13 +109,13 @@ extension DispatchSimulation {
         self.subscribe(worker, topic: topic, slots: slots, devices: devices, self.someTakes())
     }
 
-    /// One of the open streams, in an order that the seed determines.
+    /// Returns one of the open streams, in an order that the seed determines.
     func someStream() -> StreamAddress? {
         let streams = self.workers.keys.sorted { $0.number < $1.number }
         return streams.isEmpty ? nil : self.generator.pick(streams)
     }
 
-    /// Whether everything that was accepted has ended.
+    /// True if everything that was accepted has ended.
     private var isDone: Bool {
         let books = self.rig.engine.totals
         return books.pending + books.inFlight == 0 && self.models.tasks.ledger.isDone
@@ -146,7 +146,7 @@ extension DispatchSimulation {
         return report
     }
 
-    /// A worker asks for more time, mostly for a wake that it holds.
+    /// Requests an extension as a worker, usually for a wake that it holds.
     private func extendSomething() {
         let open = self.models.checker.open.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
         let wakes = open.isEmpty || self.generator.once(in: 6) ? self.wakesSeen : open
@@ -154,7 +154,7 @@ extension DispatchSimulation {
         self.extend(self.generator.pick(wakes), by: self.generator.pick([1, 1000, 15_000, 40_000, 200_000]))
     }
 
-    /// Somebody answers a wake of long ago, or one that never was.
+    /// Reports a result for an old or nonexistent wake.
     private func misanswer() {
         let result = self.generator.pick(FetchResult.allCases)
         guard self.generator.once(in: 2), !self.wakesSeen.isEmpty else {
@@ -163,7 +163,7 @@ extension DispatchSimulation {
         self.report(.push(result), self.generator.pick(self.wakesSeen))
     }
 
-    /// A worker says again what it had its answer for.
+    /// Repeats a result that was already answered.
     private func reanswer() {
         guard let settled = self.lives?.settled, !settled.isEmpty else { return }
         let all = settled.values.sorted { ($0.at, $0.wake.first) < ($1.at, $1.wake.first) }
@@ -172,11 +172,11 @@ extension DispatchSimulation {
         self.report(self.generator.once(in: 4) ? other : again.result, again.wake)
     }
 
-    /// No more faults: everything that was accepted must end.
+    /// Stops all faults. Everything that was accepted must end.
     private func calm() {
         self.lives?.faultsEvery = 0
         self.lives?.medium.clearFaults()
-        // A checkpoint may have failed unseen: the store then refuses the next commit.
+        // A checkpoint may have failed unnoticed; the store then refuses the next commit.
         if self.lives != nil { self.die(.kill) }
         while let stream = self.someStream() { self.endStream(stream) }
         self.calmTasks()
@@ -195,7 +195,7 @@ extension DispatchSimulation {
             self.pass(max(0, next - self.now.milliseconds))
             self.answer()
         }
-        // Empty wakes too.
+        // Empty wakes must end, too.
         self.pass(60_000)
         self.answer()
         self.keepAll()
@@ -208,12 +208,12 @@ extension DispatchSimulation {
     }
 }
 
-/// Pushes that come again, as those of clients do that had no answer.
+/// Repeated pushes, as from clients that got no answer.
 extension DispatchSimulation {
-    /// How long a push is remembered, in milliseconds.
+    /// The time for which a push is remembered, in milliseconds.
     private static var memory: Int64 { 600_000 }
 
-    /// A sender says again what it said to a device: one of the last four times, and not long ago.
+    /// Repeats one of the last four pushes of a sender to a device, within the time for which they are remembered.
     func repeatPush() {
         let device = self.repeats.number(below: self.deviceCount)
         let token = self.tokens[device]
@@ -232,7 +232,7 @@ extension DispatchSimulation {
             self.repeats.pick([.absent, .nowOrNever] as [Expiration]),
             clientID: first.number
         )
-        // Numbers go on without it: it was no push of its own.
+        // The repetition must not consume a number, because no new push exists.
         self.rig.rig.lastPush = number
         guard let answer, first.matches(answer) else {
             return self.fail("push \(first.number) was answered \(first), and \(answer as Any) when it came again")
@@ -247,9 +247,9 @@ extension DispatchSimulation {
     }
 }
 
-/// What happened, as the gateway keeps it: with the commit among the records, and then in the history.
+/// Events as the gateway keeps them: first with the commit in the records, then in the history.
 extension DispatchSimulation {
-    /// Takes what happened since the last commit into the batch of the next.
+    /// Moves the events since the last commit into the batch of the next.
     func takeEvents(into batch: inout RecordBatch, _ commit: inout SimulatedLives.Commit) {
         self.rig.engine.takeEvents(into: &commit.events)
         guard !commit.events.isEmpty else { return }
@@ -263,7 +263,7 @@ extension DispatchSimulation {
         if end != events.count { self.fail("more happened in one step than a record takes") }
     }
 
-    /// A commit has returned: the history hears of it, and writes it sooner or later.
+    /// Passes the events of a commit that has returned to the history, which writes them later.
     func tellHistory(_ commit: SimulatedLives.Commit) {
         guard let history = self.lives?.history, let retention = self.lives?.medium.retention else { return }
         if !commit.events.isEmpty { history.append(commit.events[...], ofRecord: commit.sequence) }
@@ -273,7 +273,7 @@ extension DispatchSimulation {
         _ = history.tidy()
     }
 
-    /// A start gives the history what it lacks; then it has what the commits that were found tell of, each event once.
+    /// Adds missing events to the history at a start, and checks that it has each event of the found commits once.
     func recoverHistory(_ records: SimulatedStore.Records, as found: SimulatedLives.Commit) {
         guard let medium = self.lives?.medium else { return }
         var kept: [UInt64: [HistoryEvent]] = [:]
@@ -295,7 +295,7 @@ extension DispatchSimulation {
         history.sync()
         medium.retention.advance(to: history.durableSequence)
         self.lives?.history = history
-        // What failed already is looked at after the next start.
+        // Faults that were already injected are checked after the next start.
         guard !medium.metFault else { return }
         guard history.takenSequence == found.sequence else {
             return self.fail("the history goes on to record \(history.takenSequence), and not to \(found.sequence)")
@@ -317,7 +317,7 @@ extension DispatchSimulation {
 }
 
 extension DispatchSimulation {
-    /// A stream does what only a webhook's does: it takes more or fewer wakes, or loses one and goes on.
+    /// Performs an action of a webhook's stream: changes its slots, or loses one wake.
     func actAsWebhook() {
         let streams = self.workers.keys.sorted { $0.number < $1.number }
         guard !streams.isEmpty else { return }

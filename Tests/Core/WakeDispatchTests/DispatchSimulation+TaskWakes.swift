@@ -3,9 +3,9 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What is seen of wakes, whatever they were launched for.
+/// The observed ends and conditions of wakes of all kinds.
 extension DispatchSimulation {
-    /// A worker's report ended a wake.
+    /// Records a wake that its worker's report ended.
     func ended(_ delivery: Delivery, reportedAs report: WakeReport) {
         switch report {
         case .push(.newData): self.ended(delivery, .newData)
@@ -16,7 +16,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// A wake ended without its worker's doing.
+    /// Records a wake that ended without its worker.
     func ended(_ delivery: Delivery, because reason: ExpirationReason) {
         guard delivery.kind != .push else {
             if reason != .deadline, reason != .operator { self.fail("a push expired because of \(reason)") }
@@ -36,7 +36,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// The stream of a wake ended, or the gateway restarted.
+    /// Records a wake that was lost because its stream ended or the gateway restarted.
     func lost(_ delivery: Delivery, takingBackAttempt: Bool) {
         if delivery.kind == .push {
             self.ended(delivery, .lost, takingBackAttempt: takingBackAttempt)
@@ -57,7 +57,7 @@ extension DispatchSimulation {
         )
     }
 
-    /// A wake that is open is told to have expired: for a reason.
+    /// Checks the reason with which an open wake expires.
     func expires(_ wake: WakeID, _ reason: ExpirationReason) {
         guard let delivery = self.models.checker.open[wake] else { return }
         switch reason {
@@ -107,7 +107,7 @@ extension DispatchSimulation {
         self.pass(delivery)
     }
 
-    /// What the worker behind a stream will do with the wake of a task.
+    /// Returns the actions of a stream's worker on the wake of a task.
     func deeds(_ delivery: Delivery) -> [(after: Int64, deed: SimulatedDeed)] {
         guard let worker = self.workers[delivery.stream], var generator = self.tasks else { return [] }
         defer { self.tasks = generator }
@@ -126,7 +126,7 @@ extension DispatchSimulation {
         var after: Int64 = 0
         for step in 1...UInt64(generator.number(in: 1...6)) {
             after += Int64(generator.number(below: Int(window * 5 / 4))) + 1
-            // Some say again how far they are.
+            // Some workers repeat their progress.
             deeds.append((after, .progress(generator.once(in: 4) ? 1 : step)))
         }
         if generator.once(in: 2) { deeds.append((after + 1, .report(.task(.success)))) }
@@ -137,16 +137,16 @@ extension DispatchSimulation {
 // MARK: - Devices
 
 extension DispatchSimulation {
-    /// A device reported conditions.
+    /// Checks a conditions report.
     ///
-    /// - `former`: what they were.
-    /// - `told`: what they are, as the gateway says.
+    /// - `former`: the conditions before the report.
+    /// - `told`: the conditions that the gateway returned.
     func reported(_ report: ConditionsReport, _ token: DeviceToken, _ former: Conditions, _ told: Conditions) {
         let after = self.models.tasks.reported(report, token, at: self.now)
         if after != told { self.fail("the conditions are \(told), and were reported as \(after)") }
         if after.appState == .forceQuit, former.appState != .forceQuit { self.quitting = token }
         guard after != former else { return }
-        // Whoever hears of conditions and reads is told at once.
+        // Streams that receive changes and read must be notified immediately.
         self.unheard = Set(self.models.checker.streams.filter { self.hears($1, of: token) }.keys)
     }
 
@@ -156,7 +156,7 @@ extension DispatchSimulation {
         return stream.takes.hearsConditions && isMeant && !stream.isPaused && stream.topic == topic
     }
 
-    /// A stream was told of conditions.
+    /// Records that a stream received conditions.
     func heard(_ token: DeviceToken, _ conditions: Conditions, _ address: StreamAddress) {
         self.unheard.remove(address)
         self.taskCoverage.note("conditions heard")
@@ -172,7 +172,7 @@ extension DispatchSimulation {
 // MARK: - After every step
 
 extension DispatchSimulation {
-    /// A worker said of a wake what is said of another kind.
+    /// Checks a report of the wrong kind.
     func checkOtherKind(_ report: WakeReport, _ wake: WakeID) {
         self.taskCoverage.note("report of another kind")
         guard let open = self.models.checker.open[wake] else { return }
@@ -215,7 +215,7 @@ extension DispatchSimulation {
     }
 }
 
-/// People pause and resume topics, and drop what waits.
+/// Operators pause and resume topics, and discard pending pushes.
 extension DispatchSimulation {
     func actOnWaiting() {
         let topic = self.waiting.number(below: self.topicCount)
@@ -252,7 +252,7 @@ extension DispatchSimulation {
     private func dropPending(_ device: Int) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
-        // What is due of the device is done before it.
+        // A snapshot first applies what is due for the device.
         _ = self.rig.dispatcher.snapshot(index)
         self.took()
         self.models.ledger.expire(token, at: self.now)
@@ -263,7 +263,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// What a snapshot says of a pause.
+    /// Checks that a snapshot reflects a pause.
     func verifyPause(_ token: DeviceToken, _ snapshot: DeviceSnapshot) {
         let isPaused = self.models.checker.pausedTopics.contains(snapshot.topic)
         if snapshot.isTopicPaused != isPaused { self.fail("\(snapshot.topic) is paused: \(isPaused), and not said so") }

@@ -3,13 +3,13 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What a worker does with a wake.
+/// An action of a worker on a wake.
 enum SimulatedDeed {
     case report(WakeReport)
     case progress(UInt64)
 }
 
-/// Requests and sessions, as devices, workers and operators speak of them.
+/// Operations of devices, workers and operators on requests and sessions.
 extension DispatchSimulation {
     var hasTasks: Bool { self.tasks != nil }
 
@@ -56,7 +56,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// Whether a request that may not wait cannot launch at once.
+    /// Returns the refusal of a request with the strategy `fail` that cannot launch immediately.
     private func ineligibility(_ item: RequestLedger.Item, _ request: IncomingTask, _ device: Int) -> TaskRefusal? {
         guard request.kind == .continued(.fail) else { return nil }
         let token = self.tokens[device]
@@ -68,7 +68,7 @@ extension DispatchSimulation {
         return isFull || isHeld || !couldTake ? .immediateRunIneligible : nil
     }
 
-    /// - Parameter id: the event's; one that came before changes nothing.
+    /// - Parameter id: the id of the event. A known id changes nothing.
     func finish(_ device: Int, _ session: String, count: UInt64, id: String?) {
         let token = self.tokens[device]
         guard !self.isDraining, let index = self.rig.rig.find(device), !self.models.removed.contains(token) else {
@@ -99,7 +99,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// - Parameter identifier: nil cancels every request.
+    /// - Parameter identifier: the identifier; nil cancels every request.
     func cancel(_ device: Int, _ identifier: String?) {
         guard let index = self.rig.rig.find(device) else { return }
         let token = self.tokens[device]
@@ -160,11 +160,11 @@ extension DispatchSimulation {
     }
 }
 
-/// What happens of requests and sessions, by chance.
+/// Random operations on requests and sessions.
 extension DispatchSimulation {
     private static let identifiers =
         ["a.r0", "a.r1"] + (0..<11).map { "a.p\($0)" } + (0..<11).map { "b.c\($0)" } + ["b.none"]
-    /// A session may have the name of an identifier, and is another thing.
+    /// A session may have the same name as an identifier without being related.
     private static let sessions = (0..<9).map { "s.\($0)" } + ["a.r0", "b.c0"]
 
     func actOnTasks() {
@@ -181,7 +181,7 @@ extension DispatchSimulation {
     }
 
     private func actOnTask() {
-        // A few devices and names meet often.
+        // A few devices and names occur often.
         let device = self.draw { $0.number(below: $0.once(in: 3) ? self.deviceCount : min(2, self.deviceCount)) }
         let identifier = self.draw { $0.pick($0.once(in: 3) ? ["a.r0", "a.p0", "b.c0"] : Self.identifiers) }
         switch self.draw({ $0.number(below: 40) }) {
@@ -199,7 +199,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// A name of something that the device has, mostly.
+    /// Returns usually a name that the device has.
     private func someName(_ device: Int, _ other: String) -> String {
         let known = self.models.tasks.ledger[self.tokens[device]]
         let names = known.waiting.map(\.name) + known.inFlight.map(\.item.name)
@@ -234,7 +234,7 @@ extension DispatchSimulation {
         self.submit(device, IncomingTask(identifier: identifier, kind: kind, earliestBegin: earliest, details: details))
     }
 
-    /// So many of one kind that there are too many.
+    /// Submits more requests of one kind than are allowed.
     private func submitBurst(_ device: Int) {
         guard self.draw({ $0.once(in: 3) }) else { return }
         for number in 0..<11 {
@@ -295,7 +295,7 @@ extension DispatchSimulation {
         self.conditions(device, report)
     }
 
-    /// A request is cancelled that is in flight, and then its stream ends.
+    /// Cancels a request in flight, then ends its stream.
     private func cancelAndLose() {
         let open = self.openWakes
         let meant = open.filter { $0.kind == .appRefresh || $0.kind == .processing }
@@ -306,7 +306,7 @@ extension DispatchSimulation {
         if self.models.checker.open[delivery.wake] != nil { self.endStream(delivery.stream) }
     }
 
-    /// A worker says of a wake what is said of another kind.
+    /// Reports a result of the wrong kind.
     private func misreport() {
         let open = self.models.checker.open.values.sorted {
             ($0.wake.first, $0.wake.second) < ($1.wake.first, $1.wake.second)
@@ -325,7 +325,7 @@ extension DispatchSimulation {
         return StreamTakes(tasks: ["a.*", "b.*"], sessions: ["s.*", "a.*", "b.c0"], resources: ["gpu", "disk"])
     }
 
-    /// What a stream asks for that comes now.
+    /// Returns the parameters of a new subscription.
     func someTakes() -> StreamTakes {
         guard self.hasTasks else { return .pushes }
         return self.draw { generator in
@@ -342,7 +342,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// The policy of background tasks and what is permitted change.
+    /// Changes the policy of background tasks and the permitted identifiers.
     func reload() {
         var configuration = self.configuration
         self.draw { generator in
@@ -377,7 +377,7 @@ extension DispatchSimulation {
         }
     }
 
-    /// Nothing keeps a request from its launch for ever.
+    /// Removes everything that can delay a launch indefinitely.
     func calmTasks() {
         guard self.hasTasks else { return }
         var configuration = self.configuration

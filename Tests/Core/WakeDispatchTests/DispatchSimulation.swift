@@ -3,31 +3,31 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// The production dispatcher and engine among faulty workers, in virtual time, all from one seed.
+/// The production dispatcher and engine with faulty workers in virtual time. The seed determines everything.
 final class DispatchSimulation {
     let deviceCount: Int
     let topicCount: Int
     private(set) var rig: DispatchRig
     var generator: SeededGenerator
-    /// Draws pushes that come again, which change nothing: everything else happens as without them.
+    /// The generator for repeated pushes. Separate, so that other random choices are the same without them.
     var repeats: SeededGenerator
-    /// Draws what webhooks do that streams do not.
+    /// The generator for actions of webhooks that other streams do not perform.
     var webhooks: SeededGenerator
-    /// Draws what people do to what waits.
+    /// The generator for operator actions on pending pushes.
     var waiting: SeededGenerator
-    /// Draws what happens of requests and sessions; nil when there are none.
+    /// The generator for requests and sessions; nil if there are none.
     var tasks: SeededGenerator?
-    /// Numbers requests and transfers that were taken, through all lives.
+    /// The number of accepted requests and transfers, across restarts.
     var taskCount = 0
     private(set) var configuration: EngineConfiguration
     let tokens: [DeviceToken]
 
     var models = SimulationModels()
-    /// Where its lives are kept; nil when it never ends.
+    /// The state of a simulated gateway that dies and restarts; nil if it never dies.
     var lives: SimulatedLives?
     var coverage = SimulationCoverage()
     var taskCoverage = TaskCoverage()
-    /// What workers were told, in its order.
+    /// The messages to workers, in order.
     private(set) var log: [RecordingOutput.Event] = []
     private(set) var fault: String?
 
@@ -36,15 +36,15 @@ final class DispatchSimulation {
     private var answers: [(at: Int64, number: Int, wake: WakeID, deed: SimulatedDeed)] = []
     private var answerCount = 0
     private(set) var wakesSeen: [WakeID] = []
-    /// The device an operator launches right now.
+    /// The device that an operator is launching.
     var forced: DeviceToken?
-    /// The request that an operator launches right now.
+    /// The request that an operator is launching.
     var forcedTask: (token: DeviceToken, identifier: String)?
-    /// The wakes that are to end as they were cancelled right now.
+    /// The wakes that must end because their requests are being cancelled.
     var cancelledWakes: Set<WakeID> = []
-    /// The device that becomes `forceQuit` right now.
+    /// The device that is becoming `forceQuit`.
     var quitting: DeviceToken?
-    /// The streams that are to hear of conditions that changed right now.
+    /// The streams that must be notified of the current change of conditions.
     var unheard: Set<StreamAddress> = []
     private var states: [DeviceToken: DeviceState] = [:]
     /// The payload of each push, by its apns-id.
@@ -99,17 +99,17 @@ final class DispatchSimulation {
 
     func fail(_ what: String) { self.fault = self.fault ?? what }
 
-    /// The gateway goes on with another configuration.
+    /// Applies another configuration to the gateway.
     func reconfigure(_ configuration: EngineConfiguration) {
         self.configuration = configuration
         self.rig.engine.reconfigure(configuration)
     }
 }
 
-// MARK: - What happens
+// MARK: - Operations
 
 extension DispatchSimulation {
-    /// Time passes, and the dispatcher does what is due, a few devices at a time.
+    /// Advances the time and applies what is due, a few devices at a time.
     func pass(_ milliseconds: Int64) {
         self.rig.rig.pass(milliseconds)
         self.clocksPassed(milliseconds)
@@ -124,7 +124,7 @@ extension DispatchSimulation {
         for token in self.tokens { self.models.ledger.expire(token, at: self.now) }
     }
 
-    /// - Parameter isNamed: its sender chooses the apns-id, and may send it again.
+    /// - Parameter isNamed: true if the client chooses the apns-id and may repeat the push.
     func push(
         _ device: Int,
         _ priority: Priority,
@@ -198,7 +198,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// The worker on a stream stops.
+    /// Drains a stream whose worker is stopping.
     func drain(_ address: StreamAddress) {
         self.models.checker.draining(address)
         if !self.rig.dispatcher.streamDraining(address, isAdmitted: { _ in true }) { self.fail("a stream is unknown") }
@@ -206,7 +206,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// A worker asks for more time for a wake, whether it is in flight or not.
+    /// Requests an extension of a wake, which may not be in flight.
     func extend(_ wake: WakeID, by milliseconds: Int64) {
         let outcome = self.rig.dispatcher.extend(wake, by: milliseconds)
         let topic = self.models.checker.open[wake]?.topic ?? ""
@@ -340,7 +340,7 @@ extension DispatchSimulation {
         self.check()
     }
 
-    /// Workers say what they have to say by now.
+    /// Sends all worker reports that are due.
     func answer() {
         while let next = self.answers.indices.min(by: { left, right in
             (self.answers[left].at, self.answers[left].number) < (self.answers[right].at, self.answers[right].number)
@@ -353,14 +353,14 @@ extension DispatchSimulation {
         }
     }
 
-    /// When a worker next has something to say.
+    /// The time of the next worker report.
     var nextAnswer: Int64? { self.answers.map(\.at).min() }
 }
 
-// MARK: - What is seen of it
+// MARK: - Observations
 
 extension DispatchSimulation {
-    /// - Parameter takingBackAttempt: the gateway restarted, or the wake never reached its worker.
+    /// - Parameter takingBackAttempt: true if the gateway restarted, or the wake never reached its worker.
     func ended(_ delivery: Delivery, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) {
         self.models.results[outcome] += 1
         self.models.remember(delivery.wake, of: delivery.token)
@@ -374,7 +374,7 @@ extension DispatchSimulation {
         )
     }
 
-    /// Takes what workers were told.
+    /// Processes the messages to workers.
     func took() {
         self.models.checker.warned(self.rig.output.takeWarnings(), at: self.now)
         for event in self.rig.output.take() {
@@ -386,7 +386,7 @@ extension DispatchSimulation {
                 self.coverage.drainedStreams += 1
                 self.models.checker.drained(stream)
             case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
-            // A wake is lost before its stream is told so.
+            // A loss must be recorded before its stream is notified.
             case .expired(let wake, _, .lost): if self.models.checker.open[wake] != nil { self.fail("a loss is early") }
             case .expired(let wake, let stream, let reason):
                 self.expires(wake, reason)
@@ -419,12 +419,12 @@ extension DispatchSimulation {
         self.pass(delivery)
     }
 
-    /// A worker gets a wake once it is durable.
+    /// Passes a wake to its worker once it is durable.
     func pass(_ delivery: Delivery) {
         if self.lives == nil { self.received(delivery) } else { self.tell(.delivered(delivery)) }
     }
 
-    /// A worker has a wake in its hands.
+    /// Plans the answers of a worker that has received a wake.
     func received(_ delivery: Delivery) {
         self.wakesSeen.append(delivery.wake)
         guard delivery.kind == .push else { return self.plan(self.deeds(delivery), delivery.wake) }
@@ -448,14 +448,14 @@ extension DispatchSimulation {
         let ended = books.results.sum + TaskKind.allCases.reduce(0) { $0 + books.tasks[$1].sum }
         if launched != ended + Int64(busy) { self.fail("\(launched) launches are not \(ended) + \(busy)") }
         self.checkTaskBooks(books)
-        // In the middle of a step the models are behind.
+        // During a step, the models lag behind.
         guard self.rig.output.events.isEmpty else { return }
         if books.launched != self.models.launched || books.results != self.models.results {
             self.fail("the books count \(books.launched) launches, and there were \(self.models.launched)")
         }
     }
 
-    /// What must hold after every step; then the step is kept.
+    /// Checks the invariants after a step, then stores the step.
     func check() {
         self.verify()
         self.keep()
@@ -465,7 +465,7 @@ extension DispatchSimulation {
         guard self.fault == nil else { return }
         self.checkBooks()
         self.models.checker.stepEnded(at: self.now)
-        // A store takes the changes when it has time.
+        // Without restarts, no store takes the changes.
         let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
         for (device, token) in self.tokens.enumerated() {
             guard let index = self.rig.engine.find(token) else { continue }
@@ -501,14 +501,14 @@ extension DispatchSimulation {
 // MARK: - Lives
 
 extension DispatchSimulation {
-    /// The gateway died and was started again: workers' streams ended with it.
+    /// Resets the streams after the gateway died and was restarted.
     func begin(_ rig: DispatchRig) {
         self.rig = rig
         self.workers = [:]
         self.states = [:]
     }
 
-    /// The first step of a life: what became due while the gateway was off.
+    /// Performs the first step after a restart, which applies what became due while the gateway was off.
     func beginSteps() {
         guard self.fault == nil else { return }
         self.advance()

@@ -28,7 +28,7 @@ struct FairnessTests {
         rig.subscribe(1, topic: 0, slots: 1)
         rig.subscribe(2, topic: 1, slots: 4096)
         let others = [20_001, 20_002]
-        // All have launched once, and have a push that becomes due at one moment.
+        // Both have launched once and have a push that becomes due at the same time.
         for other in others { rig.push(other, topic: 1) }
         for delivery in rig.takeDeliveries() where delivery.topic == EngineRig.topicName(1) {
             rig.report(.noData, delivery.wake)
@@ -36,7 +36,7 @@ struct FairnessTests {
         for device in 0..<10_000 { rig.push(device, topic: 0) }
         rig.push(others[0], topic: 1)
         _ = rig.takeDeliveries()
-        // Ten thousand wait for a slot; they are not looked at again.
+        // 10,000 devices wait for a slot. They must not be examined again.
         rig.rig.pass(60_000)
         var steps = 1
         while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 16) { steps += 1 }
@@ -109,7 +109,7 @@ struct StepBoundTests {
         rig.subscribe(1, slots: 1000)
         var tokens = rig.takeDeliveries().map(\.token)
         #expect(tokens.count == 16)
-        // Another topic's push does not wait for it.
+        // A push of another topic does not wait for these launches.
         rig.subscribe(2, topic: 1, slots: 1)
         rig.push(1000, topic: 1)
         #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
@@ -168,11 +168,11 @@ struct StepBoundTests {
     }
 }
 
-/// A bounded step gives a stream that comes free what has waited longest; of that device something may be due that the
-/// step has not come to, and it is done first.
+/// A bounded step gives a freed stream the longest waiting launch. If something is due for that device that the step
+/// has not reached, it is applied first.
 @Suite("What waits longest is of a device with something due", .timeLimit(.minutes(15)))
 struct DueInBetweenTests {
-    /// Goes on to a later moment in steps of so many devices.
+    /// Advances to a later time in steps of `devicesMax` devices.
     private static func pass(_ milliseconds: Int64, _ rig: DispatchRig, devicesMax: Int) {
         rig.rig.pass(milliseconds)
         while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: devicesMax) {}
@@ -190,7 +190,7 @@ struct DueInBetweenTests {
         #expect(TaskDispatchTests.given(rig) == [[1, 0]])
         rig.submit(3, "a")
         rig.submit(4, "a")
-        // The session's wake expires after 30 s, and a second later device 3 has not been used for too long.
+        // The session's wake expires after 30 seconds. One second later, device 3 has been unused for too long.
         Self.pass(32_000, rig, devicesMax: 1)
         #expect(TaskDispatchTests.given(rig) == [[1, 4]])
         #expect(rig.engine.tasks(of: rig.rig.index(3)).count == 1)
@@ -198,7 +198,7 @@ struct DueInBetweenTests {
 
     @Test("A stream on which the third wake in a row expires of it gets nothing more")
     func stalled() throws {
-        // Without warnings the first step has the ends of two wakes, and the second the end of the third.
+        // Without warnings, the first step ends two wakes and the second step ends the third.
         let rig = TaskDispatchTests.rig([("expirationLead", 0)])
         rig.subscribe(1, slots: 4, tasks: ["a"], sessions: ["s"])
         rig.push(0)
@@ -241,7 +241,7 @@ struct DueInBetweenTests {
         _ = rig.dispatcher.extend(try #require(wakes.last).wake, by: 200_000)
         rig.report(.success, wakes[3].wake)
         rig.submit(2, "b", .processing([]))
-        // Device 5 may launch again, and two wakes of the first stream expire; the third is of device 2.
+        // Device 5 may launch again, and two wakes of the first stream expire. The third is that of device 2.
         Self.pass(30_000, rig, devicesMax: 3)
         #expect(rig.output.expirations.count == 3)
         #expect(TaskDispatchTests.given(rig) == [[2, 5]])
@@ -250,7 +250,7 @@ struct DueInBetweenTests {
 
 @Suite("What is due of a device comes before what happens to it", .timeLimit(.minutes(15)))
 struct AtOneMomentTests {
-    /// Device 1 has launched once; its second push has become due, and the step has not come to it.
+    /// Returns a rig in which device 1 has launched once and its second push is due but was not processed.
     private static func due() throws -> DispatchRig {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 4)

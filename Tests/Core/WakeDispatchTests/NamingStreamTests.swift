@@ -47,7 +47,7 @@ struct NamingStreamTests {
         #expect([1, 2, 3].map(isTaken) == [false, false, false])
     }
 
-    /// What the dispatcher is asked, done by searching all streams.
+    /// A model of the dispatcher's queries that searches all streams.
     private struct Model {
         struct Stream {
             var slots: Int
@@ -60,7 +60,7 @@ struct NamingStreamTests {
 
         var streams: [Int: Stream] = [:]
 
-        /// The fewest wakes that a free stream has which names the device; nil when none is free.
+        /// Returns the smallest number of wakes on a free stream that names the device; nil if none is free.
         func fewest(naming device: Int) -> Int? {
             self.streams.values.filter { $0.isFree && $0.devices.contains(device) }.map(\.wakes.count).min()
         }
@@ -123,7 +123,7 @@ struct NamingStreamTests {
                 }
                 continue
             }
-            // What waited may have been launched by what came free.
+            // A freed stream may have launched waiting pushes.
             for delivery in rig.takeDeliveries() {
                 model.streams[delivery.stream.number]?.wakes.insert(delivery.wake)
             }
@@ -141,7 +141,7 @@ struct NamingStreamTests {
         rig.dispatcher.wakeBytesPerStreamChanged(to: 4096)
         rig.report(.newData, first.wake)
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
-        // A lower one holds at once.
+        // A lower limit applies immediately.
         rig.dispatcher.wakeBytesPerStreamChanged(to: 1)
         rig.push(1, .immediate)
         #expect(rig.takeDeliveries().isEmpty)
@@ -150,7 +150,7 @@ struct NamingStreamTests {
 
 @Suite("Streams that hear of conditions", .timeLimit(.minutes(15)))
 struct ConditionStreamTests {
-    /// Which streams were told of which devices since the last call, and how charged each was.
+    /// Returns the condition changes since the last call: stream, device and battery level.
     private static func told(_ rig: DispatchRig) -> [String] {
         rig.output.take().compactMap { event in
             guard case .conditions(let token, let conditions, let stream) = event else { return nil }
@@ -220,7 +220,7 @@ struct ConditionStreamTests {
         #expect(told.count <= 64 && rig.dispatcher.isBehind)
         Self.charge(rig, 1, 0.75)
         Self.charge(rig, 2, 0.75)
-        // Wakes do not wait for it.
+        // Wakes do not wait for these notifications.
         rig.push(900)
         #expect(rig.takeDeliveries().count == 1)
         var steps = 0

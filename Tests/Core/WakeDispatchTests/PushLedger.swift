@@ -2,10 +2,10 @@ import Engine
 import Policy
 import Wire
 
-/// Follows from outside what becomes of every accepted push, device by device.
+/// Tracks the outcome of every accepted push per device, from the outside.
 ///
-/// It knows the answers to pushes, the wakes that were delivered and how they ended; what is pending it learns from
-/// explain, and why something was dropped it works out for itself.
+/// It uses the answers to pushes, the delivered wakes and their outcomes. It learns pending pushes from snapshots and
+/// computes the reasons of discards.
 struct PushLedger {
     enum End: Hashable {
         case completed, coalesced
@@ -21,7 +21,7 @@ struct PushLedger {
     private struct Device {
         var pending: Push?
         var inFlight: Push?
-        /// The device was removed while its wake was in flight.
+        /// True if the device was removed while its wake was in flight.
         var discardsRetry = false
     }
 
@@ -73,7 +73,7 @@ struct PushLedger {
         self.devices[token]?.discardsRetry = false
     }
 
-    /// - Parameter takingBackAttempt: the gateway restarted: the launch does not count.
+    /// - Parameter takingBackAttempt: true if the gateway restarted. The launch does not count then.
     mutating func ended(
         _ token: DeviceToken,
         _ outcome: WakeOutcome,
@@ -105,7 +105,7 @@ struct PushLedger {
         }
     }
 
-    /// What is pending expired by now.
+    /// Expires the pending push if it is due.
     mutating func expire(_ token: DeviceToken, at now: Instant) {
         guard let push = self.devices[token]?.pending, push.expiry <= now else { return }
         self.end(push, .discarded(.expired))
@@ -119,14 +119,14 @@ struct PushLedger {
         self.devices[token]?.pending = nil
     }
 
-    /// Compares with what explain says.
+    /// Compares with a snapshot.
     mutating func compare(_ token: DeviceToken, pending: APNsID?, inFlight: APNsID?) {
         let device = self.devices[token]
         if device?.pending?.id != pending { self.faults.append("pending should be \(device?.pending?.id as Any)") }
         if device?.inFlight?.id != inFlight { self.faults.append("in flight should be \(device?.inFlight?.id as Any)") }
     }
 
-    /// Compares with what the gateway counted.
+    /// Compares with the counters of the gateway.
     mutating func compare(_ books: Books) {
         var counts: [(String, Int64, Int64)] = [
             ("accepted", Int64(self.accepted), books.accepted),
@@ -144,7 +144,7 @@ struct PushLedger {
     }
 }
 
-/// A push whose sender chose the apns-id, with what it was answered.
+/// A push with a client-supplied apns-id, and its answer.
 struct SentPush {
     let number: UInt64
     let disposition: Disposition
@@ -160,14 +160,14 @@ struct SentPush {
         self.at = moment
     }
 
-    /// Whether another answer is the one this push had.
+    /// Returns true if `answer` equals the answer to this push.
     func matches(_ answer: PushAnswer) -> Bool {
         answer.disposition == self.disposition && answer.eligibleAt == self.eligibleAt && answer.held == self.held
             && answer.wake == nil
     }
 }
 
-/// A device as a restart must bring it back, to be compared.
+/// The state of a device that must survive a restart, for comparison.
 struct FrozenDevice: Hashable {
     private let topic: String
     private let isRegistered: Bool
@@ -180,12 +180,12 @@ struct FrozenDevice: Hashable {
     private let usage: Usage
     private let tasks: [FrozenTask]
 
-    /// - Parameter hasProgress: how far continued tasks have come counts.
+    /// - Parameter hasProgress: true to compare the progress of continued tasks.
     init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true) {
         self.topic = snapshot.topic
         self.isRegistered = snapshot.isRegistered
         self.registrationChangedAt = snapshot.registrationChangedAt
-        // Where a push's content lies differs from process to process; its apns-id stands for it.
+        // The address of a push's content differs between processes; its apns-id identifies it.
         var pending = snapshot.state.pending
         if pending?.handle != PushHandle.none { pending?.handle = PushHandle(rawValue: 1) }
         var inFlight = snapshot.state.inFlight
@@ -206,18 +206,18 @@ struct FrozenDevice: Hashable {
     }
 }
 
-/// A request, or the finished transfers of a session, as a restart must bring it back, to be compared.
+/// A request, or the finished transfers of a session, as it must survive a restart, for comparison.
 struct FrozenTask: Hashable {
     private let name: String
     private let task: BackgroundTask
     private let details: TaskDetails
     private let state: TaskSnapshot.State
 
-    /// - Parameter hasProgress: how far a continued task has come counts, and until when it lasts by that; a store may
-    ///   be a little behind.
+    /// - Parameter hasProgress: true to compare the progress of a continued task and the deadline that results from it.
+    ///   The store may lag behind.
     init(_ snapshot: TaskSnapshot, hasProgress: Bool) {
         self.name = snapshot.name
-        // What numbers names differs from process to process.
+        // The number of a name differs between processes.
         var task = snapshot.task
         task.name = TaskName(rawValue: 0)
         self.task = task

@@ -3,27 +3,27 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Follows from outside what becomes of every request and of every finished transfer, device by device.
+/// Tracks the outcome of every request and of every finished transfer per device, from the outside.
 ///
-/// The ledger knows the answers to submissions, the wakes that were delivered and how they ended, and works out for
-/// itself what was replaced, retried and dropped.
+/// It uses the answers to submissions, the delivered wakes and their outcomes, and computes replacements, retries and
+/// drops.
 struct RequestLedger {
     /// A request, or the finished transfers of a session.
     struct Item {
-        /// Numbers what arrived in all of the simulation; no two have the same.
+        /// The unique number of the arrival in the whole simulation.
         var number: Int
         let name: String
         let kind: TaskKind
         var needs: TaskNeeds = []
         var resources: [String] = []
-        /// Not to be launched before.
+        /// The earliest start.
         var notBefore = Instant.distantPast
-        /// 0 for a request.
+        /// The number of finished transfers; 0 for a request.
         var transfers: UInt64 = 0
         var attempts = 0
-        /// A continued task with the strategy `fail`.
+        /// True for a continued task with the strategy `fail`.
         var isStrict = false
-        /// Pressure ended it while memory was critical.
+        /// True if pressure ended it while memory was critical.
         var waitsForMemory = false
 
         var isSession: Bool { self.kind == .urlSession }
@@ -38,7 +38,7 @@ struct RequestLedger {
     struct Flight {
         var item: Item
         let wake: WakeID
-        /// What held it when an operator launched it, or when its device was removed.
+        /// The holds that applied when an operator launched it, or when its device was removed.
         var tolerated: Set<Hold>
         var isCancelled = false
         var isOfRemovedDevice = false
@@ -56,16 +56,16 @@ struct RequestLedger {
     }
 
     private var devices: [DeviceToken: Device] = [:]
-    /// How each request ended.
+    /// The end of each request, by number.
     private(set) var ends: [Int: End] = [:]
-    /// Every request and every first transfer that was taken.
+    /// Every request, and the first transfers of each session, that were accepted.
     private(set) var known: Set<Int> = []
     private(set) var counts = RequestCounts()
     private(set) var faults: [String] = []
 
     subscript(token: DeviceToken) -> Device { self.devices[token] ?? Device() }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// True if nothing is pending or in flight.
     var isDone: Bool { self.devices.values.allSatisfy { $0.waiting.isEmpty && $0.inFlight.isEmpty } }
 
     func devices(where isMeant: (DeviceToken) -> Bool) -> [Device] {
@@ -78,7 +78,7 @@ struct RequestLedger {
 
     func flight(_ wake: WakeID, _ token: DeviceToken) -> Flight? { self[token].inFlight.first { $0.wake == wake } }
 
-    /// The request of an identifier that waits.
+    /// Returns the pending request with this identifier.
     func request(_ name: String, _ token: DeviceToken) -> Item? {
         self[token].waiting.first { $0.name == name && !$0.isSession }
     }
@@ -107,10 +107,10 @@ struct RequestLedger {
     }
 }
 
-// MARK: - What arrives
+// MARK: - Arrivals
 
 extension RequestLedger {
-    /// A request was taken.
+    /// Records an accepted request.
     mutating func submitted(
         _ item: Item,
         _ token: DeviceToken,
@@ -128,7 +128,7 @@ extension RequestLedger {
 
     mutating func refused(_ refusal: TaskRefusal) { self.counts.refused[refusal] += 1 }
 
-    /// Transfers of a session finished.
+    /// Records finished transfers of a session.
     mutating func finished(_ item: Item, _ token: DeviceToken) {
         self.counts.finished += Int64(item.transfers)
         self.known.insert(item.number)
@@ -145,9 +145,9 @@ extension RequestLedger {
 // MARK: - Wakes
 
 extension RequestLedger {
-    /// A wake was delivered.
+    /// Records a delivered wake.
     ///
-    /// - Returns: what it was launched for; nil when nothing of the kind waits.
+    /// - Returns: the launched item; nil if no such item is pending.
     mutating func launched(_ delivery: Delivery, tolerated: Set<Hold>) -> Item? {
         guard let task = delivery.task else { return nil }
         let (token, name) = (delivery.token, "wake \(delivery.wake) of \(task.name)")
@@ -166,7 +166,7 @@ extension RequestLedger {
         return item
     }
 
-    /// - Parameter takingBackAttempt: the gateway restarted, or the wake never reached its worker.
+    /// - Parameter takingBackAttempt: true if the gateway restarted, or the wake never reached its worker.
     mutating func ended(
         _ wake: WakeID,
         _ token: DeviceToken,
@@ -189,7 +189,7 @@ extension RequestLedger {
         }
     }
 
-    /// Pressure ends a wake, whose request waits again until memory is not critical.
+    /// Records a wake that pressure ends. Its request is pending until memory is no longer critical.
     mutating func pressed(_ wake: WakeID, _ token: DeviceToken, isCritical: Bool) {
         guard let index = self[token].inFlight.firstIndex(where: { $0.wake == wake }) else { return }
         self.devices[token]?.inFlight[index].item.waitsForMemory = isCritical
@@ -213,12 +213,12 @@ extension RequestLedger {
     }
 }
 
-// MARK: - What drops requests
+// MARK: - Cancellation and removal
 
 extension RequestLedger {
-    /// Requests were cancelled: of this identifier, or all of them.
+    /// Records the cancellation of requests with this identifier, or of all.
     ///
-    /// - Returns: the wakes that end of it.
+    /// - Returns: the wakes that end because of it.
     mutating func cancelled(_ name: String?, _ token: DeviceToken) -> Set<WakeID> {
         func isMeant(_ item: Item) -> Bool { !item.isSession && (name == nil || item.name == name) }
         for item in self[token].waiting where isMeant(item) { self.end(item, .cancelled) }
@@ -229,15 +229,15 @@ extension RequestLedger {
         return Set(self[token].inFlight.filter { $0.isCancelled && $0.item.kind == .continued }.map(\.wake))
     }
 
-    /// The device became `forceQuit`: what a person had started ends.
+    /// Records that the device became `forceQuit`, which discards pending continued tasks.
     mutating func quit(_ token: DeviceToken) {
         for item in self[token].waiting where item.kind == .continued { self.end(item, .discarded(.forceQuit)) }
         self.devices[token]?.waiting.removeAll { $0.kind == .continued }
     }
 
-    /// The device was removed.
+    /// Records the removal of the device.
     ///
-    /// - Parameter holds: what holds each of the tasks in flight of a device that was just made.
+    /// - Parameter holds: returns the holds of a task in flight on a newly created device.
     mutating func unregistered(_ token: DeviceToken, _ holds: (Item) -> Set<Hold>) {
         for item in self[token].waiting { self.end(item, .discarded(.unregistered)) }
         self.devices[token]?.waiting = []
@@ -249,12 +249,12 @@ extension RequestLedger {
     }
 }
 
-/// How often each thing happened to requests, to finished transfers and to their wakes.
+/// The counters of requests, finished transfers and their wakes.
 struct RequestCounts {
     var submitted = PerCase<TaskKind>()
     var refused = PerCase<TaskRefusal>()
     var replaced: Int64 = 0
-    /// While they waited.
+    /// Requests cancelled while pending.
     var cancelled: Int64 = 0
     var discarded = PerCase<DiscardReason>()
     var launched = PerCase<TaskKind>()
@@ -265,13 +265,13 @@ struct RequestCounts {
     var transfersDiscarded = PerCase<DiscardReason>()
 }
 
-/// What is told of a request or session, as far as the ledger knows it.
+/// The properties of a request or session that the ledger can compare.
 private struct ToldItem: Hashable {
     let kind: TaskKind
     let name: String
     let attempts: Int
     let transfers: UInt64
-    /// `nil` while it waits.
+    /// The wake; nil while it is pending.
     var wake: WakeID?
 
     init(_ item: RequestLedger.Item, wake: WakeID? = nil) {
@@ -291,7 +291,7 @@ private struct ToldItem: Hashable {
     }
 }
 
-/// How much of each kind waits and runs, and how many finished transfers that are.
+/// The numbers of items of each kind, and of finished transfers among them.
 private struct ItemTally {
     private(set) var items = PerCase<TaskKind>()
     private(set) var transfers: Int64 = 0
@@ -303,20 +303,20 @@ private struct ItemTally {
 }
 
 extension RequestLedger {
-    /// Compares with what is told of a device's requests and sessions.
+    /// Compares with the snapshots of a device's requests and sessions.
     mutating func compare(_ token: DeviceToken, _ snapshots: [TaskSnapshot]) {
         let device = self[token]
-        // Most devices have none, and this is asked of each after every step.
+        // Fast path for most devices, as this runs for each device after every step.
         if snapshots.isEmpty, device.waiting.isEmpty, device.inFlight.isEmpty { return }
         let mine = device.waiting.map { ToldItem($0) } + device.inFlight.map { ToldItem($0.item, wake: $0.wake) }
         let theirs = snapshots.map { ToldItem($0) }
-        // No two of a device are the same in everything.
+        // The items of a device are distinct.
         if mine.count != theirs.count || Set(mine) != Set(theirs) {
             self.fail("there is \(theirs), and should be \(mine)")
         }
     }
 
-    /// Compares with what the gateway counted.
+    /// Compares with the counters of the gateway.
     mutating func compare(_ books: Books) {
         var waiting = ItemTally()
         var inFlight = ItemTally()

@@ -3,7 +3,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Verbs that a seed chooses.
+/// Random operations.
 extension SharedComparison {
     static let names = ["com.example.feed", "com.example.sync", "org.example.index", "org.example.copy"]
     static let sessions = ["downloads", "uploads"]
@@ -19,7 +19,7 @@ extension SharedComparison {
             ("continuedMax", Double(generator.pick([1, 3]))),
             ("criticalBattery", generator.pick([0.1, 0.5])),
             ("refreshFlex", Double(generator.pick([0, 60, 3600]))),
-            // Warnings are moments of an engine that has its store alone; rows have those of the policy.
+            // Warnings are due times of an engine with its own store only. Rows contain the due times of the policy.
             ("expirationLead", 0),
         ])
         configuration.openRegistration = !generator.once(in: 4)
@@ -36,12 +36,12 @@ extension SharedComparison {
         return configuration
     }
 
-    /// Streams that take everything come.
+    /// Opens streams that take everything.
     func begin() throws {
         for topic in 0..<Self.topicCount { try self.subscribe(DispatchRig.address(topic), topic, nil) }
     }
 
-    /// Some time and then something happens.
+    /// Advances the time and performs an operation.
     func goOn() throws {
         let milliseconds = self.generator.pick([1, 7, 250, 1000, 5003, 31_000])
         try self.advance(by: self.generator.once(in: 25) ? 4_000_000 : Int64(milliseconds))
@@ -77,7 +77,7 @@ extension SharedComparison {
         let wakes = !self.generator.once(in: 8)
         let isDryRun = self.generator.once(in: 8)
         self.lastPush += 1
-        // Some come again with the apns-id that they came with.
+        // Some pushes repeat the apns-id of an earlier one.
         let isNamed = self.generator.once(in: 2)
         let number = isNamed && self.generator.once(in: 3) ? self.lastPush / 2 : self.lastPush
         let trace = self.generator.once(in: 3) ? EngineRig.trace(Int(number)) : nil
@@ -196,7 +196,7 @@ extension SharedComparison {
         }
     }
 
-    /// Something is said of a wake, as a rule of one that may be in flight.
+    /// Reports something about a wake, usually one that may be in flight.
     private func answer() throws {
         guard !self.wakes.isEmpty else { return }
         let recent = self.generator.once(in: 6) ? self.wakes : Array(self.wakes.suffix(5))
@@ -237,7 +237,7 @@ extension SharedComparison {
 // MARK: - Streams
 
 extension SharedComparison {
-    /// A stream comes, goes or changes: for each topic one that takes everything, for each device one of its own.
+    /// Opens, closes or changes a stream: each topic has one that takes everything, and each device has its own.
     private func stream() throws {
         let isOwn = self.generator.once(in: 2)
         let device = self.generator.number(below: Self.deviceCount)
@@ -269,7 +269,8 @@ extension SharedComparison {
             resources: self.generator.once(in: 2) ? ["gpu"] : [],
             reportsConditions: self.generator.once(in: 2),
             devices: token.map { [$0] } ?? [],
-            // What expires in one step stalls a stream before or after what is launched in it.
+            // The order of expirations and launches within a step differs between the engines, so only some streams
+            // stall.
             stallsWhenSilent: token != nil || self.loading != .single
         )
         try self.change("subscribe \(address.number) \(takesPushes) \(takesTasks)") { dispatcher in

@@ -3,16 +3,16 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// The same verbs, done to an engine that keeps all devices and to one that shares its store, with what both answer,
-/// tell, count, remember and show compared after each.
+/// The same operations on an engine that keeps all devices and on one with a shared store. Answers, messages, counters,
+/// history and snapshots are compared after each operation.
 ///
-/// No two devices want one slot, so that what came at one moment may come in any order.
+/// No two devices compete for a slot, so the order of simultaneous events does not matter.
 final class SharedComparison {
-    /// Which rows a verb's transactions have.
+    /// The rows that the transactions of an operation load.
     enum Loading: CaseIterable {
         /// All rows.
         case all
-        /// What is due, what waits for a slot, and the verb's device.
+        /// Devices with something due or a wait for a slot, and the device of the operation.
         case needed
         /// One device in each transaction.
         case single
@@ -25,9 +25,9 @@ final class SharedComparison {
     let shared: SharedRig
     let loading: Loading
     var generator: SeededGenerator
-    /// The wakes of the engine that shares its store, by those of the other one.
+    /// The wakes of the engine with the shared store, by the corresponding wakes of the other one.
     private(set) var twins: [WakeID: WakeID] = [:]
-    /// The wakes of the engine that keeps all, as they came.
+    /// The wakes of the engine that keeps all devices, in order of launch.
     private(set) var wakes: [WakeID] = []
     private(set) var kinds: [WakeID: LaunchKind] = [:]
     private(set) var differences: [String] = []
@@ -55,7 +55,7 @@ final class SharedComparison {
 // MARK: - Doing
 
 extension SharedComparison {
-    /// Time goes on for both, and what is due is done.
+    /// Advances the time of both, and applies what is due.
     func advance(by milliseconds: Int64) throws {
         self.history.append("+\(milliseconds)")
         self.local.advance(by: milliseconds)
@@ -64,7 +64,7 @@ extension SharedComparison {
         try self.compare()
     }
 
-    /// Everything that is due or waits for a slot is looked at.
+    /// Processes everything that is due or waits for a slot.
     private func settle() throws {
         switch self.loading {
         case .all: try self.shared.transact(self.tokens) {}
@@ -75,7 +75,7 @@ extension SharedComparison {
         }
     }
 
-    /// A verb about a device, or about none.
+    /// Performs an operation on devices, or on none.
     func perform(
         _ name: String,
         _ tokens: [DeviceToken],
@@ -97,7 +97,7 @@ extension SharedComparison {
         try self.compare()
     }
 
-    /// Something about streams alone.
+    /// Performs an operation on streams only.
     func change(_ name: String, _ verb: (Dispatcher) -> Void) throws {
         self.history.append(name)
         verb(self.local.dispatcher)
@@ -107,7 +107,7 @@ extension SharedComparison {
         try self.compare()
     }
 
-    /// A stream ends.
+    /// Ends a stream.
     func endStream(_ address: StreamAddress) throws {
         self.history.append("end \(address.number)")
         self.local.dispatcher.streamEnded(address)
@@ -131,7 +131,7 @@ extension SharedComparison {
         self.local.engine.reconfigure(configuration)
         self.local.advance(by: 0)
         self.shared.engine.reconfigure(configuration)
-        // Each row is judged anew once it is loaded.
+        // Each row is updated when it is loaded.
         if self.loading == .single {
             for token in self.tokens { try self.shared.transact([token]) {} }
         } else {
@@ -233,7 +233,7 @@ extension SharedComparison {
             self.kinds[delivery.wake] = delivery.kind
         }
         var (told, expectedTold) = (Self.others(ours) { $0 }, Self.others(theirs) { self.twins[$0] ?? $0 })
-        // What a step told that was done again may be told twice.
+        // Messages of a step that was repeated may occur twice.
         if self.mayFail { (told, expectedTold) = (Array(Set(told)).sorted(), Array(Set(expectedTold)).sorted()) }
         self.compare("told", told, expectedTold)
     }
@@ -274,7 +274,7 @@ extension SharedComparison {
         }.sorted()
     }
 
-    /// Everything that is known of all devices.
+    /// Returns the complete state of all devices.
     private func facts(_ engine: EmbeddedEngine, _ twin: (WakeID) -> WakeID) -> [String] {
         self.tokens.map { token in
             guard let device = engine.find(token) else { return "" }

@@ -3,8 +3,8 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// A production dispatcher on a production engine that shares its store: a dictionary of rows, read and written in
-/// transactions of which some fail and are done again.
+/// A production dispatcher and engine with a shared store: a dictionary of rows, accessed in transactions of which some
+/// fail and are repeated.
 final class SharedRig {
     struct Row {
         var device: SharedDevice
@@ -17,19 +17,19 @@ final class SharedRig {
     let dispatcher: Dispatcher
     private let output = RecordingOutput()
     private(set) var rows: [DeviceToken: Row] = [:]
-    /// The devices of wakes, and when each ended.
+    /// The devices of wakes, and the end of each.
     private(set) var wakes: [WakeID: (token: DeviceToken, endedAt: Instant?)] = [:]
     private(set) var books: [TopicIndex: Books] = [:]
     private(set) var total = Books()
     private(set) var events: [HistoryEvent] = []
     private var told: [RecordingOutput.Event] = []
     var now: Instant
-    /// Whether the next attempt of a transaction fails.
+    /// Returns true if the next attempt of a transaction must fail.
     var failsNext: () -> Bool = { false }
     private(set) var failureCount = 0
-    /// Makes of a change what is written: for faults that are to be found.
+    /// Changes the written row, to inject faults that must be detected.
     var spoil: (SharedDeviceChange) -> SharedDeviceChange = { $0 }
-    /// What was wrong with what the engine gave.
+    /// Faults in the results of the engine.
     private(set) var faults: [String] = []
 
     init(_ configuration: EngineConfiguration, start: Instant, topics: [String], seed: UInt64) throws {
@@ -48,7 +48,7 @@ final class SharedRig {
         if !isSo { self.faults.append("against the rule that \(rule)") }
     }
 
-    /// What workers were told since the last call.
+    /// Returns the messages to workers since the last call.
     func takeTold() -> [RecordingOutput.Event] {
         self.told += self.output.take()
         defer { self.told = [] }
@@ -60,19 +60,19 @@ final class SharedRig {
         return self.events
     }
 
-    /// The devices that have something due by now, the first first.
+    /// The devices with something due by now, the earliest first.
     var due: [DeviceToken] {
         let due = self.rows.values.filter { $0.due.map { $0 <= self.now } ?? false }
         return due.sorted { ($0.due ?? .distantPast) < ($1.due ?? .distantPast) }.map(\.device.token)
     }
 
-    /// The devices of which a lane waits for a slot, the longest waiting first.
+    /// The devices with a lane that waits for a slot, the longest waiting first.
     var ready: [DeviceToken] {
         func since(_ row: Row) -> Instant { row.ready.map(\.since).min() ?? .distantFuture }
         return self.rows.values.filter { !$0.ready.isEmpty }.sorted { since($0) < since($1) }.map(\.device.token)
     }
 
-    /// The device of a wake in flight, or of one that ended in the last ten minutes.
+    /// Returns the device of a wake in flight, or of one that ended in the last ten minutes.
     func device(of wake: WakeID) -> DeviceToken? {
         guard let found = self.wakes[wake] else { return nil }
         if let endedAt = found.endedAt, endedAt + 600_000 <= self.now { return nil }
@@ -83,10 +83,10 @@ final class SharedRig {
 // MARK: - Transactions
 
 extension SharedRig {
-    /// Does `body` to these devices, in a transaction that may fail and be done again.
+    /// Performs `body` on these devices, in a transaction that may fail and be repeated.
     func transact<Result>(_ tokens: [DeviceToken], _ body: () throws -> Result) throws -> Result {
         while true {
-            // What was told outside of transactions is told.
+            // Messages from outside of transactions are published immediately.
             self.told += self.output.take()
             try self.load(tokens)
             self.advance()
@@ -112,7 +112,7 @@ extension SharedRig {
         }
     }
 
-    /// Looks at these devices.
+    /// Reads these devices.
     func read<Result>(_ tokens: [DeviceToken], _ body: () -> Result) throws -> Result {
         try self.load(tokens)
         let result = body()

@@ -11,7 +11,7 @@ struct SharedStreamTests {
     private let rig: DispatchRig
     private let rows = Rows()
 
-    /// What the store has.
+    /// The rows of the store.
     private final class Rows {
         var devices: [DeviceToken: SharedDevice] = [:]
     }
@@ -23,7 +23,7 @@ struct SharedStreamTests {
         self.rig.dispatcher.share { $0 == Self.topic }
     }
 
-    /// A step, of which it is not known yet whether it happens.
+    /// Performs a step whose fate is not known yet.
     private func step(_ body: () -> Void = {}) throws -> (changes: [SharedDeviceChange], streams: StreamChanges) {
         let rows = self.rows.devices.values.sorted { $0.token.isBefore($1.token) }
         for row in rows { _ = try self.rig.engine.take(row) }
@@ -93,7 +93,7 @@ struct SharedStreamTests {
             #expect(self.counts.busy == 3)
         }
         let step = try self.step()
-        // A late answer at another gateway, and one here of which it is not known whether it happened.
+        // A late answer at another gateway, and one here in a step that may fail.
         self.commit(step)
         #expect(self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
         let late = try self.step { _ = self.rig.report(.newData, wakes[0]) }
@@ -304,7 +304,7 @@ struct SharedStreamTests {
         #expect(devices == [[5, 6, 7].map { EngineRig.token($0) }, [], []])
         #expect(slots[2].tasks == ["feed"] && slots[2].resources == ["gpu"])
         #expect(Set(slots.map(\.number)).count == 3)
-        // What is not free is not asked for, and what has ended is no more.
+        // Streams that are not free are not offered, and those that ended are removed.
         self.rig.pause(4, true)
         self.rig.dispatcher.slotsChanged(DispatchRig.address(5), to: 2)
         self.rig.endStream(3)

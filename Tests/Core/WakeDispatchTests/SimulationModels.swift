@@ -5,7 +5,7 @@ import Storage
 import WakeGateTestKit
 import Wire
 
-/// All that the simulation itself knows of what happened; a restart goes back to what it was at a commit.
+/// The simulation's own knowledge of all events. A restart resets it to its state at a commit.
 struct SimulationModels {
     var checker = WakeChecker()
     var ledger = PushLedger()
@@ -15,17 +15,17 @@ struct SimulationModels {
     var removed: Set<DeviceToken> = []
     var launched: Int64 = 0
     var results = PerCase<WakeOutcome>()
-    /// The wakes of each device that ended last, as many as are remembered, the newest last.
+    /// The most recently ended wakes of each device, as many as are remembered, the newest last.
     private(set) var endedWakes: [DeviceToken: [WakeID]] = [:]
 
-    /// The last pushes of each device whose senders named them, as many as are remembered, the newest last.
+    /// The last pushes of each device with client-supplied apns-ids, as many as are remembered, the newest last.
     private(set) var sentPushes: [DeviceToken: [SentPush]] = [:]
 
     mutating func remember(_ push: SentPush, of token: DeviceToken) {
         self.sentPushes[token] = Array(((self.sentPushes[token] ?? []) + [push]).suffix(4))
     }
 
-    /// A new registration forgets the names of earlier pushes.
+    /// Forgets earlier pushes after a new registration.
     mutating func forgetPushes(of token: DeviceToken) { self.sentPushes[token] = nil }
 
     mutating func remember(_ wake: WakeID, of token: DeviceToken) {
@@ -35,36 +35,36 @@ struct SimulationModels {
     }
 }
 
-/// What the lives of a simulated gateway have in common: its records, the clocks, and what it told the world.
+/// The state of a simulated gateway across restarts: its records, the clocks, and the published effects.
 struct SimulatedLives {
-    /// What leaves the gateway once the commit that covers it has returned.
+    /// An effect that is published once its commit has returned.
     enum Effect {
-        /// 200 to a push.
+        /// A 200 answer to a push.
         case accepted(APNsID)
-        /// 204 to a result.
+        /// A 204 answer to a result.
         case ended(DeviceToken, WakeID, WakeReport, Instant)
         case delivered(Delivery)
-        /// 201 to a submission, 202 to finished transfers.
+        /// A 201 answer to a submission, or 202 to finished transfers.
         case taken(Int)
     }
 
-    /// A batch for the store, and the world as it is when that batch is durable.
+    /// A batch for the store, and the state of the models when that batch is durable.
     struct Commit {
-        /// Kept among the records, so that a restart says which commit it found.
+        /// The number of the commit. It is in the records, so that a restart can identify the commit.
         var number: UInt64 = 0
         var models = SimulationModels()
         var configuration = EngineConfiguration()
         var devices: [FrozenDevice?] = []
-        /// What continued tasks have told is in it to the last.
+        /// True if it includes all progress of continued tasks.
         var hasProgress = true
         var books = Books()
         var clock: ClockRecord?
         var records: SimulatedStore.Records = [:]
         var effects: [Effect] = []
-        /// What happened since the commit before it, and the number of the newest record of events.
+        /// The events since the previous commit, and the number of the newest record of events.
         var events: [HistoryEvent] = []
         var sequence: UInt64 = 0
-        /// What happened up to it.
+        /// All events up to this commit.
         var happened: [HistoryEvent] = []
     }
 
@@ -76,28 +76,28 @@ struct SimulatedLives {
 
     let medium: any SimulatedMedium
     var store: (any RecordStore)?
-    /// nil on a medium that has no room for it.
+    /// The history; nil on a medium that does not support one.
     var history: HistoryFile?
     /// The newest commit that has returned.
     var durable = Commit()
-    /// What the store was told to commit and has not yet.
+    /// The commit that was started and has not returned.
     var underWay: Commit?
-    /// What waits for the commit that covers it.
+    /// Effects that wait for their commit.
     var staged: [Effect] = []
-    /// Commits are numbered through all lives.
+    /// The number of commits, across restarts.
     var commits: UInt64 = 0
     var wall: Int64 = 1_700_000_000_000
     var boot: Int64 = 5_000_000
-    /// When the life that is on began, in policy time.
+    /// The start of the current run, in policy time.
     var bornAt = Instant(milliseconds: 0)
     var clock: PolicyClock
-    /// How often, on average, something fails or dies: once in so many steps.
+    /// The average number of steps between two faults or deaths.
     var faultsEvery: Int
     /// Pushes that were answered 200.
     var answered: Set<APNsID> = []
     /// The last result of each device that was answered 204.
     var settled: [DeviceToken: Settled] = [:]
-    /// Pushes that were never answered, as their commit failed or the gateway died.
+    /// Pushes that were never answered because their commit failed or the gateway died.
     var unanswered: Set<APNsID> = []
     /// Requests and transfers that were answered 201 and 202.
     var answeredTasks: Set<Int> = []
@@ -112,7 +112,7 @@ struct SimulatedLives {
     }
 }
 
-/// What happened to simulated gateways, so that a property cannot hold because nothing did.
+/// Events of simulated gateways, to ensure that the tested situations occurred.
 struct CrashCoverage {
     enum Event: String, CaseIterable {
         case kill, powerLoss, commit, failedCommit, failedStart, uncertainFound, uncertainLost
@@ -131,11 +131,11 @@ struct CrashCoverage {
 
     subscript(event: Event) -> Int { self.counts[event] ?? 0 }
 
-    /// What never happened, by name.
+    /// The names of events that never occurred.
     var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
 }
 
-/// How the worker behind a stream behaves.
+/// The behavior of a stream's worker.
 enum SimulatedWorker: CaseIterable {
     case good, slow, frozen, erratic, doubling
 
@@ -144,7 +144,7 @@ enum SimulatedWorker: CaseIterable {
         var result: FetchResult
     }
 
-    /// What it will answer to a wake, if anything.
+    /// Returns the worker's answers to a wake.
     func answers(_ generator: inout SeededGenerator, window: Int64) -> [Answer] {
         let result = generator.pick(FetchResult.allCases)
         let soon = Int64(generator.number(below: Int(window)))
@@ -152,7 +152,7 @@ enum SimulatedWorker: CaseIterable {
         case .good: return [Answer(after: min(soon, 1000), result: .newData)]
         case .slow: return [Answer(after: window / 2 + soon, result: result)]
         case .frozen:
-            // It thaws now and then, and answers what is long over.
+            // It sometimes recovers and answers long after the deadline.
             return generator.once(in: 5) ? [Answer(after: window + soon, result: result)] : []
         case .erratic:
             guard !generator.once(in: 3) else { return [] }
@@ -164,7 +164,7 @@ enum SimulatedWorker: CaseIterable {
     }
 }
 
-/// What happened in simulations, so that a property cannot hold because nothing did.
+/// Events of simulations, to ensure that the tested situations occurred.
 struct SimulationCoverage {
     var launched: Int64 = 0
     var completed: Int64 = 0
@@ -173,35 +173,35 @@ struct SimulationCoverage {
     var results = PerCase<WakeOutcome>()
     var stalls = 0
     var repeatedAnswers = 0
-    /// Pushes that were sent again with the apns-id of their sender's, while that was remembered.
+    /// Pushes that were repeated with a client-supplied apns-id while that was remembered.
     var repeatedPushes = 0
     var lateAnswers = 0
     var slotChanges = 0
-    /// Wakes that were lost while their stream went on.
+    /// Wakes that were lost while their stream stayed open.
     var lossesAlone = 0
     var unknownAnswers = 0
     var namedDeliveries = 0
     var emptyWakes = 0
-    /// Deadlines that were put off, and wishes for that which came after the last that is granted.
+    /// Deadlines that were extended, and requests beyond the maximum extension.
     var extensions = 0
     var refusedExtensions = 0
     var drainedStreams = 0
     /// Wakes in flight when the gateway began to shut down.
     var openAtDrain = 0
-    /// Looks at a device whose push a free stream would have got, but for the shutdown.
+    /// Snapshots of devices whose push a free stream would get without the shutdown.
     var heldBackByDrain = 0
     var simulatedExpirations = 0
-    /// Looks at a device whose push a free stream would have got, but for a pause of its topic.
+    /// Snapshots of devices whose push a free stream would get without a pause of its topic.
     var heldBackByPause = 0
-    /// Launches by people while the topic was paused, and launches that the end of a pause brought about.
+    /// Launches by operators while the topic was paused, and launches caused by the end of a pause.
     var launchesOfPaused = 0
     var launchesByResuming = 0
     var removals = 0
-    /// Looks at a device that waited for a worker when no stream could take it.
+    /// Snapshots of devices that waited for a worker while no stream could take the launch.
     var waits = 0
-    /// Launches that came at the first moment the interval allows.
+    /// Launches at the first time that the interval allows.
     var exactLaunches = 0
-    /// Launches of priority 10 that came before the interval had passed.
+    /// Launches of priority 10 before the interval had passed.
     var jumps = 0
 
     mutating func add(_ books: Books) {
@@ -212,7 +212,7 @@ struct SimulationCoverage {
         self.results += books.results
     }
 
-    /// What never happened, by name.
+    /// The names of events that never occurred.
     var missing: [String] {
         var counts: [(String, Int64)] = [
             ("launched", self.launched), ("completed", self.completed), ("coalesced", self.coalesced),
@@ -235,7 +235,7 @@ struct SimulationCoverage {
     }
 }
 
-/// What happened to requests and sessions in simulations, so that a property cannot hold because nothing did.
+/// Events of requests and sessions in simulations, to ensure that the tested situations occurred.
 struct TaskCoverage {
     private(set) var counts: [String: Int] = [:]
 
@@ -245,7 +245,7 @@ struct TaskCoverage {
 
     mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
 
-    /// What must have happened.
+    /// Events that must occur.
     private static let expected: [String] =
         ["launched", "scheduled", "replaced"] + TaskRefusal.allCases.map { "refused \($0)" }
         + LaunchKind.allCases.compactMap(\.task).flatMap { kind in
@@ -258,19 +258,19 @@ struct TaskCoverage {
         + ["launched", "laneIsFull", "notWaiting", "noWorker"].map { "simulated launch: \($0)" }
         + ["simulated expiration"]
 
-    /// What never happened.
+    /// Expected events that never occurred.
     var missing: [String] { Self.expected.filter { self.counts[$0] == nil } }
 }
 
-/// An answer of a worker's script in a trace.
+/// An answer in a worker's script of a trace.
 struct TraceAnswer {
     var answer: String
-    /// Milliseconds after the launch.
+    /// The time of the answer, in milliseconds after the launch.
     var delay: Int64
-    /// Every how many milliseconds before that a continued task advances; nil is never.
+    /// The time between two advances of a continued task before the answer, in milliseconds; nil for no advances.
     var advance: Int64?
 
-    /// What becomes of tasks that a trace says nothing of.
+    /// The script of tasks that a trace does not mention.
     static let reliable = [TraceAnswer(answer: "success", delay: 1000)]
 
     init(answer: String, delay: Int64) {
@@ -278,7 +278,7 @@ struct TraceAnswer {
         self.delay = delay
     }
 
-    /// - Parameter step: as the trace has it.
+    /// - Parameter step: the step in the format of the trace.
     init?(_ step: [Any]) {
         guard let answer = step.first as? String, step.count > 1, let delay = step[1] as? Double else { return nil }
         self.answer = answer
@@ -287,13 +287,13 @@ struct TraceAnswer {
     }
 }
 
-/// What the workers of a trace will do with the wakes that they hold.
+/// The planned actions of a trace's workers on the wakes that they hold.
 struct PlannedDeeds {
     enum What {
         case report(WakeReport)
         /// The worker's stream ends.
         case loss
-        /// A continued task is as far as this.
+        /// The progress of a continued task.
         case advance(UInt64)
     }
 
@@ -303,9 +303,9 @@ struct PlannedDeeds {
         let wake: WakeID
         let what: What
         let lane: Lane
-        /// Launches and what follows from them are numbered.
+        /// The sequence number of the action.
         let number: Int
-        /// Whether nothing else is to be done at this moment.
+        /// True if no other action is due at the same time.
         var isAlone = true
     }
 
@@ -314,10 +314,10 @@ struct PlannedDeeds {
     private var held: [WakeID: (device: Int, kind: LaunchKind)] = [:]
     private var count = 0
 
-    /// When something is next to be done.
+    /// The time of the next action.
     var next: Int64? { self.deeds.map(\.at).min() }
 
-    /// A worker got a wake: plans what its script says.
+    /// Plans the scripted actions for a wake that a worker received.
     mutating func plan(_ step: TraceAnswer, _ delivery: Delivery, _ device: Int, at now: Int64) {
         let kind = delivery.kind
         self.held[delivery.wake] = (device, kind)
@@ -334,7 +334,7 @@ struct PlannedDeeds {
         }
         var deadline = delivery.deadline.milliseconds
         if kind == .continued, let advance = step.advance {
-            // What comes at the deadline or later comes too late, and is told nevertheless: once.
+            // An action at or after the deadline is too late. The first one is sent nevertheless.
             let window = deadline - now
             for time in stride(from: advance, to: step.delay, by: Int64.Stride(advance)) {
                 self.deeds.append(deed(time, .advance(UInt64(time / advance))))
@@ -355,7 +355,7 @@ struct PlannedDeeds {
         }
     }
 
-    /// Takes what is to be done by now, in the order of time, and at one moment lane by lane.
+    /// Takes the actions due by now, in order of time; at the same time, in order of lanes.
     mutating func takeDue(at now: Int64) -> [Deed] {
         var due = self.deeds.filter { $0.at <= now }
         self.deeds.removeAll { $0.at <= now }
@@ -370,14 +370,14 @@ struct PlannedDeeds {
         return due
     }
 
-    /// The wake has ended without its worker's doing, or is to: nothing is done with it any more.
+    /// Cancels all actions on a wake that ended, or is about to end, without its worker.
     ///
-    /// - Returns: its kind; nil when no worker holds it.
+    /// - Returns: its kind; nil if no worker holds it.
     mutating func end(_ wake: WakeID) -> LaunchKind? {
         self.deeds.removeAll { $0.wake == wake }
         return self.held.removeValue(forKey: wake)?.kind
     }
 
-    /// Whether a worker holds a wake of this device.
+    /// Returns true if a worker holds a wake of this device.
     func hasOthers(_ device: Int) -> Bool { self.held.values.contains { $0.device == device } }
 }

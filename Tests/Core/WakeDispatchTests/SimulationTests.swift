@@ -4,11 +4,11 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-/// The seeds of runs, in groups: so many in `swift test`, and more, or one alone, as the environment says.
+/// The seeds of runs, in groups. Environment variables can increase their number or select one seed.
 struct SimulationSeeds {
     /// The seed to replay.
     let replayed: UInt64?
-    /// How many more seeds than in `swift test`.
+    /// The factor by which the number of seeds is increased.
     private let factor: UInt64
 
     init(seed: String, factor: String? = nil) {
@@ -160,7 +160,7 @@ struct TaskSimulationTests {
         }
     }
 
-    /// With a factor of 10 there are 3,900.
+    /// A factor of 10 results in 3,900 seeds.
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_TASK_SEED", factor: "WAKEGATE_TASK_FACTOR")
 
     private static func simulation(_ kind: Kind, _ seed: UInt64) -> (DispatchSimulation, (any SimulatedMedium)?) {
@@ -188,7 +188,7 @@ struct TaskSimulationTests {
                 coverage.note("discarded \(reason)", Int(count))
             }
         }
-        // The disk is slow, and its few seeds do not meet every corner.
+        // The disk is slow, so its few seeds do not cover every corner case.
         guard Self.seeds.replayed == nil, kind != .journal else { return }
         #expect(coverage.missing.isEmpty, "\(kind), group \(group): what never happened proves nothing")
     }

@@ -4,40 +4,40 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Every state that a worker's stream may be in, and everything that the dispatcher may be told there.
+/// Every state of a worker's stream, combined with every event that the dispatcher can process in that state.
 @Suite("A worker's stream in every state, whatever happens", .timeLimit(.minutes(15)))
 struct StreamStateTests {
-    /// As operators are shown them, and one for a stream that is no more.
+    /// The states shown to operators, and one for a stream that has ended.
     enum State: String, CaseIterable {
         case free, busy, full, paused, stalled, draining, ended
     }
 
     enum Event: CaseIterable {
-        /// Of another device, which has never launched.
+        /// The event is about another device, which has never launched.
         case push, dryRun, simulateLaunch
-        /// The deadline of the wake that it holds passes.
+        /// The deadline of the held wake passes.
         case deadline, simulateExpiration
         case report
-        /// The worker answers a wake that has expired on it.
+        /// The worker answers a wake that has expired on the stream.
         case lateReport
         case extend
-        /// The worker never got the wake that it holds.
+        /// The worker never received the held wake.
         case lose
-        /// The worker could not begin the wake that it holds.
+        /// The worker could not start the held wake.
         case giveBack
         case subscribeAgain, end, drain, pause, resume
         case oneSlot, threeSlots, oneByte, manyBytes
-        /// The gateway is about to end; another device gets a push.
+        /// The gateway begins to shut down, and another device gets a push.
         case gatewayDrains
-        /// Of the device whose wake it holds.
+        /// The event is about the device of the held wake.
         case register, unregister, conditions
-        /// Nothing is due.
+        /// Time advances, but nothing is due.
         case advance
     }
 
-    /// What the stream is told.
+    /// A message to the stream.
     enum Word: Equatable {
-        /// A wake of the device whose wake it holds, or held.
+        /// A wake of the device whose wake the stream holds or held.
         case same
         /// A wake of the other device.
         case other
@@ -46,7 +46,7 @@ struct StreamStateTests {
         case drained
     }
 
-    /// What an event comes to in a state.
+    /// The expected effect of an event in a state.
     struct Cell {
         let told: [Word]
         let after: State
@@ -56,7 +56,7 @@ struct StreamStateTests {
         }
     }
 
-    /// What every event comes to in `State.allCases`, in their order.
+    /// The expected effects of every event, in the order of `State.allCases`.
     static let table: [(event: Event, cells: [Cell])] = [
         (.push, [.init(.busy, .other)] + Self.stays(.busy, .full, .paused, .stalled, .draining, .ended)),
         (.dryRun, Self.nothing),
@@ -116,7 +116,7 @@ struct StreamStateTests {
         .init(.ended, .expire, .release, .drained), .init(.ended),
     ]
 
-    /// Cells in which nothing is told.
+    /// Returns cells without messages.
     private static func stays(_ states: State...) -> [Cell] { states.map { Cell($0) } }
 
     // MARK: The stream
@@ -197,7 +197,7 @@ struct StreamStateTests {
             }
         }
 
-        /// What was told since it is there; nil for what is not of it.
+        /// The messages since the scene was set up; nil for messages to other streams.
         var told: [Word?] {
             self.rig.output.events.map { event in
                 switch event {
@@ -229,10 +229,10 @@ struct StreamStateTests {
         scene.happen(event)
         #expect(scene.state == cells[place].after, "\(event) in \(state)")
         #expect(scene.told == cells[place].told, "\(event) in \(state)")
-        // Whatever it was: who holds wakes, and how many, stays one truth.
+        // The holders of wakes and the counts must remain consistent.
         let held = scene.rig.dispatcher.streams(countMax: 9).reduce(0) { $0 + $1.busy }
         #expect(scene.rig.dispatcher.workerCounts(nil).busy == held)
-        // A launch that an operator asked for has no push.
+        // A launch requested by an operator has no push.
         let isEmpty = event == .simulateLaunch && state == .free
         #expect(scene.rig.engine.totals.inFlight == Int64(isEmpty ? held - 1 : held))
         let books = scene.rig.engine.totals
@@ -304,7 +304,7 @@ struct StreamTableTests {
         #expect(Self.free(&table, 7) == naming.address)
     }
 
-    /// What keeps wakes from a stream that names a device, or from one that takes any, and what undoes it.
+    /// A condition that prevents wakes on a stream, with and without named devices, and its removal.
     enum Obstacle: CaseIterable {
         case paused, stalled, full, busy
 
@@ -337,7 +337,7 @@ struct StreamTableTests {
         #expect(Self.free(&table, 7) == nil)
         #expect(!stream.isFree)
         obstacle.end(&table, stream)
-        // A bound of all is not said of each: a stream that names devices is back with its next change.
+        // A change of a global limit does not update streams that name devices; they are updated at their next change.
         if obstacle == .full { table.pause(stream, false) }
         table.rotate(stream)
         #expect(Self.free(&table, 7) == stream.address)
@@ -404,7 +404,7 @@ struct StreamTableTests {
 
 @Suite("How much of wakes one stream holds", .timeLimit(.minutes(15)))
 struct WakeBytesTests {
-    /// The bytes of a payload of `DispatchRig` while its number has one digit.
+    /// The size of a payload of `DispatchRig` whose number has one digit, in bytes.
     private static let payloadBytes = "{\"aps\":{\"content-available\":1},\"n\":1}".utf8.count
 
     @Test("A stream gets wakes until it holds so many bytes; each end of one makes room, other streams have their own")

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Streams that end, stall, pause and drain", .timeLimit(.minutes(15)))
 struct StreamTests {
-    /// A stream on which three wakes have expired; what waits is waiting for it.
+    /// Returns a rig with a stream on which three wakes have expired. A pending push waits for it.
     private static func stalled() -> (DispatchRig, [Delivery]) {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 4)
@@ -29,9 +29,9 @@ struct StreamTests {
         #expect(counts.stallReason?.contains("nothing was ever received from it") == true)
     }
 
-    /// Gives back the last wake that was delivered.
+    /// Gives back the last delivered wake.
     ///
-    /// - Returns: the wake that this brings, and its stream.
+    /// - Returns: the resulting wake, and its stream.
     private func giveBack(_ rig: DispatchRig, _ reason: String = "no interpreter") throws -> Delivery? {
         let wake = try #require(rig.takeDeliveries().last?.wake)
         _ = rig.output.take()
@@ -143,7 +143,7 @@ struct StreamTests {
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 4, busy: 4))
         rig.endStream(1)
         #expect(rig.dispatcher.workerCounts(nil) == .init())
-        // Of a stream that has ended nothing is known.
+        // Nothing is reported for a stream that has ended.
         rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 9)
         #expect(rig.dispatcher.workerCounts(nil) == .init())
     }

@@ -10,7 +10,7 @@ struct TaskDispatchTests {
         DispatchRig(EngineRig.openToTasks(parameters), workPerStepMax: workPerStepMax)
     }
 
-    /// The streams that got something since the last call, and of which device.
+    /// Returns the deliveries since the last call, as pairs of stream and device.
     static func given(_ rig: DispatchRig) -> [[Int]] {
         rig.takeDeliveries().map { delivery in
             [delivery.stream.number, (0..<1000).first { EngineRig.token($0) == delivery.token } ?? -1]
@@ -30,7 +30,7 @@ struct TaskDispatchTests {
         rig.subscribe(1, kinds: [], tasks: [pattern])
         #expect(rig.submit(1, name)?.disposition == (isTaken ? .launched : .scheduled))
         #expect(rig.takeDeliveries().map(\.task?.name) == (isTaken ? [name] : []))
-        // What came before its stream finds it too, and sessions are matched by the same rule.
+        // A task that precedes its stream is found, too, and sessions follow the same rule.
         let other = Self.rig()
         #expect(other.submit(1, name)?.held == .worker)
         other.finish(2, name)
@@ -186,7 +186,7 @@ struct TaskDispatchTests {
         #expect(after.map(\.stream.number) == [2, 2, 2])
         #expect(Set(after.map(\.wake)).isDisjoint(with: before.map(\.wake)))
         #expect(after.compactMap(\.task?.task.attempts) == [2, 2])
-        // A second end of the same stream is none.
+        // Ending the same stream again has no effect.
         rig.endStream(1)
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 9, busy: 3))
     }

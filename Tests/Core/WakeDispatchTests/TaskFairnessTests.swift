@@ -39,7 +39,7 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig) == [[3, 5], [3, 7]])
     }
 
-    /// Uses devices in this order, each a millisecond after the one before.
+    /// Uses devices in this order, one millisecond apart.
     private func use(_ devices: [Int], _ rig: DispatchRig) {
         for device in devices {
             rig.rig.register(device)
@@ -58,7 +58,7 @@ struct TaskFairnessTests {
             rig.advance(by: 10)
         }
         rig.advance(by: 1000)
-        // Used last of all, and a second later.
+        // The most recently used device, one second later.
         self.use([6], rig)
         rig.submit(6, "a")
         rig.push(7)
@@ -74,7 +74,7 @@ struct TaskFairnessTests {
         rig.push(1, .immediate)
         rig.subscribe(1, slots: 1, tasks: ["a"])
         #expect(rig.takeDeliveries().map(\.kind) == [.appRefresh])
-        // A stream for the one alone gives it to that one, which blocks nothing.
+        // A stream that takes only pushes gets the push, and the task blocks nothing.
         let other = TaskDispatchTests.rig()
         other.submit(1, "a")
         other.rig.pass(5)

@@ -3,18 +3,18 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What the simulation itself knows of requests, sessions and the devices that they are of.
+/// The simulation's own knowledge of requests, sessions and their devices.
 struct TaskModels {
     var ledger = RequestLedger()
     private(set) var conditions: [DeviceToken: Conditions] = [:]
-    /// The last moment at which each device came to be used, or ceased to.
+    /// The last time at which a use of each device began or ended.
     private var lastUses: [DeviceToken: Instant] = [:]
     private var lastProcessing: [DeviceToken: Instant] = [:]
-    /// What `lastProcessing` was before a launch; of those wakes whose loss puts it back.
+    /// The value of `lastProcessing` before a launch, for wakes whose loss restores it.
     private var lastBefore: [WakeID: Instant?] = [:]
     /// The ids of session events of each device, the oldest first.
     private(set) var eventIDs: [DeviceToken: [String]] = [:]
-    /// The ids that each device had before it started afresh, which count anew.
+    /// The ids that each device had before it started afresh, which may be used again.
     private(set) var formerEventIDs: [DeviceToken: [String]] = [:]
     private(set) var faults: [String] = []
 
@@ -28,9 +28,9 @@ struct TaskModels {
 // MARK: - Devices
 
 extension TaskModels {
-    /// A device reported conditions.
+    /// Records a conditions report.
     ///
-    /// - Returns: all its conditions now.
+    /// - Returns: all conditions of the device now.
     mutating func reported(_ report: ConditionsReport, _ token: DeviceToken, at now: Instant) -> Conditions {
         let before = self.conditions[token] ?? Conditions()
         var after = before
@@ -48,7 +48,7 @@ extension TaskModels {
         return after
     }
 
-    /// A device was removed, or registered again: it starts afresh.
+    /// Records that a device was removed or registered again, and starts afresh.
     mutating func startedAfresh(_ token: DeviceToken, at now: Instant, _ parameters: Parameters) {
         self.conditions[token] = nil
         self.lastUses[token] = nil
@@ -62,7 +62,7 @@ extension TaskModels {
     /// Returns true if the device has reported critical memory pressure.
     func isShortOfMemory(_ token: DeviceToken) -> Bool { self.conditions[token]?.memoryPressure == .critical }
 
-    /// What holds a request, or a session, of the device back.
+    /// Returns the holds of a request or a session of the device.
     func holds(
         _ item: RequestLedger.Item,
         _ token: DeviceToken,
@@ -94,7 +94,7 @@ extension TaskModels {
         return holds
     }
 
-    /// Why a submission is refused whatever streams there are; nil when it is not.
+    /// Returns the refusal of a submission that does not depend on streams; nil if there is none.
     func refusal(_ item: RequestLedger.Item, _ token: DeviceToken, isPermitted: Bool) -> TaskRefusal? {
         let state = self.conditions[token] ?? Conditions()
         if !isPermitted { return .notPermitted }
@@ -108,9 +108,9 @@ extension TaskModels {
 // MARK: - Wakes
 
 extension TaskModels {
-    /// A wake was delivered.
+    /// Records a delivered wake.
     ///
-    /// - Parameter isForced: an operator wished it.
+    /// - Parameter isForced: true if an operator requested it.
     mutating func launched(_ delivery: Delivery, at now: Instant, isForced: Bool, _ parameters: Parameters) {
         let token = delivery.token
         guard let waiting = self.waiting(for: delivery) else {
@@ -155,14 +155,14 @@ extension TaskModels {
         )
     }
 
-    /// What was interrupted had to be, and nothing is left that has to.
+    /// Checks that no task is running that conditions must interrupt.
     mutating func checkHolds(_ token: DeviceToken, at now: Instant, _ parameters: Parameters) {
         for flight in self.ledger[token].inFlight where self.isInterrupted(flight, token, at: now, parameters) {
             self.faults.append("\(flight.item.name) goes on in spite of conditions")
         }
     }
 
-    /// Whether conditions that changed just now end it.
+    /// Returns true if a change of conditions must end it.
     func isInterrupted(
         _ flight: RequestLedger.Flight,
         _ token: DeviceToken,

@@ -22,7 +22,7 @@ struct TaskPairingTests {
     }
 }
 
-/// A random life of some devices and streams, each verb of which a model looks at.
+/// A random sequence of operations on devices and streams, each checked by a model.
 private struct PairingRun {
     private static let deviceCount = 12
     private static let names = ["a.x", "a.y", "a.b.z", "b", "c.d"]
@@ -32,12 +32,12 @@ private struct PairingRun {
     private var generator: SeededGenerator
     private let rig: DispatchRig
     private var nextStream = 0
-    /// Wakes in flight, in the order of their launches, and whether they are of pushes.
+    /// Wakes in flight in order of launch, with a flag for those of pushes.
     private var wakes: [(id: WakeID, isPush: Bool)] = []
     private(set) var launches: [LaunchKind: Int] = [:]
-    /// How much waited for a slot, summed over verbs.
+    /// The number of launches that waited for a slot, summed over all operations.
     private(set) var waits = 0
-    /// How much was launched that had waited.
+    /// The number of launches that had waited.
     private(set) var queued = 0
 
     init(seed: UInt64) {
@@ -57,7 +57,7 @@ private struct PairingRun {
         (0..<self.below(most + 1)).map { _ in self.generator.pick(all) }
     }
 
-    /// One verb, and what is left of it.
+    /// Performs one operation and all work that it leaves to later steps.
     mutating func act() {
         if self.below(3) > 0 {
             self.rig.advance(by: 1)
@@ -145,7 +145,7 @@ private struct PairingRun {
 
     private var given: [(item: PairingModel.Item, stream: Int)] = []
 
-    /// Notes what streams were told.
+    /// Passes the messages to streams to the model.
     private mutating func note() {
         for event in self.rig.output.take() {
             switch event {
@@ -176,7 +176,7 @@ private struct PairingRun {
         )
     }
 
-    /// Shows the model all that waits for a slot.
+    /// Passes all launches that wait for a slot to the model.
     private mutating func judge() {
         var waiting: [PairingModel.Item] = []
         for device in 0..<Self.deviceCount {
@@ -208,7 +208,7 @@ private struct PairingRun {
     }
 }
 
-/// What pairing comes to, found by looking at every stream and everything that waits: nothing here is the dispatcher's.
+/// A model of pairing that searches all streams and all waiting launches. It uses no code of the dispatcher.
 struct PairingModel {
     struct Stream {
         var slots: Int
@@ -230,36 +230,36 @@ struct PairingModel {
         }
     }
 
-    /// Something that waits for a slot, or has got one.
+    /// A launch that waits for a slot, or has one.
     struct Item: Hashable {
         let device: Int
-        /// nil for a push.
+        /// The name; nil for a push.
         let name: String?
         let isSession: Bool
         let resources: [String]
-        /// Which of the device's it is.
+        /// The arrival number on the device.
         let arrival: UInt64
 
         var isPush: Bool { self.name == nil }
     }
 
     var streams: [Int: Stream] = [:]
-    /// When something was first seen to wait.
+    /// The first observation of a waiting launch.
     struct Since {
         let verb: Int
-        /// The moment of the verb before: it came to wait between the two.
+        /// The time of the previous operation: the launch began to wait between the two.
         let from: Instant
         let moment: Instant
-        /// When its device was last used by then.
+        /// The last use of its device by then.
         let lastUse: Instant
 
-        /// The second in which it came to wait; nil if that is not known.
+        /// The second in which it began to wait; nil if that is not known.
         private var second: Int64? {
             let (first, last) = (self.from.milliseconds / 1000, self.moment.milliseconds / 1000)
             return first == last ? first : nil
         }
 
-        /// Returns true if it goes first for certain.
+        /// Returns true if it certainly goes first.
         func goesBefore(_ other: Since) -> Bool {
             if self.moment.milliseconds / 1000 < other.from.milliseconds / 1000 { return true }
             guard let second = self.second, second == other.second else { return false }
@@ -267,13 +267,13 @@ struct PairingModel {
         }
     }
 
-    /// What waits for a slot.
+    /// The launches that wait for a slot.
     private(set) var waiting: [Item: Since] = [:]
     private var verb = 0
     private var moment = Instant.distantPast
     private(set) var faults: [String] = []
 
-    /// A stream got a wake.
+    /// Records a wake of a stream.
     mutating func delivered(_ item: Item, _ wake: WakeID, to number: Int) {
         guard let stream = self.streams[number] else { return self.faults.append("\(number) has ended") }
         if !stream.takes(item) { self.faults.append("\(number) did not ask for \(item)") }
@@ -287,11 +287,11 @@ struct PairingModel {
 
     mutating func released(_ wake: WakeID, _ number: Int) { self.streams[number]?.wakes.remove(wake) }
 
-    /// A verb is done, at this moment.
+    /// Checks the state after an operation at this time.
     ///
-    /// - `waiting`: all that waits for a slot now.
-    /// - `given`: what streams that name no device got in it.
-    /// - `uses`: when each device was last used.
+    /// - `waiting`: all launches that wait for a slot now.
+    /// - `given`: the launches on streams that name no device during the operation.
+    /// - `uses`: the last use of each device.
     mutating func ended(
         _ moment: Instant,
         waiting now: [Item],
@@ -314,17 +314,17 @@ struct PairingModel {
         self.waiting = Dictionary(uniqueKeysWithValues: waiting)
     }
 
-    /// Checks that the first second goes first among all candidates of a stream, and the last use within a second.
+    /// Checks that a stream gets the earliest second first and, within a second, the most recently used device first.
     private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
         for (item, number) in given {
             guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
             for (other, before) in self.waiting where before.goesBefore(since) && now.contains(other) {
                 guard stream.takes(other) else { continue }
-                // A push and a task that came to wait in the same millisecond are not told apart.
+                // The order of a push and a task that began to wait in the same millisecond is not checked.
                 func mayPrecede(_ one: Item, _ since: Since) -> Bool {
                     !before.goesBefore(since) || (one.isPush != other.isPush && since.from <= before.moment)
                 }
-                // By its device's policy it may have gone in the place of another one of that device.
+                // By its device's policy, it may have replaced another launch of that device.
                 let isInPlace = self.waiting.contains {
                     $0.key.device == item.device && mayPrecede($0.key, $0.value) && stream.takes($0.key)
                 }
@@ -334,12 +334,12 @@ struct PairingModel {
     }
 }
 
-/// What a stream asked for, and what is to be sent to it.
+/// The parameters of a stream, which determine the launches it takes.
 struct StreamTakes {
     static let pushes = StreamTakes()
 
     var isForPushes = true
-    /// Identifiers, or beginnings with `.*`.
+    /// Identifiers, or prefixes with `.*`.
     var tasks: [String] = []
     var sessions: [String] = []
     var resources: Set<String> = []
@@ -354,7 +354,7 @@ struct StreamTakes {
         }
     }
 
-    /// Whether one of some patterns stands for a name.
+    /// Returns true if one of the patterns matches the name.
     static func matches(_ patterns: [String], _ name: String) -> Bool {
         patterns.contains { pattern in
             guard pattern.hasSuffix(".*") else { return pattern == name }

@@ -8,7 +8,7 @@ import Wire
 struct TaskWakeTests {
     private static let stream = DispatchRig.address(1)
 
-    /// A device in use with one task of this kind in flight on stream 1.
+    /// Returns a rig with one task of this kind in flight on stream 1, and its wake.
     private static func running(_ kind: TaskSubmission.Kind, isActive: Bool = false) -> (DispatchRig, WakeID) {
         let rig = TaskDispatchTests.rig()
         rig.subscribe(1, slots: 9, tasks: ["a", "b"])
@@ -75,7 +75,7 @@ struct TaskWakeTests {
         rig.dispatcher.lose(second, on: Self.stream, takingBackAttempt: true)
         #expect(rig.output.deliveries.map(\.task?.task.attempts) == [2])
         #expect(Self.ends(rig, second) == [.released(second, Self.stream)])
-        // Of a push nothing more is said than that it is gone.
+        // For a push, only its release is reported.
         rig.push(2)
         guard let push = rig.takeDeliveries().first?.wake else { return }
         rig.dispatcher.lose(push, on: Self.stream, takingBackAttempt: false)

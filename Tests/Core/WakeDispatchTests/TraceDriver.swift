@@ -4,8 +4,8 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Plays a trace of the simulator to the production dispatcher and engine, each device with a stream of its own, and
-/// reads what happened from what the engine tells of it.
+/// Plays a trace of the simulator to the production dispatcher and engine. Each device has its own stream. The driver
+/// derives the outcome from the engine's messages and events.
 final class TraceDriver {
     private(set) var configuration = EngineRig.open()
     /// The answers to wakes of pushes, in turn.
@@ -17,19 +17,19 @@ final class TraceDriver {
     private(set) var names: [String] = []
     private var streams: [Int] = []
     private var streamCount = 0
-    /// How often each device was launched, by what it was launched for.
+    /// The number of launches of each device, by subject.
     private var launches: [[String: Int]] = []
     var planned = PlannedDeeds()
     private var identifiers: [APNsID: String] = [:]
-    /// What the trace's requests and sessions are named: every stream takes them all.
+    /// The names of requests and sessions in the trace, all of which every stream takes.
     private let taskNames: TraceNames
-    /// What happened, by device.
+    /// The outcome lines, by device.
     private(set) var lines: [String: [String]] = [:]
     private(set) var deliveryCount = 0
-    /// What was launched and is not among `lines` yet.
+    /// The launches that are not among `lines` yet.
     private var launched: [Delivery] = []
 
-    /// - Parameter trace: the lines that will come.
+    /// - Parameter trace: the lines that will follow.
     init(_ trace: [String]) throws {
         self.taskNames = try TraceNames(trace)
         self.configuration.permittedTasks = .all
@@ -37,7 +37,7 @@ final class TraceDriver {
 
     var books: Books { self.rig.engine.totals }
 
-    /// Takes the trace's next line.
+    /// Takes the next line of the trace.
     func take(_ line: String) throws {
         guard let object = try TraceNames.object(line) else { return }
         guard let time = object["t"] as? Double, let name = object["device"] as? String else {
@@ -59,7 +59,7 @@ final class TraceDriver {
         self.settle()
     }
 
-    /// The trace is at its end.
+    /// Finishes the trace.
     func finish() {
         self.advance(to: self.until ?? .max)
     }
@@ -144,7 +144,7 @@ extension TraceDriver {
 // MARK: - Time
 
 extension TraceDriver {
-    /// Does all that happens by itself up to `limit`, each thing at its own millisecond.
+    /// Applies everything that is due up to `limit`, at each millisecond separately.
     private func advance(to limit: Int64) {
         while let next = [self.rig.engine.nextDue?.milliseconds, self.planned.next].compactMap({ $0 }).min(),
             next <= limit
@@ -154,13 +154,13 @@ extension TraceDriver {
         }
     }
 
-    /// Does all that happens at this moment: answers first.
+    /// Applies everything that is due now, answers first.
     private func settle() {
-        // The engine is told the time, and looks at nothing before the answers are in.
+        // The engine gets the time, but processes nothing before the answers.
         _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: 0)
         repeat {
             let due = self.planned.takeDue(at: self.rig.rig.now)
-            // Of several answers at one moment the engine hears before the dispatcher launches anything.
+            // The engine processes all answers of the same time before the dispatcher launches anything.
             if due.count > 1 { for deed in due { self.tellEngine(deed) } }
             for deed in due { self.tellDispatcher(deed) }
             _ = self.rig.dispatcher.advance(to: self.rig.rig.instant, devicesMax: .max)
@@ -193,14 +193,14 @@ extension TraceDriver {
     }
 }
 
-// MARK: - What happened
+// MARK: - Events
 
 extension TraceDriver {
-    /// Notes what happened since the last call, and plans the answers to what was launched.
+    /// Notes the events since the last call, and plans the answers to launches.
     ///
-    /// - Parameter isCancelled: what waited was cancelled just now.
+    /// - Parameter isCancelled: true if a pending request was just cancelled.
     private func collect(isCancelled: Bool = false) {
-        // Late answers change nothing of a device, and keep its stream from stalling: the simulator's never does.
+        // Late answers do not change a device, but prevent a stall of its stream. Streams of the simulator never stall.
         for wake in self.rig.output.expirations { self.planned.end(wake).map { self.reportLate($0, wake) } }
         for delivery in self.rig.takeDeliveries() {
             self.deliveryCount += 1
@@ -247,7 +247,7 @@ extension TraceDriver {
         self.add("\(event.at.milliseconds) \(id) \(what)", device)
     }
 
-    /// The wake that a launch of this name was: of those that no line tells of yet the first.
+    /// Returns and removes the first launch of this name that no line reports yet.
     func takeLaunched(_ name: String, _ kind: TaskKind) -> LaunchedTask? {
         let index = self.launched.firstIndex { delivery in
             delivery.task?.name == name && delivery.task?.task.kind == kind
@@ -258,9 +258,9 @@ extension TraceDriver {
 
 /// Requests and sessions of a trace.
 extension TraceDriver {
-    /// Does what a line says of requests and sessions.
+    /// Applies the requests and sessions of a line.
     ///
-    /// - Returns: whether something was cancelled.
+    /// - Returns: true if a request was cancelled.
     func takeTask(_ object: [String: Any], _ device: Int) throws -> Bool {
         let index = self.rig.rig.index(device)
         if let submit = object["submit"] as? [String: Any] { try self.submit(Self.request(submit), device, index) }
@@ -269,7 +269,7 @@ extension TraceDriver {
             do throws(TaskRejection) {
                 try self.rig.dispatcher.transfersFinished(session: session, count: count, id: nil, index)
             } catch {
-                // A ninth session is counted, and has no line.
+                // A ninth session is counted but has no line.
                 guard error == .tooManySessions else { throw CocoaError(.propertyListReadCorrupt) }
             }
         }
@@ -306,7 +306,7 @@ extension TraceDriver {
         return IncomingTask(identifier: identifier, kind: kind, earliestBegin: earliest)
     }
 
-    /// The line that the simulator has for what happened to a request or a session; nil when it has none.
+    /// Returns the simulator's line for an event of a request or a session; nil if it has none.
     func taskLine(_ entry: HistoryEntry, isCancelled: Bool) -> String? {
         let name = entry.name ?? "nobody"
         guard let kind = entry.event.kind.task else { return nil }
@@ -330,7 +330,7 @@ extension TraceDriver {
 }
 
 extension TaskLine {
-    /// The line as `TraceDriver` writes it.
+    /// The line in the format of `TraceDriver`.
     var driverText: String {
         let subject =
             switch self.subject {
@@ -349,14 +349,14 @@ extension TaskLine {
 }
 
 extension Delivery {
-    /// What takes turns with its answers: a session's are counted apart from those of a request of its name.
+    /// The key of the answers' turns. A session and a request with the same name are counted separately.
     var subject: String {
         guard let task = self.task else { return "" }
         return (task.task.kind == .urlSession ? "session " : "task ") + task.name
     }
 }
 
-/// What the requests and the sessions of a trace are named.
+/// The names of the requests and sessions of a trace.
 struct TraceNames {
     private(set) var tasks: [String] = []
     private(set) var sessions: [String] = []
@@ -373,7 +373,7 @@ struct TraceNames {
         }
     }
 
-    /// What a line of a trace says; nil when it is blank.
+    /// Parses a line of a trace; nil if it is blank.
     static func object(_ line: String) throws -> [String: Any]? {
         guard line.contains(where: { !$0.isWhitespace }) else { return nil }
         guard let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any] else {

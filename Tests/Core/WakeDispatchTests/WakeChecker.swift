@@ -3,7 +3,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Watches from outside where wakes go: fed by what workers are told and by their answers alone.
+/// Checks deliveries of wakes from the outside, using only messages to workers and their answers.
 struct WakeChecker {
     struct Stream {
         let topic: String
@@ -26,25 +26,25 @@ struct WakeChecker {
 
     private(set) var streams: [StreamAddress: Stream] = [:]
     private(set) var open: [WakeID: Delivery] = [:]
-    /// The deadlines of open wakes that were put off.
+    /// The deadlines of open wakes that were extended.
     private var extended: [WakeID: Instant] = [:]
-    /// The deadlines of open wakes that their workers were warned of last.
+    /// The deadlines of open wakes that their workers were last warned of.
     private var warned: [WakeID: Instant] = [:]
-    /// How far open wakes of continued tasks are.
+    /// The progress of open wakes of continued tasks.
     private var progress: [WakeID: UInt64] = [:]
-    /// When open wakes were launched.
+    /// The launch times of open wakes.
     private var launches: [WakeID: Instant] = [:]
-    /// The order in which open wakes were launched.
+    /// The launch order of open wakes.
     private var places: [WakeID: Int] = [:]
-    /// Streams that hold a wake, or let one expire since they last answered.
+    /// The streams that hold a wake, or on which one expired since they last answered.
     private var answerers: [WakeID: StreamAddress] = [:]
     private var seen: Set<WakeID> = []
     private var byDevice: [DeviceToken: WakeID] = [:]
     private(set) var faults: [String] = []
     private(set) var stalls = 0
-    /// The gateway shuts down: nothing is launched any more.
+    /// True if the gateway is shutting down: nothing may be launched.
     var isDraining = false
-    /// Topics of which nothing launches by itself.
+    /// The paused topics.
     var pausedTopics: Set<String> = []
 
     mutating func subscribed(_ address: StreamAddress, _ stream: Stream) { self.streams[address] = stream }
@@ -53,7 +53,7 @@ struct WakeChecker {
 
     mutating func slotsChanged(_ address: StreamAddress, to slots: Int) { self.streams[address]?.slots = slots }
 
-    /// The wake was lost, and its stream goes on.
+    /// Records that a wake was lost while its stream stayed open.
     ///
     /// - Returns: the wake, if it was in flight.
     mutating func lost(_ wake: WakeID) -> Delivery? {
@@ -63,19 +63,19 @@ struct WakeChecker {
 
     mutating func draining(_ address: StreamAddress) { self.streams[address]?.isDraining = true }
 
-    /// The gateway ended the stream.
+    /// Records that the gateway ended the stream.
     mutating func drained(_ address: StreamAddress) {
         let stream = self.streams[address]
         if stream?.isDraining != true { self.faults.append("a stream was ended that nobody had asked to end") }
         if !self.ended(address).isEmpty { self.faults.append("a stream was ended with wakes in flight") }
     }
 
-    /// A worker asked for more time.
+    /// Checks the answer to a request for an extension.
     ///
     /// - Parameters:
-    ///   - longest: how much longer a wake may last, all extensions together.
-    ///   - window: how long a processing task may take at first, which may have changed since its launch.
-    /// - Returns: whether the deadline moved.
+    ///   - longest: the maximum total extension of a wake.
+    ///   - window: the initial time of a processing task, which may have changed since its launch.
+    /// - Returns: true if the deadline moved.
     mutating func extended(
         _ wake: WakeID,
         until moment: Instant,
@@ -108,9 +108,9 @@ struct WakeChecker {
         return expected > deadline
     }
 
-    /// A worker said how far its task is.
+    /// Checks the answer to a progress report.
     ///
-    /// - Parameter window: how long it may take to get further.
+    /// - Parameter window: the maximum time between two advances.
     mutating func progressed(
         _ wake: WakeID,
         _ completed: UInt64,
@@ -136,7 +136,7 @@ struct WakeChecker {
         if outcome != expected { self.faults.append("the progress of wake \(wake) was \(outcome), not \(expected)") }
     }
 
-    /// A wake is told to have expired at its deadline: no sooner.
+    /// Checks that a wake does not expire before its deadline.
     mutating func reachedDeadline(_ wake: WakeID, at now: Instant) {
         guard let delivery = self.open[wake], self.deadline(delivery) > now else { return }
         self.faults.append("wake \(wake) expired before its deadline")
@@ -148,9 +148,9 @@ struct WakeChecker {
         return wakes.sorted { ($0.first, $0.second) < ($1.first, $1.second) }.compactMap { self.close($0) }
     }
 
-    /// The gateway restarted: every stream has ended.
+    /// Records a restart of the gateway, which ends every stream.
     ///
-    /// - Returns: the wakes that were in flight, as they were launched.
+    /// - Returns: the wakes that were in flight, in order of launch.
     mutating func restarted() -> [Delivery] {
         self.isDraining = false
         let places = self.places
@@ -160,8 +160,8 @@ struct WakeChecker {
     }
 
     /// - Parameters:
-    ///   - laneMax: how many of its lane may be in flight on its device.
-    ///   - isForced: a person launched it.
+    ///   - laneMax: the maximum number of wakes of its lane in flight on its device.
+    ///   - isForced: true if an operator launched it.
     mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1, isForced: Bool = false) {
         let name = "wake \(delivery.wake)"
         if !isForced, self.pausedTopics.contains(delivery.topic) {
@@ -193,7 +193,7 @@ struct WakeChecker {
         self.streams[delivery.stream]?.open.insert(delivery.wake)
     }
 
-    /// Workers are warned of deadlines that are near: of each deadline of a wake in flight once.
+    /// Checks that workers are warned once of each deadline of a wake in flight that is near.
     mutating func warned(_ warnings: [RecordingOutput.Warning], at now: Instant) {
         for warning in warnings {
             let name = "wake \(warning.wake)"
@@ -218,7 +218,7 @@ struct WakeChecker {
             return nil
         }
         let delivery = self.close(wake)
-        // Tasks of minutes say nothing of a stream that is silent, and late answers to them are none of its.
+        // Continued and processing tasks do not stall a silent stream, and late answers to them do not end a stall.
         guard delivery?.kind.lane == .short else {
             self.answerers[wake] = nil
             return delivery
@@ -228,9 +228,9 @@ struct WakeChecker {
         return delivery
     }
 
-    /// The worker said something of a wake: its stream is alive.
+    /// Records a worker's report, which shows that its stream is responsive.
     ///
-    /// - Returns: the wake, if this ended it.
+    /// - Returns: the wake, if this report ended it.
     mutating func answered(_ wake: WakeID, _ outcome: ReportOutcome) -> Delivery? {
         let address = self.answerers[wake]
         var ended: Delivery?
@@ -250,7 +250,7 @@ struct WakeChecker {
         return ended
     }
 
-    /// What must hold once a step is done.
+    /// Checks the invariants after a step.
     mutating func stepEnded(at now: Instant) {
         for (wake, delivery) in self.open where self.deadline(delivery) <= now {
             self.faults.append("wake \(wake) is past its deadline and still in flight")
@@ -260,27 +260,27 @@ struct WakeChecker {
         }
     }
 
-    /// Whether what waits of the device is to be launched: a free stream could take it, and nothing shuts down.
+    /// Returns true if a pending launch of the device must launch: a free stream can take it, and launches are allowed.
     func couldTake(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
         !self.pausedTopics.contains(topic) && self.couldTakeForced(token, topic: topic, target)
     }
 
-    /// Whether what a person launches of the device is launched.
+    /// Returns true if an operator's launch on the device must succeed.
     func couldTakeForced(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
         !self.isDraining && self.hasFreeTaker(token, topic: topic, target)
     }
 
-    /// Whether a free stream could take what waits of the device, were something launched.
+    /// Returns true if a free stream can take the launch of the device.
     func hasFreeTaker(_ token: DeviceToken, topic: String, _ target: LaunchTarget = .push) -> Bool {
         self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic, target) }
     }
 
-    /// How many wakes of a lane of the device are in flight.
+    /// Returns the number of wakes of a lane in flight on the device.
     func count(_ token: DeviceToken, _ lane: Lane) -> Int {
         self.open.values.count { $0.token == token && $0.kind.lane == lane }
     }
 
-    /// When an open wake expires.
+    /// Returns the deadline of an open wake.
     func deadline(_ delivery: Delivery) -> Instant { self.extended[delivery.wake] ?? delivery.deadline }
 
     func wakeInFlight(_ token: DeviceToken) -> WakeID? { self.byDevice[token] }
@@ -299,13 +299,13 @@ struct WakeChecker {
 }
 
 extension Delivery {
-    /// What the stream has to take that gets it.
+    /// The requirements of the launch for a stream.
     var target: LaunchTarget {
         LaunchTarget(kind: self.kind, name: self.task?.name ?? "", resources: self.task?.details.resources ?? [])
     }
 }
 
-/// Watches from outside that launches keep their distance, their allowance and their budget.
+/// Checks interval, allowance and budget of launches from the outside.
 struct SpacingChecker {
     private struct Account {
         var last: Instant?
@@ -318,12 +318,12 @@ struct SpacingChecker {
     private var accounts: [DeviceToken: Account] = [:]
     private var before: [DeviceToken: Account] = [:]
     private(set) var faults: [String] = []
-    /// How often a launch was as early as it may be.
+    /// The number of launches at the earliest allowed time.
     private(set) var exact = 0
-    /// How often a launch came before the interval had passed.
+    /// The number of launches before the interval had passed.
     private(set) var jumps = 0
 
-    /// An ordinary launch of a device that is not active.
+    /// Records a charged launch: an ordinary launch of a device that is not active.
     mutating func charged(_ token: DeviceToken, _ priority: Priority, at now: Instant, _ parameters: Parameters) {
         var account = self.accounts[token] ?? Account()
         self.before[token] = account
@@ -347,8 +347,8 @@ struct SpacingChecker {
         self.accounts[token] = account
     }
 
-    /// Whether the last of these jumps was: however far one looks back, there are no more than may come at once and
-    /// those that were allowed anew since.
+    /// Returns true if the last of these early launches was allowed: in every period that ends with it, there are no
+    /// more than the burst and the refills allow.
     private static func isAllowed(_ jumps: [Instant], _ parameters: Parameters) -> Bool {
         guard let last = jumps.last else { return true }
         return jumps.indices.allSatisfy { first in
@@ -357,16 +357,16 @@ struct SpacingChecker {
         }
     }
 
-    /// A launch that costs nothing.
+    /// Records a launch without charge.
     mutating func free(_ token: DeviceToken) { self.before[token] = self.accounts[token] ?? Account() }
 
-    /// The launch never happened.
+    /// Undoes a lost launch.
     mutating func lost(_ token: DeviceToken) {
         guard let before = self.before.removeValue(forKey: token) else { return }
         self.accounts[token] = before
     }
 
-    /// The device was removed: it starts afresh.
+    /// Forgets a removed device.
     mutating func forgotten(_ token: DeviceToken) {
         self.accounts[token] = nil
         self.before[token] = nil

@@ -8,7 +8,7 @@ import Wire
 struct WarningTests {
     private static let stream = DispatchRig.address(1)
 
-    /// A device with one wake in flight on stream 1, which has 30 seconds.
+    /// Returns a rig with one wake in flight on stream 1, which has 30 seconds.
     private static func launched(_ parameters: [(PolicyParameter, Double)] = []) -> (DispatchRig, WakeID) {
         let rig = DispatchRig(EngineRig.open(parameters))
         rig.subscribe(1)
@@ -17,7 +17,7 @@ struct WarningTests {
         return (rig, wake)
     }
 
-    /// How much time is left of each wake whose worker was warned since the last call.
+    /// Returns the time left for each wake whose worker was warned since the last call.
     private static func timesLeft(_ rig: DispatchRig) -> [Int64] { rig.output.takeWarnings().map(\.timeLeft) }
 
     @Test("The moment is a device's next one, and changes nothing that a store keeps but the moment itself")

@@ -18,7 +18,7 @@ struct TaskWakeTests {
         try #require(DeviceToken(hex: ByteView("00ff10ef00ff10ef00ff10ef00ff10ef")))
     }
 
-    /// What `write` makes of a wake.
+    /// Returns the text that `write` produces for a wake.
     private static func text(
         of work: Wake.Work,
         _ kind: WakeKind,

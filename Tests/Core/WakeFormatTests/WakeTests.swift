@@ -18,7 +18,7 @@ struct WakeTests {
         timeLeft: 29_999
     )
 
-    /// What `write` makes of a wake.
+    /// Returns the text that `write` produces for a wake.
     private static func text(
         of push: Wake.Push?,
         kind: WakeKind = .push,
@@ -178,7 +178,7 @@ struct WakeMessageTests {
         arguments: [
             ("9223372036854775807", WakeMessage.timeLeftMax), ("-9223372036854775808", -WakeMessage.timeLeftMax),
             ("-1", -1), ("-0", 0), ("0", 0), ("3155760000000", 3_155_760_000_000),
-            // No whole number: as if it were not there.
+            // Not an integer: treated as absent.
             ("9223372036854775808", nil), ("1e308", nil), ("1e999", nil), ("1e-400", nil), ("0.5", nil), ("true", nil),
         ] as [(String, Int64?)]
     )

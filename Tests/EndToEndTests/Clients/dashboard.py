@@ -258,7 +258,7 @@ def test_push(page):
     form = page.get_by_role("region", name="Send a test push")
     form.get_by_label("Payload").fill("{")
     form.get_by_role("button", name="Send").click()
-    expect(form.get_by_role("status")).to_contain_text("The payload is no JSON")
+    expect(form.get_by_role("status")).to_contain_text("The payload is not JSON")
 
 
 def tasks(browser):
@@ -373,7 +373,7 @@ def device_tasks(page, watcher):
     expect(clean).to_have_count(0)
     expect(page.locator(".events").first).to_contain_text("processing com.example.clean: Result: expired")
     expect(page.locator(".strip .mark.ink-bad title", has_text="processing com.example.clean")).to_have_count(1)
-    for name, words in (("refresh", "was cancelled."), ("export", "was cancelled, and its worker is told.")):
+    for name, words in (("refresh", "was cancelled."), ("export", "was cancelled, and its worker is notified.")):
         use(page.get_by_role("button", name=f"Cancel com.example.{name}"))
         expect(outcome).to_have_text(f"com.example.{name} {words}")
         expect(items.filter(has_text=f"com.example.{name}")).to_have_count(0)

@@ -126,7 +126,11 @@ struct ExpiringTests {
     @Test("A warning that arrives while more time is requested is held until the answer", arguments: Request.all)
     func warnedWhileAsking(request: Request) async throws {
         let gateway = try await TaskGateway()
-        let worker = try gateway.worker()
+        // The request must still be under way when its answer comes, however slow the machine is.
+        var timing = WorkerTiming()
+        timing.extensionTimeout = 600_000
+        timing.reportTimeout = 600_000
+        let worker = try gateway.worker(timing: timing)
         let (goes, source) = AsyncStream<Void>.makeStream()
         let (ends, ended) = AsyncStream<BackgroundTaskExpiration?>.makeStream()
         try worker.backgroundTask(.appRefresh("com.other")) { _ in }
@@ -147,7 +151,7 @@ struct ExpiringTests {
         try await gateway.request("/wakes")
         try await gateway.answer("POST", "/w/\(request.action)", request.status, request.answer, isHeld: true)
         let kind = request.action == "extend" ? "processing" : "continued"
-        try await gateway.wake("w", kind, #""task":"com.a""#, timeLeft: 30_000)
+        try await gateway.wake("w", kind, #""task":"com.a""#, timeLeft: 600_000)
         try await gateway.request("/w/\(request.action)")
         try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":5000}"#)
         // An event after the warning, whose effect shows that the worker has read the warning.

@@ -47,16 +47,22 @@ struct ScenarioTests {
         defer { try? FileManager.default.removeItem(at: file) }
         let data = try Data(contentsOf: file)
         let scenario = try #require(JSONValue(object: data))
-        #expect(try await !Self.faults(of: scenario, in: file).isEmpty)
+        #expect(try await !Self.faults(of: scenario, in: file, stepSeconds: 5).isEmpty)
     }
 
     /// Plays a scenario.
     ///
+    /// - `stepSeconds`: how long the gateway waits for a step of the worker; by default as long as that program does.
     /// - Returns: the differences between the scenario and what the worker did.
-    private static func faults(of scenario: JSONValue, in file: URL) async throws -> [String] {
+    private static func faults(
+        of scenario: JSONValue,
+        in file: URL,
+        stepSeconds: Int? = nil
+    ) async throws -> [String] {
         try #require(FileManager.default.fileExists(atPath: Self.python), "run deploy/setup first")
         let script = Self.tests.appendingPathComponent("scripted.py").path
-        let gateway = try ScriptedChild(python: Self.python, [script, file.path])
+        let limit = stepSeconds.map { ["\($0)"] } ?? []
+        let gateway = try ScriptedChild(python: Self.python, [script, file.path] + limit)
         func next() async throws -> JSONValue { JSONValue(Array(try await gateway.line { _ in true }.utf8)) ?? .null }
         let first = try await next()
         let url = try #require(first["url"]?.text)

@@ -53,6 +53,11 @@ final class TaskGateway {
     func endStream() async throws { try await self.command(["do": "end"]) }
 
     /// A worker of the topic `t`, which is called `n`.
+    func worker(timing: WorkerTiming) throws -> WakeWorker {
+        let credentials = GatewayCredentials.none.trusting(certificateAuthority: self.certificateAuthority)
+        return try WakeWorker(gateway: self.url, topic: "t", credentials: credentials, slots: 4, timing: timing)
+    }
+
     func worker(devices: [String] = [], resources: BackgroundTaskResources = [], slots: Int = 4) throws -> WakeWorker {
         try WakeWorker(
             gateway: self.url,

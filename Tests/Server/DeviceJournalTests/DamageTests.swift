@@ -97,7 +97,7 @@ struct DamageTests {
         unsafe unlink(path)
         #expect(unsafe (isFolder ? mkdir(path, 0o700) : mkfifo(path, 0o600)) == 0)
         let message = try #require(try folder.refusal())
-        #expect(message.hasPrefix("\(path) is no ordinary file."), "\(message)")
+        #expect(message.hasPrefix("\(path) is not a regular file."), "\(message)")
     }
 
     @Test("A file that may not be changed is refused with its name, the cause and the remedy", arguments: ["i", "a"])

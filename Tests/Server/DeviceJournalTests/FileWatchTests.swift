@@ -63,7 +63,7 @@ struct FileWatchTests {
         let rest = end == "-wal" ? "-mark" : "-wal"
         try FileManager.default.createSymbolicLink(atPath: folder.path, withDestinationPath: other.path)
         let message = try #require(try folder.refusal())
-        #expect(message.hasPrefix("\(folder.path)\(rest) lies beside a symbolic link"), "\(message)")
+        #expect(message.hasPrefix("\(folder.path)\(rest) lies next to a symbolic link"), "\(message)")
         #expect(message.contains("\(other.path)\(rest). Put it back there"), "\(message)")
         try FileManager.default.moveItem(atPath: folder.path + rest, toPath: other.path + rest)
         #expect(try folder.open().1 == [.device(1): [1]])
@@ -78,7 +78,7 @@ struct FileWatchTests {
         try FileManager.default.createSymbolicLink(atPath: folder.path + end, withDestinationPath: target)
         let message = try #require(try folder.refusal())
         #expect(message.hasPrefix("\(folder.path)\(end) is a symbolic link"), "\(message)")
-        #expect(message.contains("Put back the file in its place."), "\(message)")
+        #expect(message.contains("Replace the link with the file."), "\(message)")
     }
 
     @Test("What another program keeps for going back is refused by name, and the journal stays as it is")

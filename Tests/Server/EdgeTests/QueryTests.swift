@@ -65,7 +65,7 @@ struct EventQueryTests {
             ("kind=tasks", "kind is push, task or conditions, not \"tasks\"."),
             ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
             ("limit=1001", "limit is a whole number from 1 to 1000, not \"1001\"."), ("limit", "not \"\"."),
-            ("before=1", "before is the next of the answer that is gone on with."),
+            ("before=1", "before must be the next value of the previous page."),
             ("limit=1&limit=1", "limit may come only once."), ("limt=1", "limt is not a parameter (limit?)"),
         ]
     )

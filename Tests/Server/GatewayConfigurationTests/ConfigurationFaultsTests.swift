@@ -41,8 +41,8 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key).contains("edge"))
         #expect(configuration.faults().map(\.key).contains("plain"))
         let message =
-            "edge: \(address) is not a loopback address, and without providerKeys or tls.clientCA nobody asks "
-            + "providers for proof; set edge: \"127.0.0.1:2197\", or providerKeys: \"FOLDER\", "
+            "edge: \(address) is not a loopback address, and without providerKeys or tls.clientCA providers "
+            + "are not authenticated; set edge: \"127.0.0.1:2197\", or providerKeys: \"FOLDER\", "
             + "or tls.clientCA: \"FILE\""
         #expect(configuration.faults().map(\.description).contains(message))
     }
@@ -93,7 +93,7 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().isEmpty)
         configuration.asksForTokens = false
         #expect(configuration.faults().map(\.key) == ["admin"])
-        #expect(configuration.faults().allSatisfy { $0.problem.hasSuffix("this command asks nobody for proof") })
+        #expect(configuration.faults().allSatisfy { $0.problem.hasSuffix("does not authenticate its clients") })
     }
 
     @Test(

@@ -47,7 +47,7 @@ struct ConfigurationLoaderTests {
             try ConfigurationLoader.load(text: text, name: "test.json5")
         }
         #expect(
-            error?.description == "test.json5: is not JSON5 (line 2 is not UTF-8); mend the syntax there"
+            error?.description == "test.json5: is not JSON5 (line 2 is not UTF-8); correct the syntax there"
         )
     }
 
@@ -154,7 +154,7 @@ struct ConfigurationLoaderTests {
             ("{policy: {dailyLaunches: 1.5}}", "policy.dailyLaunches: is 1.5; write \(count)"),
             ("{policy: {criticalBattery: 1.1}}", "policy.criticalBattery: is 1.1; write a number from 0 to 1"),
             ("{topics: {a: {policy: {maxAttempts: 0}}}}", "topics.a.policy.maxAttempts: is 0; write \(count)"),
-            ("{topics: {\"a b\": {}}}", "topics.a b: is no topic; write a name such as com.example.app"),
+            ("{topics: {\"a b\": {}}}", "topics.a b: is not a topic; write a name such as com.example.app"),
             ("{topics: {a: 5}}", "topics.a: is 5; \(topicRemedy)"),
             ("5", "test.json5: holds 5; write an object: { edge: \"127.0.0.1:2197\" }"),
         ]
@@ -216,8 +216,8 @@ struct ConfigurationLoaderTests {
     func syntax() throws {
         #expect(
             self.faults("{ edge: \n oops }") == [
-                "test.json5: is not JSON5 (line 2, column 2: \"oops\" is no value; text stands in quotes); "
-                    + "mend the syntax there"
+                "test.json5: is not JSON5 (line 2, column 2: \"oops\" is not a value; write text in quotes); "
+                    + "correct the syntax there"
             ]
         )
     }

@@ -80,8 +80,8 @@ struct WebhookConfigurationTests {
         "A URL that wakes must not go to is refused before anything starts",
         arguments: [
             ("", ".url: is missing; write an https URL"),
-            ("example.com", ".url: is no URL of http or https; write an https URL"),
-            ("ftp://example.com/", ".url: is no URL of http or https; write an https URL"),
+            ("example.com", ".url: is not a URL of http or https; write an https URL"),
+            ("ftp://example.com/", ".url: is not a URL of http or https; write an https URL"),
             (
                 "https://user:word@example.com/",
                 ".url: holds a user or a password; leave it out; set secretFile, or certificate and key"
@@ -94,15 +94,16 @@ struct WebhookConfigurationTests {
             ),
             (
                 "https://169.254.169.254/",
-                ".url: 169.254.169.254 is no public address (link-local); name a public host, or set allowPrivate: true"
+                ".url: 169.254.169.254 is not a public address (link-local); "
+                    + "name a public host, or set allowPrivate: true"
             ),
             (
                 "https://0x7f000001/",
-                ".url: 127.0.0.1 is no public address (loopback); name a public host, or set allowPrivate: true"
+                ".url: 127.0.0.1 is not a public address (loopback); name a public host, or set allowPrivate: true"
             ),
             (
                 "https://[::ffff:10.0.0.1]/",
-                ".url: ::ffff:10.0.0.1 is no public address (private); name a public host, or set allowPrivate: true"
+                ".url: ::ffff:10.0.0.1 is not a public address (private); name a public host, or set allowPrivate: true"
             ),
         ]
     )
@@ -138,14 +139,14 @@ struct WebhookConfigurationTests {
     func noURL(url: String) throws {
         let secret = try Secret("0123456789abcdef", mode: 0o600)
         let faults = try Self.faults("{url: '\(url)', secretFile: '\(secret.path)'}")
-        #expect(faults == [".url: is no URL of http or https; write an https URL"])
+        #expect(faults == [".url: is not a URL of http or https; write an https URL"])
     }
 
     @Test("Port 0 is refused with the ports that are taken")
     func portZero() throws {
         let secret = try Secret("0123456789abcdef", mode: 0o600)
         let faults = try Self.faults("{url: 'https://example.com:0/', secretFile: '\(secret.path)'}")
-        #expect(faults == [".url: names port 0, on which nobody listens; write a port from 1 to 65535"])
+        #expect(faults == [".url: names port 0, on which no server listens; write a port from 1 to 65535"])
     }
 
     @Test(
@@ -159,7 +160,7 @@ struct WebhookConfigurationTests {
     func address(host: String) throws {
         let secret = try Secret("0123456789abcdef", mode: 0o600)
         let faults = try Self.faults("{url: 'https://\(host)/', secretFile: '\(secret.path)'}")
-        #expect(faults.contains { $0.contains(" is no public address (") }, "\(faults)")
+        #expect(faults.contains { $0.contains(" is not a public address (") }, "\(faults)")
     }
 
     @Test(
@@ -219,7 +220,7 @@ struct WebhookConfigurationTests {
         #expect(
             try Self.faults("{\(common), certificate: '/none'}")
                 == [
-                    ".key: is missing beside certificate; name a readable PEM file",
+                    ".key: is missing with certificate; name a readable PEM file",
                     ".certificate: /none cannot be read (no such file); name a readable PEM file",
                 ]
         )

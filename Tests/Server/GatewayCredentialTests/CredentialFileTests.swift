@@ -101,7 +101,7 @@ final class CredentialFileTests {
         case 1: #expect(unsafe mkfifo(path, 0o644) == 0)
         default: try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "nowhere")
         }
-        let words = kind == 2 ? "\(path) is a symbolic link that leads to no file" : "\(path) is no ordinary file"
+        let words = kind == 2 ? "\(path) is a symbolic link that leads to no file" : "\(path) is not a regular file"
         #expect { _ = try HistoryKey.prepare(in: self.folder) } throws: { "\($0)".contains(words) }
     }
 

@@ -255,7 +255,7 @@ struct EventRecoveryTests {
         let fault = try #require(recovery.faults.first)
         #expect(recovery.faults.count == 1)
         #expect(fault.contains("the events of 3 records since 1970-01-01T02:00:00"), "\(fault)")
-        #expect(fault.contains("goes on with 1970-01-01T06:00:00"), "\(fault)")
+        #expect(fault.contains("continues at 1970-01-01T06:00:00"), "\(fault)")
         #expect(recovery.takeRecords().map(\.sequence) == [6, 7])
     }
 

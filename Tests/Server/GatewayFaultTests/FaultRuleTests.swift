@@ -143,12 +143,12 @@ struct FaultRuleReaderTests {
         }
         #expect(
             try warnings("{status: 418, reason: 'Teapot'}") == [
-                "then.reason: \"Teapot\" is no reason of APNs; clients may not know it"
+                "then.reason: \"Teapot\" is not a reason of APNs; clients may not know it"
             ]
         )
         #expect(
             try warnings("{status: 400, reason: 'BadTopics'}") == [
-                "then.reason: \"BadTopics\" is no reason of APNs; did you mean BadTopic?"
+                "then.reason: \"BadTopics\" is not a reason of APNs; did you mean BadTopic?"
             ]
         )
         #expect(
@@ -158,7 +158,7 @@ struct FaultRuleReaderTests {
         )
         #expect(
             try warnings("{goaway: 'Bye'}") == [
-                "then.goaway.reason: \"Bye\" is no reason of APNs; clients may not know it"
+                "then.goaway.reason: \"Bye\" is not a reason of APNs; clients may not know it"
             ]
         )
     }
@@ -219,11 +219,11 @@ struct FaultRuleReaderTests {
             ("{then: {status: 200, reason: 'BadTopic'}}", "then.status: is 200; write a whole number from 400 to 599"),
             (
                 "{then: {reason: 'BadTopics'}}",
-                "then.reason: is \"BadTopics\", which is no reason of APNs; did you mean BadTopic?"
+                "then.reason: is \"BadTopics\", which is not a reason of APNs; did you mean BadTopic?"
             ),
             (
                 "{then: {reason: 'Teapot'}}",
-                "then.reason: is \"Teapot\", which is no reason of APNs; give a status beside a reason of your own"
+                "then.reason: is \"Teapot\", which is not a reason of APNs; give a status with a reason of your own"
             ),
             ("{when: {tokn: 1}, then: {stuck: true}}", "when.tokn: is not a key; did you mean token?"),
             (

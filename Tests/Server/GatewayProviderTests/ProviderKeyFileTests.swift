@@ -63,11 +63,11 @@ struct ProviderKeyFileTests {
             #expect(fault(key, keyID: name)?.contains("is no key id") == true)
             #expect(fault(key, team: name)?.contains("is no team") == true)
         }
-        #expect(fault(key, topics: ["a b"])?.contains("is no topic") == true)
+        #expect(fault(key, topics: ["a b"])?.contains("is not a topic") == true)
         #expect(fault("\(fixture.folder)/ca.pem")?.contains("holds no key in PEM") == true)
         #expect(fault("/nonexistent")?.contains("no such file") == true)
-        #expect(fault(fixture.folder)?.contains("no ordinary file") == true)
-        #expect(fault("/dev/zero")?.contains("no ordinary file") == true)
+        #expect(fault(fixture.folder)?.contains("not a regular file") == true)
+        #expect(fault("/dev/zero")?.contains("not a regular file") == true)
         #expect(fault(key) == nil)
         #expect(fault(key)?.contains("is there already") == true)
         for keyID in ["x", "../provider", ""] {

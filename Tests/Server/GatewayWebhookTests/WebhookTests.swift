@@ -50,7 +50,7 @@ struct WebhookVerdictTests {
 
     @Test("A body without a result is refused", arguments: ["", "ok", "[]", "\"newData\""])
     func noObject(body: String) {
-        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is no JSON object"))
+        #expect(Self.verdict(200, body) == .refused(cause: "it answered 200 with a body that is not a JSON object"))
     }
 
     @Test("A body that is not UTF-8 is refused, wherever the fault is")

@@ -79,7 +79,7 @@ final class ProviderKeyTests {
             self.fault("/nonexistent.p8")?.message
                 == "/nonexistent.p8 cannot be read (no such file)" + remedy
         )
-        #expect(self.fault(self.folder)?.message == "\(self.folder) is no ordinary file" + remedy)
+        #expect(self.fault(self.folder)?.message == "\(self.folder) is not a regular file" + remedy)
         let text = try self.write(Array("no key".utf8), "text")
         #expect(self.fault(text)?.message.hasPrefix("\(text) holds no private key in PEM") == true)
         #expect(self.fault(text)?.message.hasSuffix(remedy) == true)

@@ -93,7 +93,7 @@ struct FileTests {
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
     }
 
-    @Test("What is no ordinary file is told from what cannot be opened, and nobody waits")
+    @Test("What is not a regular file is told from what cannot be opened, and nobody waits")
     func ordinary() throws {
         let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
         #expect(isMade)
@@ -139,7 +139,7 @@ struct FileTests {
             #expect(try FileSystem.linkStatus(path) == before)
         }
         #expect(throws: SystemError(EISDIR)) { try FileSystem.replaceFile(self.folder.path, by: draft) }
-        #expect(SystemError.notOrdinaryFile.message.contains("no ordinary file"))
+        #expect(SystemError.notOrdinaryFile.message.contains("not a regular file"))
     }
 
     @Test("A file is written whole, and no temporary file remains")

@@ -185,7 +185,7 @@ struct GatewayLocationTests {
                 .hasPrefix("\(text), which WAKEGATE_CA names, holds no certificate in PEM; ")
         )
         #expect(self.message(home, "stats --token-file /nowhere").hasPrefix("/nowhere cannot be read (no such file)"))
-        #expect(self.message(home, "stats --context x").hasPrefix("there is no context \"x\"; add it"))
+        #expect(self.message(home, "stats --context x").hasPrefix("no context \"x\" is stored; add it"))
         #expect(self.message(try Home(Self.contexts), "stats --context man").hasSuffix("did you mean main?"))
         #expect(self.message(try Home(Self.contexts, mode: 0o644)).contains("run: chmod 600"))
         #expect(self.message(try Home("{")).contains("holds no contexts"))

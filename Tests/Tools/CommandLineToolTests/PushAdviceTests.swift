@@ -60,7 +60,7 @@ struct PushAdviceTests {
         let answer = self.answer(400, "BadDeviceToken")
         #expect(self.text(answer)?.contains("wakegate device register \(self.device) --topic com.example.app") == true)
         for wrong in ["zz", "0badcafe", String(repeating: "a", count: 33), String(repeating: "a", count: 202)] {
-            #expect(self.text(answer, device: wrong)?.contains("is no device token") == true, "\(wrong)")
+            #expect(self.text(answer, device: wrong)?.contains("is not a device token") == true, "\(wrong)")
         }
     }
 
@@ -136,10 +136,10 @@ struct ProviderTokenTests {
     @Test(
         "Options that do not go together are refused with the one to write or to leave out",
         arguments: [
-            ("--provider-key k --team T", "--key-id is missing beside --provider-key; write --key-id ID"),
-            ("--provider-key k --key-id K", "--team is missing beside --provider-key; write --team TEAM"),
-            ("--team T --key-id K", "--provider-key is missing beside --team; write --provider-key FILE.p8"),
-            ("--key-id K", "--provider-key is missing beside --key-id; write --provider-key FILE.p8"),
+            ("--provider-key k --team T", "--key-id is missing with --provider-key; write --key-id ID"),
+            ("--provider-key k --key-id K", "--team is missing with --provider-key; write --team TEAM"),
+            ("--team T --key-id K", "--provider-key is missing with --team; write --provider-key FILE.p8"),
+            ("--key-id K", "--provider-key is missing with --key-id; write --provider-key FILE.p8"),
             (
                 "--provider-key k --team T --key-id K --token x",
                 "--token and --provider-key both say who sends the push; leave one out"

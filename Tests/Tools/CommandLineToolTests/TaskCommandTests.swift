@@ -70,7 +70,7 @@ struct TaskCommandTests {
         "A list that cannot be narrowed so says it",
         arguments: [
             ("ab --topic t", "--topic is for all devices, and DEVICE has one topic; leave it out"),
-            ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE as it is; leave --state out"),
+            ("ab --json --state waiting", "--json shows the gateway's answer for DEVICE unchanged; leave --state out"),
             ("--state wating", "--state is \"wating\"; write waiting, running; did you mean waiting?"),
         ]
     )

@@ -9,32 +9,32 @@ import TransferAgent
 import WakeGateTestKit
 import Wire
 
-/// An agent's room in a world of a test's, on a state folder that outlives it.
+/// An agent's room in a simulated world, on a state directory that outlives it.
 final class RoomRig {
     let world: RoomWorld
     var settings = AgentSettings()
     let folder: String
-    /// What left for callers, by the number of the request.
+    /// The answers to callers, by the number of the request.
     private(set) var answers: [Int32: AgentAnswer] = [:]
     private(set) var events: [(stream: Int32, text: String)] = []
-    /// The last telling of an end that left for each follower.
+    /// The number of the last announced end, by follower.
     private(set) var tellings: [Int32: Int] = [:]
     private var files: StateFiles?
     private var room: AgentRoom?
-    /// What the last start has found.
+    /// The items that the last start has restored.
     private(set) var found: AgentRoom.Found?
     private var inbox = RoomInbox()
     private var nextStream: Int32 = 1
     private let log = GatewayLog(level: .error, format: .text, sink: SilentLog())
-    /// Tells one boot of the machine from others.
+    /// The identifier of the simulated boot.
     private var bootNumber = 1
 
     static let device = String(repeating: "0badcafe", count: 8)
 
-    /// - `seed`: of all that is drawn.
+    /// - `seed`: the seed of all random numbers.
     init(seed: UInt64 = 1) throws {
         self.world = RoomWorld(seed: seed)
-        // In memory where there is such a file system: nothing here is about a real disk.
+        // In memory if possible, because the tests do not depend on a real disk.
         let memory = "/dev/shm"
         let base = FileSystem.exists(memory) ? memory : FileManager.default.temporaryDirectory.path
         self.folder = "\(base)/wg-room-\(UUID().uuidString)"
@@ -46,12 +46,12 @@ final class RoomRig {
 
     deinit { try? FileManager.default.removeItem(atPath: self.folder) }
 
-    /// Where it keeps its state; nothing is taken there.
+    /// The state directory. Finished files are never moved into it.
     var state: String { "\(self.folder)/state" }
 
     var boot: String { "00000000-0000-0000-0000-" + String(format: "%012d", self.bootNumber) }
 
-    /// A process begins: what is stored is read.
+    /// Starts a process, which restores the stored state.
     func start() throws {
         self.room = nil
         self.world.store = nil
@@ -80,14 +80,14 @@ final class RoomRig {
         self.turn()
     }
 
-    /// The process ends, as by a kill.
+    /// Ends the process, as a kill does.
     func end() {
         self.room = nil
         self.files = nil
         self.world.store = nil
     }
 
-    /// The machine starts again, after so many milliseconds; the process does, too.
+    /// Restarts the machine and the process after this many milliseconds.
     func reboot(after milliseconds: Int64) throws {
         self.world.clock.pass(milliseconds)
         self.world.clock.reboot()
@@ -108,12 +108,12 @@ final class RoomRig {
         }
     }
 
-    /// Hands over what has come, and has the room do what is due.
+    /// Delivers the received messages and makes the room handle everything that is due.
     func turn() {
         self.room?.turn(self.inbox.take())
     }
 
-    /// Time passes, and the room turns as often as it asks to.
+    /// Lets time pass. The room turns as often as it requests.
     func pass(_ milliseconds: Int64) {
         var left = milliseconds
         while left > 0, let room = self.room {
@@ -124,7 +124,7 @@ final class RoomRig {
         }
     }
 
-    /// Leaves a request for the next turn.
+    /// Submits a request for the next turn.
     func submit(_ command: AgentCommand) -> Int32 {
         let stream = self.stream(self.nextStream)
         self.nextStream += 1
@@ -136,7 +136,7 @@ final class RoomRig {
         StreamID(connection: ConnectionID(index: 1, generation: 1), number: number)
     }
 
-    /// A follower has read all that has left for it.
+    /// Simulates that a follower has read everything that was sent to it.
     func read(_ number: Int32) {
         if let telling = self.tellings[number] { self.inbox.leave(.read(self.stream(number), telling: telling)) }
     }

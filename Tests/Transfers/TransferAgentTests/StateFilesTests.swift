@@ -94,7 +94,7 @@ struct StateFilesTests {
         for path in [pipe, device, "/dev/null"] {
             let before = try FileSystem.linkStatus(path)
             let fault = #expect(throws: StateFiles.TakeFault.self) { try files.take("f", to: path, replaces: true) }
-            guard case .badPath(let words)? = fault, words.contains("no ordinary file") else {
+            guard case .badPath(let words)? = fault, words.contains("not a regular file") else {
                 Issue.record("\(path): \(String(describing: fault))")
                 continue
             }

@@ -114,7 +114,7 @@ struct TransferBookTests {
             _ = scene.book.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
         }
         let holds = try ids.map { scene.book.hold(of: try #require(scene.book.transfer($0)), now: scene.now) }
-        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("no network"))
+        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("network is down"))
         #expect(scene.fill().isEmpty)
         conditions.hasNetwork = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)

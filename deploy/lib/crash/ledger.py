@@ -114,7 +114,7 @@ class Ledger:
         # Of each topic: pushes accepted for certain, and perhaps.
         self.accepted = dict.fromkeys(TOPICS, 0)
         self.perhaps = dict.fromkeys(TOPICS, 0)
-        # The same of pushes that wake nobody.
+        # The same of pushes without a wake.
         self.no_wake = self.no_wake_perhaps = 0
         # The highest value that any answer ever showed, by the counter's path.
         self.highest: dict[tuple[str, ...], int] = {}

@@ -15,7 +15,7 @@ import pytest
 from wakegate import Push, Release, Result, Task, TaskError, WakeGateError, Worker
 from wakegate.wakes import Wake
 
-from scripted import TOPIC, ScriptedGateway
+from scripted import STEP_SECONDS, TOPIC, ScriptedGateway
 
 FILES = sorted((Path(__file__).parent / "scenarios").glob("*.json"))
 
@@ -103,12 +103,12 @@ async def play(scenario: Dict[str, Any]) -> None:
         playing = asyncio.ensure_future(gateway.play())
         await asyncio.wait({running, playing}, return_when=asyncio.FIRST_COMPLETED)
         if running.done() and not running.exception() and not playing.done():
-            await asyncio.wait({playing}, timeout=1)
+            await asyncio.wait({playing}, timeout=STEP_SECONDS)
         if playing.done() and playing.exception():
             worker.cancel_handlers()
-            await asyncio.wait({running}, timeout=6)
+            await asyncio.wait({running}, timeout=STEP_SECONDS)
         elif not running.done():
-            await asyncio.wait({running}, timeout=10)
+            await asyncio.wait({running}, timeout=STEP_SECONDS)
         playing.cancel() if not playing.done() else playing.result()
         assert running.done(), "the worker did not end"
         error = running.exception()
@@ -138,7 +138,7 @@ def test_the_scripted_gateway_is_a_program_for_other_languages() -> None:
         running.start()
         assert json.loads(gateway.stdout.readline()) == {"stop": True}
         worker.stop()
-        running.join(10)
+        running.join(STEP_SECONDS)
         gateway.stdin.close()
         assert json.loads(gateway.stdout.readline()) == {"fault": None}
 

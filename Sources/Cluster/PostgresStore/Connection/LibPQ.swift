@@ -1,21 +1,21 @@
-// The one file that knows libpq.
+// The only file that uses libpq.
 internal import CPostgreSQL
 internal import Wire
 
-/// A connection of libpq: the handle, its calls, and what it says without being asked.
+/// A libpq connection: the handle, its calls, and the notices the server sends on its own.
 @safe
 final class LibPQ {
-    /// What a connection that is being made waits for.
+    /// The event that a connection in progress waits for.
     enum Polling {
         case readable, writable, nothing, failed
     }
 
-    /// The most notices that are kept until somebody takes them.
+    /// The most notices kept until a caller takes them.
     static let noticesMax = 256
 
-    /// What the server told besides answers; of very many the first ones.
+    /// The server's notices, which are not answers; beyond `noticesMax`, later ones are dropped.
     private(set) var notices: [PostgresNotice] = []
-    /// What the server said of why it ends the connection, to a session that asked nothing.
+    /// The notice with which the server ends an idle session.
     private(set) var ending: PostgresNotice?
 
     private let connection: OpaquePointer?
@@ -23,7 +23,7 @@ final class LibPQ {
     private var lengths: [Int32] = []
     private var formats: [Int32] = []
 
-    /// Begins to make a connection; nothing is sent before `poll`.
+    /// Starts a connection; sends nothing before `poll`.
     init(_ words: ConnectionWords) {
         var text: [CChar] = []
         var places: [(keyword: Int, value: Int)] = []
@@ -41,7 +41,7 @@ final class LibPQ {
             unsafe values.append(nil)
             return unsafe PQconnectStartParams(keywords, values, 1)
         }
-        // The code of a refusal is told in its text alone.
+        // While connecting, the error code is only part of the verbose text.
         unsafe PQsetErrorVerbosity(self.connection, PQERRORS_VERBOSE)
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe PQsetNoticeReceiver(
@@ -56,8 +56,8 @@ final class LibPQ {
 
     deinit { unsafe PQfinish(self.connection) }
 
-    /// What libpq reads in a connection string; nil when it cannot. What it says then is not repeated: parts of the
-    /// string are in it.
+    /// Returns the options in a connection string; nil if libpq cannot parse it. libpq's message is dropped, as it
+    /// contains parts of the string.
     static func options(parsing text: String) -> [String: String]? {
         var message: UnsafeMutablePointer<CChar>?
         let options = unsafe PQconninfoParse(text, &message)
@@ -79,9 +79,9 @@ final class LibPQ {
         return values
     }
 
-    // MARK: What it is
+    // MARK: Properties
 
-    /// What is in force, with what a service file and the environment say; nil when there is no memory for it.
+    /// The effective options, including those of a service file and the environment; nil if memory is exhausted.
     var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
@@ -103,9 +103,9 @@ final class LibPQ {
         }
     }
 
-    // MARK: Making it
+    // MARK: Connecting
 
-    /// Goes on with making the connection.
+    /// Continues to connect.
     func poll() -> Polling {
         switch unsafe PQconnectPoll(self.connection) {
         case PGRES_POLLING_READING: .readable
@@ -115,20 +115,21 @@ final class LibPQ {
         }
     }
 
-    /// Has a connection that is made take statements behind each other, without blocking.
+    /// Enters pipeline mode without blocking: statements can be sent before earlier ones are answered.
     ///
-    /// - Returns: whether it does.
+    /// - Returns: true on success.
     func beginPipeline() -> Bool {
         unsafe PQsetErrorVerbosity(self.connection, PQERRORS_DEFAULT)
         return unsafe PQsetnonblocking(self.connection, 1) == 0 && PQenterPipelineMode(self.connection) == 1
     }
 
-    /// Has a connection on which nothing is under way take one statement at a time, and wait for it.
+    /// Leaves pipeline mode: the connection executes one statement at a time and waits for it. No statement may be in
+    /// progress.
     func endPipeline() -> Bool {
         unsafe PQexitPipelineMode(self.connection) == 1 && PQsetnonblocking(self.connection, 0) == 0
     }
 
-    // MARK: Sending; each says whether it was taken
+    // MARK: Sending; each call returns true if the statement was queued
 
     func prepare(_ name: String, _ sql: String) -> Bool {
         unsafe PQsendPrepare(self.connection, name, sql, 0, nil) == 1
@@ -154,20 +155,20 @@ final class LibPQ {
 
     func sync() -> Bool { unsafe PQpipelineSync(self.connection) == 1 }
 
-    /// Hands what was sent to the system; 0 when nothing is left, 1 when some is, -1 when the connection is lost.
+    /// Passes queued bytes to the system. Returns 0 if none are left, 1 if some are, -1 if the connection is lost.
     func flush() -> Int32 { unsafe PQflush(self.connection) }
 
-    /// Carries out statements, and waits for that.
+    /// Executes statements and waits for the result.
     func script(_ sql: String) -> LibPQResult? {
         guard let result = unsafe PQexec(self.connection, sql) else { return nil }
         return unsafe LibPQResult(result)
     }
 
-    /// Notes where libpq finds each parameter, which it copies before it returns.
+    /// Records the address of each parameter for libpq, which copies the values before it returns.
     private func point(to parameters: borrowing PostgresParameters) {
         unsafe self.values.removeAll(keepingCapacity: true)
         self.lengths.removeAll(keepingCapacity: true)
-        // There is an address for a value of no bytes, too: by it libpq tells one from NULL.
+        // An empty value has an address, too, which distinguishes it from NULL.
         let base = unsafe parameters.bytes.buffer.baseAddress
         for place in parameters.places {
             let start = unsafe base.map { unsafe ($0 + place.offset).assumingMemoryBound(to: CChar.self) }
@@ -179,13 +180,13 @@ final class LibPQ {
 
     // MARK: Reading
 
-    /// Takes what has come; false when the connection is lost.
+    /// Reads the available bytes; false if the connection is lost.
     func consume() -> Bool { unsafe PQconsumeInput(self.connection) == 1 }
 
-    /// Whether the next result is not here yet.
+    /// True if the next result has not arrived.
     var isBusy: Bool { unsafe PQisBusy(self.connection) != 0 }
 
-    /// The next result; nil ends those of one statement.
+    /// Returns the next result; nil ends the results of one statement.
     func next() -> LibPQResult? {
         guard let result = unsafe PQgetResult(self.connection) else { return nil }
         return unsafe LibPQResult(result)
@@ -217,7 +218,7 @@ final class LibPQ {
     }
 }
 
-/// What came of a statement, freed with the last reference.
+/// The result of a statement, freed with the last reference.
 @safe
 final class LibPQResult {
     enum Status {
@@ -245,7 +246,7 @@ final class LibPQResult {
     var affected: String { unsafe String(cString: PQcmdTuples(self.result)) }
     var fields: ResultFields { unsafe ResultFields(self.result) }
 
-    /// The bytes of a value, valid as long as this is kept; nil for NULL.
+    /// Returns the bytes of a value, valid as long as this object; nil for NULL.
     func bytes(_ row: Int, _ column: Int) -> ByteView? {
         precondition(row >= 0 && row < self.rowCount && column >= 0 && column < self.columnCount, "no such value")
         let (row, column) = (Int32(row), Int32(column))
@@ -256,16 +257,16 @@ final class LibPQResult {
     }
 }
 
-/// What stands in an answer that is no row.
+/// The fields of an error or notice.
 struct ResultFields {
-    /// The SQLSTATE; nil when it is libpq that speaks, and not a server.
+    /// The SQLSTATE; nil if libpq made the error and not a server.
     let state: String?
-    /// Never translated.
+    /// The severity, never translated.
     let severity: String
-    /// The server's first line, or all that libpq says.
+    /// The first line of the server's message, or libpq's whole message.
     let message: String
 
-    /// Whether the server ends the connection with it.
+    /// True if the server ends the connection with it.
     var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
 
     fileprivate init(_ result: OpaquePointer) {

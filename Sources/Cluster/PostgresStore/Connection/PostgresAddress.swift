@@ -1,33 +1,33 @@
-/// Where a database is and as whom to go there: a connection string of libpq, as a URI.
+/// The address of a database: a connection string of libpq, as a URI.
 ///
-/// It never shows the password, neither in `description` nor to reflection; passfile and service are libpq's own.
+/// The password is never shown, neither by `description` nor by reflection. libpq itself handles passfile and service.
 package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible,
     CustomReflectable
 {
-    /// The string as it was given, password included.
+    /// The original string, including a password.
     let text: String
     let hosts: [PostgresHost]
-    /// What `options` of the string says.
+    /// The value of `options` in the string.
     let serverOptions: String
-    /// Whether connections that leave the machine may be without verified TLS.
+    /// True if remote connections may be made without verified TLS.
     package let isInsecureAllowed: Bool
-    /// Whether the string itself has a password, which a passfile should have instead.
+    /// True if the string contains a password, which should be in a passfile instead.
     package let hasPassword: Bool
-    /// The name of the database; empty when it is left to libpq.
+    /// The name of the database; empty if libpq chooses it.
     package let database: String
     /// A URI without passwords, for logs and errors: `postgresql://user@db1:5432,db2:5432/wakegate`.
     package let description: String
 
-    /// Reads a connection string.
+    /// Parses a connection string.
     ///
     /// - Parameters:
     ///   - text: such as `postgresql://user@h1:5432,h2/db?target_session_attrs=read-write`.
-    ///   - isInsecureAllowed: whether connections that leave the machine may be without `sslmode=verify-full`.
-    /// - Throws: `invalidAddress` when libpq cannot read it, `insecure` when it names a server off loopback without
-    ///   `sslmode=verify-full`. What a service file and the environment say is seen when it is connected to.
+    ///   - isInsecureAllowed: true if remote connections may be made without `sslmode=verify-full`.
+    /// - Throws: `invalidAddress` if libpq cannot parse it, `insecure` if it names a remote server without
+    ///   `sslmode=verify-full`. Options of a service file and the environment are checked when it is connected to.
     package init(_ text: String, isInsecureAllowed: Bool = false) throws(PostgresError) {
         guard Self.isAddress(text) else {
-            throw PostgresError(kind: .invalidAddress, message: "this is no address of a database")
+            throw PostgresError(kind: .invalidAddress, message: "this is not the address of a database")
         }
         guard let options = ConnectionOptions(parsing: text) else {
             throw PostgresError(kind: .invalidAddress, message: "libpq cannot read the address of the database")
@@ -42,7 +42,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
                 message: "hosts, addresses and ports of the address are not equally many, or one is empty"
             )
         }
-        // A character of a password that is not encoded makes of its rest a host, a port or a database.
+        // An unencoded character in a password turns the rest of it into a host, a port or a database.
         let database = options["dbname"] ?? ""
         guard !(names + addresses + [database]).contains(where: { $0.dropFirst().contains("@") }),
             ports.allSatisfy({ $0.isEmpty || (UInt16($0) ?? 0) > 0 })
@@ -66,7 +66,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
         if let remote = self.hosts.first(where: \.isRemote) { try self.check(remote, options) }
     }
 
-    /// Whether a text is meant as an address of a database, readable or not.
+    /// Returns true if a text looks like the address of a database, valid or not.
     package static func isAddress(_ text: String) -> Bool {
         text.hasPrefix("postgresql://") || text.hasPrefix("postgres://")
     }
@@ -75,7 +75,7 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
 
     package var customMirror: Mirror { Mirror(self, children: ["address": self.description]) }
 
-    /// Checks that what is sent to a host leaves the machine for that server alone.
+    /// Checks that connections to a remote host use verified TLS.
     func check(_ host: PostgresHost, _ options: ConnectionOptions) throws(PostgresError) {
         guard !self.isInsecureAllowed, host.isRemote, options["sslmode"] != "verify-full" else { return }
         throw PostgresError(
@@ -88,28 +88,28 @@ package struct PostgresAddress: Hashable, Sendable, CustomStringConvertible, Cus
 
 /// One server of a connection string.
 struct PostgresHost: Hashable, Sendable {
-    /// A name, an address or the folder of a socket; empty for what libpq chooses.
+    /// A name, an address or the folder of a socket; empty if libpq chooses it.
     let name: String
-    /// An address that is connected to instead of the name's; empty for none.
+    /// An address to connect to instead of resolving the name; empty for none.
     let address: String
-    /// Digits; empty for 5432.
+    /// The port in digits; empty for 5432.
     let port: String
 
-    /// Whether what is sent there leaves the machine.
+    /// True if connections to it leave the machine.
     var isRemote: Bool {
         let place = self.address.isEmpty ? self.name : self.address
         guard !place.isEmpty, !place.hasPrefix("/"), !place.hasPrefix("@") else { return false }
         return place != "localhost" && place != "::1" && !Self.isLoopback(place)
     }
 
-    /// As it stands in a log.
+    /// The host and port for logs.
     var description: String {
         let place = self.name.isEmpty ? self.address : self.name
         let host = place.isEmpty ? "local socket" : place.contains(":") ? "[\(place)]" : place
         return "\(host):\(self.port.isEmpty ? "5432" : self.port)"
     }
 
-    /// The servers that options name; one without a name when they name none.
+    /// Returns the servers in the options; one with an empty name if there are none.
     static func list(in options: ConnectionOptions) -> [PostgresHost] {
         let (names, addresses, ports) = (options.list("host"), options.list("hostaddr"), options.list("port"))
         return (0..<max(names.count, addresses.count, 1)).map { index in
@@ -127,53 +127,54 @@ struct PostgresHost: Hashable, Sendable {
     }
 }
 
-/// What libpq makes of a connection string, or of a connection: values by keyword.
+/// The options of a connection string or of a connection: values by keyword.
 struct ConnectionOptions {
     private let values: [String: String]
 
-    /// - Returns: nil when libpq cannot read the text.
+    /// - Returns: nil if libpq cannot parse the text.
     init?(parsing text: String) {
         guard let values = LibPQ.options(parsing: text) else { return nil }
         self.values = values
     }
 
-    /// What is in force for a connection, the environment and the service file considered; nil without memory for it.
+    /// Reads the effective options of a connection, including those of the environment and a service file; nil if
+    /// memory is exhausted.
     init?(of connection: LibPQ) {
         guard let values = connection.options else { return nil }
         self.values = values
     }
 
-    /// A value that is set and not empty.
+    /// Returns a value that is set and not empty.
     subscript(_ keyword: String) -> String? {
         guard let value = self.values[keyword], !value.isEmpty else { return nil }
         return value
     }
 
-    /// A value of several parts, one for each host.
+    /// Returns the parts of a value, one for each host.
     func list(_ keyword: String) -> [String] {
         self[keyword].map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) } ?? []
     }
 }
 
-/// What libpq is told of a connection to be made: keywords and values, the last of a keyword in force.
+/// The keywords and values for a new connection; the last value of a keyword is effective.
 struct ConnectionWords {
     private(set) var words: [(keyword: String, value: String)]
 
     /// - Parameters:
     ///   - address: the connection string.
-    ///   - host: the one of its servers to connect to; nil when it names none.
-    ///   - application: what the server shows.
-    ///   - settings: of the session.
+    ///   - host: the server to connect to; nil if the address names none.
+    ///   - application: the name that the server shows.
+    ///   - settings: the settings of the session.
     init(_ address: PostgresAddress, host: PostgresHost?, application: String, settings: [PostgresSetting]) {
-        // Defaults that the string may change: a peer that is gone without a word is found within ten seconds.
+        // Defaults that the string may override: a peer that disappears is detected within ten seconds.
         self.words = [
             ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
             ("tcp_user_timeout", "10000"),
-            // Before TLS is even asked for, libpq would take Kerberos' own encryption, of whatever server.
+            // Before TLS, libpq would otherwise try Kerberos encryption with any server.
             ("gssencmode", "disable"), ("fallback_application_name", application), ("dbname", address.text),
         ]
         if let host {
-            // Empty values would leave the whole lists in force.
+            // An empty value would not override the lists in the address.
             if !host.name.isEmpty { self.words.append(("host", host.name)) }
             if !host.address.isEmpty { self.words.append(("hostaddr", host.address)) }
             if !host.port.isEmpty { self.words.append(("port", host.port)) }
@@ -185,7 +186,7 @@ struct ConnectionWords {
     }
 }
 
-/// A setting of a session, in force from its first moment and above those of the user and of the database.
+/// A setting of a session. It applies from the start, and overrides those of the user and of the database.
 package struct PostgresSetting: Hashable, Sendable {
     package let name: String
     package let value: String
@@ -195,7 +196,7 @@ package struct PostgresSetting: Hashable, Sendable {
         self.value = value
     }
 
-    /// As an argument of the server, in which a space ends the argument.
+    /// The setting as a command-line argument of the server, with spaces escaped.
     var argument: String {
         let value = self.value.reduce(into: "") { text, character in
             if character == " " || character == "\\" { text.append("\\") }

@@ -1,22 +1,22 @@
 internal import Platform
 
-/// A connection whose user waits for each answer, for work beside the gateway's own: the history, an import, checks.
+/// A connection whose caller waits for each answer, for the history, imports and checks.
 ///
-/// It has one user at a time, on any thread. Once a call has thrown an error of kind `connectionLost`, every further
-/// one does: make another.
+/// Used by one caller at a time, on any thread. After an error of kind `connectionLost`, every later call throws one,
+/// too: create another client.
 package final class PostgresClient {
     private let link: PostgresLink
     private let answerMilliseconds: Int64
 
-    /// Connects, and waits for that.
+    /// Connects, and waits until the connection is made.
     ///
     /// - Parameters:
-    ///   - address: where to.
-    ///   - application: what the server shows in `pg_stat_activity`.
-    ///   - settings: of the session.
-    ///   - hostMilliseconds: how long each server of the address is waited for.
-    ///   - answerMilliseconds: how long an answer is waited for before the connection counts as lost.
-    /// - Throws: why no server of the address can be used.
+    ///   - address: the address of the database.
+    ///   - application: the name that the server shows in `pg_stat_activity`.
+    ///   - settings: the settings of the session.
+    ///   - hostMilliseconds: the timeout for each server of the address, in milliseconds.
+    ///   - answerMilliseconds: the timeout for an answer, after which the connection counts as lost, in milliseconds.
+    /// - Throws: the reason why no server of the address can be used.
     package init(
         _ address: PostgresAddress,
         application: String,
@@ -40,10 +40,10 @@ package final class PostgresClient {
         if let failure = self.link.failure { throw failure }
     }
 
-    /// Who it is connected to, such as `db1:5432`.
+    /// The server it is connected to, such as `db1:5432`.
     package var server: String { self.link.server }
 
-    /// The number of the server's process for this session.
+    /// The process id of the session on the server.
     package var backend: Int32 { self.link.backend }
 
     /// The server's version, such as 150018.
@@ -51,14 +51,14 @@ package final class PostgresClient {
 
     package var transaction: PostgresTransaction { self.link.transaction }
 
-    /// Carries out one statement without parameters.
+    /// Executes one statement without parameters.
     @discardableResult
     package func query(_ sql: String) throws(PostgresError) -> PostgresRows {
         self.link.query(sql)
         return try self.answer()
     }
 
-    /// Carries out one statement.
+    /// Executes one statement.
     @discardableResult
     package func query(
         _ sql: String,
@@ -68,13 +68,13 @@ package final class PostgresClient {
         return try self.answer()
     }
 
-    /// Has the server keep a statement under a name.
+    /// Prepares a statement under a name.
     package func prepare(_ name: String, _ sql: String) throws(PostgresError) {
         self.link.prepare(name, sql)
         _ = try self.answer()
     }
 
-    /// Carries out a prepared statement.
+    /// Executes a prepared statement.
     @discardableResult
     package func execute(
         _ name: String,
@@ -84,14 +84,14 @@ package final class PostgresClient {
         return try self.answer()
     }
 
-    /// Carries out statements that stand behind each other, as one transaction; none when one fails.
+    /// Executes several statements as one transaction, which is rolled back if one fails.
     package func script(_ sql: String) throws(PostgresError) {
         try self.link.script(sql)
     }
 
-    /// The next notification, which is waited for; nil when none came.
+    /// Waits for the next notification; nil if none arrived in time.
     ///
-    /// - Throws: when the connection is lost.
+    /// - Throws: an error if the connection is lost.
     package func notification(waitingAtMost milliseconds: Int64) throws(PostgresError) -> PostgresNotification? {
         let deadline = SystemClock.monotonic + milliseconds
         while true {
@@ -103,7 +103,7 @@ package final class PostgresClient {
         }
     }
 
-    /// What the server told besides answers since the last call.
+    /// Returns the server's notices since the last call.
     package func takeNotices() -> [PostgresNotice] { self.link.takeNotices() }
 
     private func answer() throws(PostgresError) -> PostgresRows {

@@ -1,12 +1,12 @@
-/// Why the server, or the way to it, refused something.
+/// An error of the server or of the connection to it.
 package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was refused, by what callers tell apart.
+    /// The kind of failure, for callers.
     package let kind: Kind
-    /// The SQLSTATE of five characters; empty when no server said it.
+    /// The SQLSTATE of five characters; empty if the error is not from a server.
     package let state: String
-    /// What was said, as one line without a full stop at its end. There is never a password in it.
+    /// The message as one line without a full stop. Never contains a password.
     package let message: String
-    /// Who said it, such as `db1:5432`; empty when no server was asked.
+    /// The server, such as `db1:5432`; empty if none was asked.
     package let server: String
 
     package init(kind: Kind, state: String = "", message: String, server: String = "") {
@@ -16,20 +16,20 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
         self.server = server
     }
 
-    /// An error as the server gives it.
+    /// Creates an error reported by a server.
     ///
     /// - Parameters:
     ///   - state: the SQLSTATE.
-    ///   - message: one line.
-    ///   - server: who says it.
+    ///   - message: the message as one line.
+    ///   - server: the server.
     package init(state: String, message: String, server: String = "") {
         self.init(kind: Kind(state: state), state: state, message: message, server: server)
     }
 
-    /// What is to be done about it, as one sentence.
+    /// The remedy as one sentence.
     package var remedy: String { self.kind.remedy }
 
-    /// One line for a log: the server, what it said, its code and what to do.
+    /// One line for a log: the server, its message, its code and the remedy.
     package var description: String {
         let server = self.server.isEmpty ? "" : "\(self.server): "
         let state = self.state.isEmpty ? "" : " (\(self.state))"
@@ -38,51 +38,51 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 extension PostgresError {
-    /// The kinds of failure that callers tell apart.
+    /// The kinds of failure that callers distinguish.
     package enum Kind: Hashable, Sendable, CaseIterable {
         /// The connection string cannot be used.
         case invalidAddress
-        /// The connection would not be safe.
+        /// The connection would not be secure.
         case insecure
-        /// The server did not prove that it is the one.
+        /// The server's certificate could not be verified.
         case untrusted
-        /// No server could be reached, or none of the asked kind.
+        /// No server could be reached, or none of the required kind.
         case unreachable
-        /// A connection that was made is gone; what was sent last may have happened.
+        /// An open connection is lost; the last statements may have been executed.
         case connectionLost
-        /// The server does not let this user in.
+        /// The server rejects this user.
         case notAllowed
-        /// A connection pool such as pgbouncer answers, and not PostgreSQL itself.
+        /// A connection pool such as pgbouncer answered instead of PostgreSQL.
         case pool
         /// The database does not exist.
         case noDatabase
         case uniqueViolation
         case deadlock
-        /// Others changed the same rows meanwhile.
+        /// Other transactions changed the same rows at the same time.
         case serialization
-        /// A lock was not to be had at once, or within its time-out.
+        /// A lock was not available at once, or within its timeout.
         case lockNotAvailable
-        /// The server is a standby, or writes are switched off.
+        /// The server is a standby, or read-only.
         case readOnly
-        /// The server was told to stop, or starts.
+        /// The server is shutting down or starting.
         case adminShutdown
-        /// A time-out of an idle session or transaction has passed.
+        /// The timeout of an idle session or transaction has passed.
         case idleTimeout
-        /// A statement was cancelled, by its time-out or by somebody.
+        /// A statement was cancelled, by its timeout or by a user.
         case cancelled
         case diskFull
         case outOfMemory
         case tooManyConnections
-        /// A statement names what the database does not have, or may not be used by this user.
+        /// A statement uses an object that does not exist, or that this user may not use.
         case wrongSchema
         case insufficientPrivilege
         /// Stored data is damaged.
         case corrupt
-        /// The server answered what the protocol does not allow, or this process has no memory for it.
+        /// The server's answer violates the protocol, or this process has no memory for it.
         case client
         case other
 
-        /// What a server means by a SQLSTATE.
+        /// Creates the kind for a SQLSTATE.
         init(state: String) {
             switch state {
             case "23505": self = .uniqueViolation
@@ -107,7 +107,7 @@ extension PostgresError {
             }
         }
 
-        /// Whether the same may succeed when it is done again, on this connection or on a new one.
+        /// True if a retry may succeed, on this connection or on a new one.
         package var isTransient: Bool {
             switch self {
             case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,
@@ -119,7 +119,7 @@ extension PostgresError {
             }
         }
 
-        /// What is to be done, as one sentence.
+        /// The remedy as one sentence.
         package var remedy: String {
             switch self {
             case .invalidAddress:
@@ -127,7 +127,7 @@ extension PostgresError {
                     + "what is not a letter or digit in its parts with % (@ is %40)."
             case .insecure:
                 "Add sslmode=verify-full (and sslrootcert=FILE, unless the server's certificate is of a public "
-                    + "authority), or allow insecure connections where nobody else is on the network."
+                    + "authority), or allow insecure connections where no other machine is on the network."
             case .untrusted:
                 "See that sslrootcert names the authority of the server's certificate, and that the certificate is for "
                     + "the host as the address has it."
@@ -140,14 +140,14 @@ extension PostgresError {
                     + "pg_hba.conf lets it in from here."
             case .pool: "Name PostgreSQL itself in the address, with its own port (5432), and no connection pool."
             case .noDatabase: "Create the database (createdb), or name the right one."
-            case .uniqueViolation: "Somebody else wrote the same row first; read it and do it again."
+            case .uniqueViolation: "Another session wrote the same row first; read it and try again."
             case .deadlock, .serialization, .lockNotAvailable: "Others held the same rows; do it again."
             case .readOnly:
                 "The server is a standby or read-only: name all servers and add target_session_attrs=read-write."
             case .adminShutdown: "PostgreSQL stops or starts; the connection is made anew when it runs."
             case .idleTimeout: "The session was idle for too long, as when this process stood still; it begins anew."
-            case .cancelled: "Somebody or a time-out cancelled the statement; set no statement_timeout for this user."
-            case .diskFull: "Give PostgreSQL's disk more room; it goes on by itself then."
+            case .cancelled: "A user or a time-out cancelled the statement; set no statement_timeout for this user."
+            case .diskFull: "Free space on PostgreSQL's disk; the gateway then continues on its own."
             case .outOfMemory: "Give the machine of PostgreSQL more memory, or lower its work_mem."
             case .tooManyConnections: "Raise max_connections of PostgreSQL, or the user's connection limit."
             case .wrongSchema: "See that the schema is WakeGate's and of its version: run wakegate serve --check."
@@ -161,25 +161,25 @@ extension PostgresError {
 }
 
 extension PostgresError {
-    /// Reads what a statement failed with. Its detail is left out, as it names values of rows.
+    /// Creates the error of a failed statement. Omits its detail, which contains values of rows.
     init(_ fields: ResultFields, server: String) {
         let message = ConnectFailure.line(fields.message) ?? "the connection is lost"
         if let state = fields.state {
             self.init(state: state, message: message, server: server)
         } else {
-            // libpq itself says it, and that is what it says when the connection ends.
+            // The error is from libpq, which reports the end of a connection this way.
             self.init(kind: .connectionLost, message: message, server: server)
         }
     }
 }
 
-/// What libpq says when a connection cannot be made.
+/// Interprets libpq's messages about failed connection attempts.
 enum ConnectFailure {
-    /// Reads the text of one attempt, in which the server's code stands when it was the server who refused.
+    /// Creates the error of one attempt from libpq's text, which contains the server's code if the server refused.
     static func read(_ text: String, server: String) -> PostgresError {
         let message = self.line(text) ?? "the connection cannot be made"
         guard let state = self.state(in: message) else {
-            // Without a code it is libpq that speaks: of the network, of TLS, or of a missing password.
+            // Without a code, the message is from libpq: about the network, TLS, or a missing password.
             let kind: PostgresError.Kind =
                 if message.contains("no password supplied") {
                     .notAllowed
@@ -190,7 +190,8 @@ enum ConnectFailure {
                 }
             return PostgresError(kind: kind, message: message, server: server)
         }
-        // PostgreSQL takes every startup parameter that a gateway sends; pgbouncer names the first that it does not.
+        // PostgreSQL accepts every startup parameter that a gateway sends; pgbouncer names the first one it does not
+        // know.
         if message.contains("unsupported startup parameter") {
             return PostgresError(
                 kind: .pool,
@@ -203,10 +204,11 @@ enum ConnectFailure {
         return PostgresError(state: state, message: self.dropping(state, of: message), server: server)
     }
 
-    /// One error for the attempts at all servers of an address: the kind is that of the first server that answered.
+    /// Combines the failed attempts at all servers of an address into one error: its kind is that of the first server
+    /// that answered.
     static func sum(of attempts: [PostgresError]) -> PostgresError {
         guard attempts.count != 1, let telling = attempts.first(where: { $0.kind != .unreachable }) ?? attempts.first
-        else { return attempts.first ?? PostgresError(kind: .unreachable, message: "there is no server to connect to") }
+        else { return attempts.first ?? PostgresError(kind: .unreachable, message: "the address names no server") }
         return PostgresError(
             kind: telling.kind,
             state: telling.state,
@@ -214,7 +216,8 @@ enum ConnectFailure {
         )
     }
 
-    /// A text of several lines as one, without what only PostgreSQL's developers need; nil when nothing is left.
+    /// Joins the lines of a text into one, without lines that only PostgreSQL's developers need; nil if nothing is
+    /// left.
     static func line(_ text: String) -> String? {
         let lines = text.split(separator: "\n").map(self.trimmed).filter { line in
             !line.isEmpty && !line.hasPrefix("LOCATION:") && !line.hasPrefix("This probably means the server")
@@ -229,12 +232,12 @@ enum ConnectFailure {
         return String(line)
     }
 
-    /// The code behind the severity: `FATAL:  28P01: password authentication failed`.
+    /// Returns the code after the severity: `FATAL:  28P01: password authentication failed`.
     private static func state(in message: String) -> String? {
         let words = message.split(separator: " ")
         for (word, next) in zip(words, words.dropFirst()) where word.hasSuffix(":") && next.hasSuffix(":") {
             let code = next.dropLast()
-            // Severities are words of letters alone, and FATAL is as long as a code.
+            // Severities consist of letters only, and FATAL is as long as a code.
             let isCode =
                 code.utf8.count == 5 && code.utf8.contains { (0x30...0x39).contains($0) }
                 && code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }

@@ -1,41 +1,41 @@
 internal import Platform
 
-/// One connection to a database, which never waits for the network. It has one user at a time, on any thread.
+/// A connection to a database that never waits for the network. Used by one caller at a time, on any thread.
 ///
-/// The connection is made by `advance` whenever `descriptor` is ready for what `phase` says, or `deadline` has passed,
-/// until `phase` is `ready` or `failed`. Then statements are sent in runs: `prepare`, `query` and `execute` as often as
-/// is liked, one `sync`, and `flush` until nothing is left. Further runs may follow before the first is answered. When
-/// `descriptor` is readable, `consume` takes what has come, and `next` gives it, event by event, in the order of the
-/// statements. A run is one transaction, unless BEGIN stands in it.
+/// To connect, call `advance` whenever `descriptor` is ready as `phase` says, or `deadline` has passed, until `phase`
+/// is `ready` or `failed`. Then send statements in batches: `prepare`, `query` and `execute` any number of times, one
+/// `sync`, and `flush` until nothing is left. Further batches may be sent before the first is answered. When
+/// `descriptor` is readable, `consume` reads the available bytes, and `next` returns events in the order of the
+/// statements. A batch is one transaction, unless it contains BEGIN.
 ///
-/// Names of hosts are looked up by `advance`, which waits for that: give addresses (hostaddr) where names are slow.
+/// `advance` resolves host names and blocks meanwhile; use addresses (hostaddr) if name lookups are slow.
 package final class PostgresLink {
     package enum Phase: Hashable, Sendable {
-        /// The connection is being made, and waits for the descriptor to be readable.
+        /// Connecting; waits for the descriptor to be readable.
         case reading
-        /// The connection is being made, and waits for the descriptor to be writable.
+        /// Connecting; waits for the descriptor to be writable.
         case writing
-        /// The connection is made, and was not lost so far as `consume` and `flush` know.
+        /// Connected, and not known by `consume` or `flush` to be lost.
         case ready
-        /// The connection could not be made: `failure` says why.
+        /// Connecting failed; `failure` has the reason.
         case failed
     }
 
-    /// What of that which was to be sent is left.
+    /// The state of unsent bytes after a flush.
     package enum Flush: Hashable, Sendable {
         case nothingLeft
-        /// To be called again when the descriptor is writable; what is readable must be consumed meanwhile.
+        /// Call `flush` again when the descriptor is writable, and `consume` when it is readable.
         case someLeft
-        /// The connection is lost; `next` may still give what came before.
+        /// The connection is lost; `next` may still return earlier events.
         case failed
     }
 
     package let address: PostgresAddress
     package private(set) var phase = Phase.writing
-    /// Why the connection could not be made, or was lost; nil while it is made and after.
+    /// The reason why connecting failed or the connection was lost; nil otherwise.
     package private(set) var failure: PostgresError?
-    /// When `advance` is to be called although the descriptor is not ready: milliseconds of `SystemClock.monotonic`;
-    /// nil once it is made.
+    /// The time of the next `advance` if the descriptor is not ready: milliseconds of `SystemClock.monotonic`; nil once
+    /// connected.
     package private(set) var deadline: Int64?
 
     private let application: String
@@ -43,19 +43,19 @@ package final class PostgresLink {
     private let hostMilliseconds: Int64
     private let firstHost: Int
     private var connection: LibPQ?
-    /// How many servers were tried before the one that is.
+    /// The number of servers tried before the current one.
     private var triedCount = -1
     private var attempts: [PostgresError] = []
     private var endsInARow = 0
 
-    /// Begins to make a connection, to one server of the address after the other.
+    /// Starts to connect, to one server of the address after the other.
     ///
     /// - Parameters:
-    ///   - address: where to.
-    ///   - application: what the server shows in `pg_stat_activity`.
-    ///   - settings: of the session, such as `idle_session_timeout`.
-    ///   - firstHost: the place of the server that is tried first; those behind it follow, then those before it.
-    ///   - hostMilliseconds: how long each server is waited for; one that stands still is passed over then.
+    ///   - address: the address of the database.
+    ///   - application: the name that the server shows in `pg_stat_activity`.
+    ///   - settings: the settings of the session, such as `idle_session_timeout`.
+    ///   - firstHost: the index of the server tried first; those after it follow, then those before it.
+    ///   - hostMilliseconds: the timeout for each server in milliseconds, after which the next one is tried.
     ///   - now: milliseconds of `SystemClock.monotonic`.
     package init(
         _ address: PostgresAddress,
@@ -73,21 +73,21 @@ package final class PostgresLink {
         self.tryNextHost(now)
     }
 
-    // MARK: Making it
+    // MARK: Connecting
 
-    /// The socket; -1 when there is none. It may be another after each `advance`.
+    /// The socket; -1 if there is none. May change with each `advance`.
     package var descriptor: Int32 { self.connection?.descriptor ?? -1 }
 
-    /// Who it is connected to, such as `db1:5432`.
+    /// The server it is connected to, such as `db1:5432`.
     package var server: String {
         guard let connection, !connection.host.isEmpty else { return self.tried }
         return PostgresHost(name: connection.host, address: "", port: connection.port).description
     }
 
-    /// The place of the server that is tried, or was connected to, among those of the address.
+    /// The index in the address of the server that is being tried or connected to.
     package var hostIndex: Int { (self.firstHost + max(0, self.triedCount)) % max(1, self.address.hosts.count) }
 
-    /// The number of the server's process for this session, as notifications and `pg_stat_activity` have it.
+    /// The process id of the session on the server, as in notifications and `pg_stat_activity`.
     package var backend: Int32 { self.connection?.backend ?? 0 }
 
     /// The server's version, such as 150018; 0 before it is connected.
@@ -95,10 +95,10 @@ package final class PostgresLink {
 
     package var isEncrypted: Bool { self.connection?.isEncrypted ?? false }
 
-    /// Where the session stands in a transaction, so far as the answers that were read say.
+    /// The transaction state of the session, according to the answers read so far.
     package var transaction: PostgresTransaction { self.connection?.transaction ?? .unknown }
 
-    /// Goes on with making the connection, as far as it does without waiting for the server.
+    /// Continues to connect, as far as possible without waiting for the server.
     ///
     /// - Parameter now: milliseconds of `SystemClock.monotonic`.
     package func advance(now: Int64 = SystemClock.monotonic) {
@@ -172,9 +172,10 @@ package final class PostgresLink {
         )
         let connection = LibPQ(words)
         self.connection = connection
-        // Nothing was sent yet. What is in force is known now, with what a service file and the environment say.
+        // Nothing is sent yet. The effective options are known now, including those of a service file and the
+        // environment.
         guard let options = ConnectionOptions(of: connection) else {
-            throw PostgresError(kind: .client, message: "there is no memory for a connection", server: self.tried)
+            throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
         for host in PostgresHost.list(in: options) { try self.address.check(host, options) }
         if connection.isBad { throw self.connectError }
@@ -182,22 +183,22 @@ package final class PostgresLink {
 
     // MARK: Sending
 
-    /// Sends a statement to be executed by its name from now on; the types of its parameters are the server's to find.
+    /// Sends a statement to prepare under a name; the server infers the types of its parameters.
     package func prepare(_ name: String, _ sql: String) {
         if self.connection?.prepare(name, sql) != true { self.lose() }
     }
 
-    /// Sends a statement without parameters; its rows come in binary.
+    /// Sends a statement without parameters; its rows are returned in binary.
     package func query(_ sql: String) {
         if self.connection?.query(sql) != true { self.lose() }
     }
 
-    /// Sends a statement with parameters; its rows come in binary.
+    /// Sends a statement with parameters; its rows are returned in binary.
     package func query(_ sql: String, _ parameters: borrowing PostgresParameters) {
         if self.connection?.query(sql, parameters) != true { self.lose() }
     }
 
-    /// Sends the execution of a prepared statement; its rows come in binary.
+    /// Sends the execution of a prepared statement; its rows are returned in binary.
     package func execute(_ name: String, _ parameters: borrowing PostgresParameters) {
         if self.connection?.execute(name, parameters) != true { self.lose() }
     }
@@ -207,12 +208,12 @@ package final class PostgresLink {
         self.execute(name, PostgresParameters())
     }
 
-    /// Ends a run of statements.
+    /// Ends a batch of statements.
     package func sync() {
         if self.connection?.sync() != true { self.lose() }
     }
 
-    /// Hands what was sent to the system, as far as the socket takes it.
+    /// Passes queued bytes to the system, as far as the socket accepts them.
     package func flush() -> Flush {
         guard !self.isLost, let connection else { return .failed }
         switch connection.flush() {
@@ -226,9 +227,9 @@ package final class PostgresLink {
 
     // MARK: Reading
 
-    /// Takes what has come, without waiting; `next` gives it.
+    /// Reads the available bytes without waiting; `next` returns the events.
     ///
-    /// - Returns: false when the connection is lost: `next` may still give what came before, and then nothing more.
+    /// - Returns: false if the connection is lost: `next` may then return earlier events, and nothing after those.
     package func consume() -> Bool {
         guard self.connection?.consume() == true else {
             self.lose()
@@ -237,7 +238,7 @@ package final class PostgresLink {
         return !self.isLost
     }
 
-    /// Whether the connection is lost, or could not be made.
+    /// True if the connection is lost or could not be made.
     package var isLost: Bool {
         if self.failure != nil { return true }
         guard let connection, connection.isBad || connection.ending != nil, self.phase == .ready else { return false }
@@ -245,12 +246,12 @@ package final class PostgresLink {
         return true
     }
 
-    /// The next thing that came of what was sent; nil when the rest is not here yet, or nothing more is expected.
+    /// Returns the next event of the statements sent; nil if it has not arrived completely, or no more are expected.
     package func next() -> PostgresEvent? {
         guard let connection else { return nil }
         while !connection.isBusy {
             guard let result = connection.next() else {
-                // One ends a statement; a second says that nothing was sent after it.
+                // One nil ends a statement; a second one means that nothing was sent after it.
                 self.endsInARow += 1
                 guard self.endsInARow < 2 else {
                     self.endsInARow = 0
@@ -273,13 +274,13 @@ package final class PostgresLink {
         return nil
     }
 
-    /// What the server told besides answers since the last call; of very many the first ones.
+    /// Returns the server's notices since the last call; beyond a limit, later ones are dropped.
     package func takeNotices() -> [PostgresNotice] { self.connection?.takeNotices() ?? [] }
 
-    /// The next notification that `consume` brought; nil when there is none.
+    /// Returns the next notification that `consume` read; nil if there is none.
     package func notification() -> PostgresNotification? { self.connection?.notification() }
 
-    /// Notes why the connection is lost, unless that is known.
+    /// Records the reason of the loss, unless it is known.
     private func lose() {
         guard self.failure == nil else { return }
         if let ending = self.connection?.ending {
@@ -293,10 +294,9 @@ package final class PostgresLink {
         )
     }
 
-    // MARK: For who waits
+    // MARK: Blocking calls
 
-    /// Carries out statements that stand behind each other, as one transaction, and waits for that. Nothing else may be
-    /// under way.
+    /// Executes several statements as one transaction, and waits for the result. No other statement may be in progress.
     func script(_ sql: String) throws(PostgresError) {
         if let failure = self.failure { throw failure }
         guard let connection, connection.endPipeline() else {
@@ -309,45 +309,44 @@ package final class PostgresLink {
         if result.status == .failed { throw PostgresError(result.fields, server: self.server) }
     }
 
-    /// Counts the connection as lost from now on.
+    /// Marks the connection as lost.
     package func abandon(_ message: String) {
         self.failure = self.failure ?? PostgresError(kind: .connectionLost, message: message, server: self.server)
     }
 }
 
-/// Where a session stands in a transaction.
+/// The transaction state of a session.
 package enum PostgresTransaction: Hashable, Sendable {
     case none
     case open
     /// The transaction is open and has failed: it can only be rolled back.
     case failed
-    /// A statement is being carried out.
+    /// A statement is being executed.
     case busy
     /// The connection is lost.
     case unknown
 }
 
-/// What a server tells besides answers: a warning, or why it is about to end the connection.
+/// A message of a server that is not an answer: a warning, or the reason why it ends the connection.
 package struct PostgresNotice: Hashable, Sendable {
     /// The SQLSTATE.
     package let state: String
-    /// Such as `WARNING`, `NOTICE` or `FATAL`, never translated.
+    /// The severity, such as `WARNING`, `NOTICE` or `FATAL`, never translated.
     package let severity: String
-    /// One line.
+    /// The message as one line.
     package let message: String
 
-    /// Whether the commit that is answered now waited for standbys and did not get their word: it is on this server
-    /// alone.
+    /// True if a commit stopped waiting for standbys without their confirmation: it is durable only on this server.
     package var isUnreplicatedCommit: Bool {
         self.severity == "WARNING" && self.message.contains("synchronous replication")
     }
 }
 
-/// What somebody sent with NOTIFY to a channel that this session listens on.
+/// A message sent with NOTIFY to a channel that this session listens on.
 package struct PostgresNotification: Hashable, Sendable {
     package let channel: String
     package let payload: String
-    /// The server's process of the sender's session, to know one's own by `PostgresLink.backend`.
+    /// The process id of the sender's session, to recognize the own session by `PostgresLink.backend`.
     package let sender: Int32
 
     package init(channel: String, payload: String, sender: Int32) {

@@ -1,10 +1,10 @@
 package import Wire
 
-/// Values in binary, one after another in one buffer: the parameters of a statement, or the elements of an array.
+/// Consecutive binary values in one buffer: the parameters of a statement, or the elements of an array.
 package protocol PostgresValues: ~Copyable {
     var buffer: ByteBuffer { get set }
 
-    /// Begins a value of so many bytes.
+    /// Begins a value of `count` bytes.
     mutating func begin(_ count: Int)
 }
 
@@ -30,7 +30,7 @@ extension PostgresValues where Self: ~Copyable {
         self.buffer.append(bytes)
     }
 
-    /// Appends text. PostgreSQL's text holds no NUL: a statement with one fails.
+    /// Appends text. PostgreSQL's text cannot contain NUL; a statement with it fails.
     package mutating func append(_ text: String) {
         self.begin(text.utf8.count)
         self.buffer.append(text)
@@ -44,7 +44,7 @@ extension PostgresValues where Self: ~Copyable {
     /// Appends a wake's id as a uuid.
     package mutating func append(_ id: WakeID) { self.append(uuid: (id.first, id.second)) }
 
-    /// Appends a uuid: its first eight bytes and its last, the first byte highest.
+    /// Appends a uuid from its first eight bytes and its last eight bytes, the first byte in the highest bits.
     package mutating func append(uuid: (UInt64, UInt64)) {
         self.begin(16)
         self.buffer.append(memoryOf: uuid.0.bigEndian)
@@ -57,9 +57,9 @@ extension PostgresValues where Self: ~Copyable {
     }
 }
 
-/// The parameters of one statement, in their order and in binary, in one buffer that is kept when it is emptied.
+/// The binary parameters of one statement, in order. The buffer is kept when it is emptied.
 package struct PostgresParameters: PostgresValues, ~Copyable {
-    /// Where a parameter lies in the buffer.
+    /// The position of a parameter in the buffer.
     struct Place {
         let offset: Int
         /// -1 for NULL.
@@ -73,10 +73,10 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
 
     package var count: Int { self.places.count }
 
-    /// The bytes of all, one after the other, behind one that is nobody's.
+    /// The bytes of all parameters, after one unused byte.
     var bytes: ByteView { self.buffer.view }
 
-    /// Drops every parameter and keeps the memory.
+    /// Removes every parameter and keeps the memory.
     package mutating func removeAll() {
         self.places.removeAll(keepingCapacity: true)
         self.buffer.removeAll()
@@ -101,7 +101,7 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
         self.places.append(Place(offset: self.buffer.count, count: -1))
     }
 
-    /// Appends a byte of no parameter: by its address libpq tells a value of no bytes from NULL.
+    /// Appends an unused byte, so that every value has an address: libpq treats a null address as NULL.
     private mutating func appendMark() { self.buffer.append(0) }
 
     package mutating func begin(_ count: Int) {
@@ -109,10 +109,10 @@ package struct PostgresParameters: PostgresValues, ~Copyable {
     }
 }
 
-/// An array of one dimension as PostgreSQL reads it in binary, in one buffer that is kept when it is emptied.
+/// A one-dimensional array in PostgreSQL's binary format. The buffer is kept when it is emptied.
 ///
-/// Its form: dimensions (4 bytes), whether there are nulls (4), the type of the elements (4), their count (4), the
-/// first index (4), then each element behind its length (4), all big-endian.
+/// The format: dimensions (4 bytes), flag for nulls (4), the type of the elements (4), their count (4), the first index
+/// (4), then each element after its length (4), all big-endian.
 package struct PostgresArray: PostgresValues, ~Copyable {
     private static let flagOffset = 4
     private static let countOffset = 12
@@ -126,10 +126,10 @@ package struct PostgresArray: PostgresValues, ~Copyable {
         self.appendHeader()
     }
 
-    /// The whole array; valid until it is next changed.
+    /// The whole array; valid until it changes.
     package var view: ByteView { self.buffer.view }
 
-    /// Drops every element and keeps the memory.
+    /// Removes every element and keeps the memory.
     package mutating func removeAll() {
         self.buffer.removeAll()
         self.count = 0
@@ -147,7 +147,7 @@ package struct PostgresArray: PostgresValues, ~Copyable {
         self.begin(-1)
     }
 
-    /// Begins an element of so many bytes; -1 for NULL.
+    /// Begins an element of `bytes` bytes; -1 for NULL.
     package mutating func begin(_ bytes: Int) {
         self.count += 1
         self.buffer.overwrite(memoryOf: UInt32(self.count).bigEndian, at: Self.countOffset)
@@ -163,7 +163,7 @@ package struct PostgresArray: PostgresValues, ~Copyable {
     }
 }
 
-/// The types that an array may be of, by PostgreSQL's numbers for them.
+/// The element types of arrays, by PostgreSQL's type ids.
 package enum PostgresElement: UInt32, CaseIterable, Sendable {
     case bool = 16
     case bytes = 17

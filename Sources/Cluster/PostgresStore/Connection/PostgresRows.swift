@@ -1,6 +1,6 @@
 package import Wire
 
-/// The rows that a statement gave, each value in binary. They are valid as long as this is kept.
+/// The rows of a statement's result, each value in binary. Values are valid as long as this object.
 package final class PostgresRows {
     private let result: LibPQResult
 
@@ -11,19 +11,19 @@ package final class PostgresRows {
 
     package var columnCount: Int { self.result.columnCount }
 
-    /// What the server calls the statement that was carried out, such as `UPDATE 3`.
+    /// The server's command tag of the statement, such as `UPDATE 3`.
     package var tag: String { self.result.tag }
 
-    /// How many rows the statement gave or changed; 0 for a statement of another kind.
+    /// The number of rows the statement returned or changed; 0 for other kinds of statements.
     package var affectedCount: Int { Int(self.result.affected) ?? 0 }
 
     package func isNull(_ row: Int, _ column: Int) -> Bool { self.result.bytes(row, column) == nil }
 
-    /// The bytes of a value, none for NULL; valid as long as the rows are kept.
+    /// Returns the bytes of a value, empty for NULL; valid as long as this object.
     package func bytes(_ row: Int, _ column: Int) -> ByteView { self.result.bytes(row, column) ?? ByteView() }
 }
 
-/// Values of the types that statements name; 0, false or nothing for NULL and for a value of another size.
+/// Typed values; 0, false or empty for NULL and for a value of another size.
 extension PostgresRows {
     package func int16(_ row: Int, _ column: Int) -> Int16 { self.integer(row, column) }
 
@@ -38,19 +38,20 @@ extension PostgresRows {
 
     package func text(_ row: Int, _ column: Int) -> String { self.bytes(row, column).string }
 
-    /// A uuid: its first eight bytes and its last, the first byte highest; nil for NULL and for what is none.
+    /// Returns a uuid as its first eight bytes and its last eight bytes, the first byte in the highest bits; nil for
+    /// NULL and for a value of another size.
     package func uuid(_ row: Int, _ column: Int) -> (UInt64, UInt64)? {
         let bytes = self.bytes(row, column)
         guard bytes.count == 16 else { return nil }
         return (bytes.word(at: 0).byteSwapped, bytes.word(at: 8).byteSwapped)
     }
 
-    /// A uuid as a wake's id; nil for NULL and for what is none.
+    /// Returns a uuid as the id of a wake; nil for NULL and for a value of another size.
     package func wake(_ row: Int, _ column: Int) -> WakeID? {
         self.uuid(row, column).map(WakeID.init(random:))
     }
 
-    /// Where a version of a row lies; nowhere for NULL and for what is no place.
+    /// Returns the place (`ctid`) of a row version; `nowhere` for NULL and for a value of another size.
     package func place(_ row: Int, _ column: Int) -> PostgresPlace {
         let bytes = self.bytes(row, column)
         guard bytes.count == 6 else { return .nowhere }
@@ -60,12 +61,12 @@ extension PostgresRows {
         )
     }
 
-    /// An array of one dimension, element by element; nil for NULL, for more dimensions and for what is no array.
+    /// Returns the elements of a one-dimensional array; nil for NULL, for more dimensions and for other values.
     package func elements(_ row: Int, _ column: Int) -> PostgresElements? {
         PostgresElements(self.bytes(row, column))
     }
 
-    /// An array of texts, each NULL in it as an empty one; empty for NULL.
+    /// Returns an array of texts, in which NULL elements become empty; empty for NULL.
     package func texts(_ row: Int, _ column: Int) -> [String] {
         guard var elements = self.elements(row, column) else { return [] }
         var texts: [String] = []
@@ -80,7 +81,7 @@ extension PostgresRows {
     }
 }
 
-/// Reads an array of one dimension that a server gave in binary; it must not outlive the bytes.
+/// A reader of a one-dimensional array in binary; it must not outlive the bytes.
 package struct PostgresElements {
     /// An element's bytes; nil for NULL.
     package struct Element {
@@ -89,11 +90,11 @@ package struct PostgresElements {
 
     private static let headerBytes = 20
 
-    /// How many elements are left.
+    /// The number of elements left.
     package private(set) var count: Int
     private var rest: ByteView
 
-    /// - Returns: nil when the bytes are no such array.
+    /// - Returns: nil if the bytes are not such an array.
     package init?(_ bytes: ByteView) {
         guard bytes.count >= 12 else { return nil }
         let dimensions = Int32(bigEndian: bytes.load(Int32.self, at: 0))
@@ -105,13 +106,13 @@ package struct PostgresElements {
         guard dimensions == 1, bytes.count >= Self.headerBytes else { return nil }
         let count = Int(Int32(bigEndian: bytes.load(Int32.self, at: 12)))
         let rest = bytes.dropFirst(Self.headerBytes)
-        // Each element has its length before it.
+        // Each element is preceded by its length.
         guard count >= 0, count <= rest.count / 4 else { return nil }
         self.count = count
         self.rest = rest
     }
 
-    /// The next element; nil at the end, and when the array is cut short.
+    /// Returns the next element; nil at the end, and if the array is truncated.
     package mutating func next() -> Element? {
         guard self.count > 0, self.rest.count >= 4 else { return nil }
         let length = Int(Int32(bigEndian: self.rest.load(Int32.self, at: 0)))
@@ -130,22 +131,22 @@ package struct PostgresElements {
     }
 }
 
-/// What came of a statement, or of a run of them.
+/// An event of a statement or of a batch of statements.
 package enum PostgresEvent {
-    /// A statement was carried out; these are its rows, none for one that gives none.
+    /// A statement was executed; its rows, empty if it returns none.
     case rows(PostgresRows)
-    /// A statement failed. Those behind it, up to the next sync, are `aborted`.
+    /// A statement failed. Later ones up to the next sync are `aborted`.
     case failed(PostgresError)
-    /// A statement was passed over, as one before it failed.
+    /// A statement was skipped, as an earlier one failed.
     case aborted
-    /// The run of statements up to one `sync` is answered.
+    /// All statements up to one `sync` are answered.
     case synced
 }
 
-/// Where one version of a row lies (`ctid`): the number of its page, and its own on the page, from 1.
+/// The place of a row version (`ctid`): the number of its page, and its number on the page, from 1.
 ///
-/// Whoever has locked the row finds it there without an index. Another version of it lies elsewhere, and another row
-/// may lie there once this version is gone.
+/// A transaction that has locked the row finds it there without an index. Another version of the row has another place,
+/// and another row may take the place once this version is gone.
 package struct PostgresPlace: Hashable, Sendable {
     package let block: UInt32
     package let offset: UInt16
@@ -155,6 +156,6 @@ package struct PostgresPlace: Hashable, Sendable {
         self.offset = offset
     }
 
-    /// Where no row lies.
+    /// A place without a row.
     package static let nowhere = PostgresPlace(block: 0, offset: 0)
 }

@@ -3,9 +3,9 @@ import Platform
 import Policy
 import Wire
 
-/// A connection that commits: one transaction at a time, each in two exchanges.
+/// A connection that commits one transaction at a time, each in two round trips.
 final class CommitLink {
-    /// What a connection is given to do.
+    /// A task for a connection.
     enum Job {
         case load(TransactionNumber, LoadPlan)
         case bury(GatewayNumber)
@@ -16,7 +16,7 @@ final class CommitLink {
         let number: TransactionNumber
         let now: Instant
         let versions: RowVersions
-        /// Whether all gateways that may be attached read bundles of events.
+        /// True if every gateway that may be attached can read bundles of events.
         let mayBundle: Bool
     }
 
@@ -24,7 +24,7 @@ final class CommitLink {
     private struct Commit {
         let number: TransactionNumber
         let gateway: GatewayNumber
-        /// Which one of this connection's.
+        /// The number of the transaction on this connection.
         let mark: Int64
         let books: ConnectionBooks.Step
         let endedPlace: Int?
@@ -36,21 +36,21 @@ final class CommitLink {
     }
 
     private enum State {
-        /// No connection. Can move to: connecting.
+        /// Not connected. Can change to: connecting.
         case closed
-        /// A connection is made and prepared. Can move to: idle, closed.
+        /// Connecting, and preparing statements. Can change to: idle, closed.
         case connecting
         case idle
-        /// Rows are locked and read. Can move to: open, idle, closed.
+        /// Rows are being locked and read. Can change to: open, idle, closed.
         case loading(TransactionNumber, LoadStep)
-        /// The engine has the rows. Can move to: committing, idle, closed.
+        /// The engine has the rows. Can change to: committing, idle, closed.
         case open(Open)
-        /// Can move to: idle, closed, which leaves a doubt.
+        /// The commit was sent. Can change to: idle, closed; the latter leaves the result in doubt.
         case committing(Commit)
         case burying(GatewayNumber)
     }
 
-    /// From 1.
+    /// The number of this connection, from 1.
     private let index: Int16
     private let state: StoreState
     private var session: Session<Purpose>?
@@ -62,11 +62,11 @@ final class CommitLink {
     private var epoch: Int64 = 0
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
-    /// Whose rows it writes; another number begins anew.
+    /// The gateway whose rows it writes; another number starts new counters.
     private var gateway: GatewayNumber?
-    /// Until when an answer is waited for although the store is not attached any more.
+    /// The deadline for an answer after the store was detached.
     private var answerDeadline: Int64?
-    /// Why there is no connection.
+    /// The reason why it is not connected.
     private(set) var failure: StoreError?
 
     init(index: Int16, _ state: StoreState) {
@@ -78,12 +78,12 @@ final class CommitLink {
     var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     var isCommitting: Bool { if case .committing = self.phase { true } else { false } }
 
-    /// The transaction that it has open.
+    /// The number of the open transaction; nil if there is none.
     var open: TransactionNumber? { if case .open(let open) = self.phase { open.number } else { nil } }
 
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
 
-    /// When it does something by itself, on the clock that never steps; nil when it need not.
+    /// The time of its next action without input, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -95,7 +95,7 @@ final class CommitLink {
 
     // MARK: Connecting
 
-    /// Does what is due.
+    /// Does the work that is due.
     func timePassed(_ now: Int64) {
         switch self.phase {
         case .closed:
@@ -116,7 +116,7 @@ final class CommitLink {
             self.books = ConnectionBooks()
             self.mark = 0
         }
-        // Each load waits for a lock for a moment only. The next try leaves the locked row out.
+        // Each load waits only briefly for a lock. The next attempt skips the locked row.
         let settings =
             SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
             + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
@@ -153,7 +153,7 @@ final class CommitLink {
 
     private func setUpEnded(_ outcome: Session<Purpose>.Outcome) {
         if let failure = outcome.failure { return self.ended(failure) }
-        // What is on one server alone says nothing.
+        // An answer from one server alone, without its standbys, is not reliable.
         if let warning = outcome.unreplicated { return self.ended(warning) }
         guard let own = outcome.results.last, own.count == 1, own.flag(0, 2) else {
             self.state.fault = StoreError(.fenced)
@@ -181,7 +181,7 @@ final class CommitLink {
 
     // MARK: Working
 
-    /// Takes a job; only when idle.
+    /// Starts a job; only when idle.
     func begin(_ job: Job) {
         guard let session = self.session else { return }
         switch job {
@@ -201,7 +201,7 @@ final class CommitLink {
         }
     }
 
-    /// Writes what the engine made of its transaction, and commits.
+    /// Writes the engine's changes of the open transaction, and commits.
     func commit(_ writes: ClusterWrites) {
         guard case .open(let open) = self.phase, let session = self.session, let gateway = self.gateway else { return }
         self.mark += 1
@@ -236,7 +236,7 @@ final class CommitLink {
         }
     }
 
-    /// Ends the open transaction without a word of it.
+    /// Rolls back the open transaction without a reply.
     func abandon() {
         guard case .open = self.phase else { return }
         self.rollBack()
@@ -249,7 +249,7 @@ final class CommitLink {
 
     // MARK: Reading
 
-    /// Goes on as far as it does without waiting.
+    /// Sends and reads as far as possible without waiting.
     func advance() {
         guard let session = self.session else { return }
         var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
@@ -282,7 +282,7 @@ final class CommitLink {
 
     private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: Session<Purpose>.Outcome) {
         if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
-            // No row was waited for: the table is locked.
+            // The wait was not for a row: the table is locked.
             self.session?.exchange(.blocked) { sender in
                 sender.run(.rollback)
                 sender.run(.tableHolder)
@@ -317,7 +317,7 @@ final class CommitLink {
         guard outcome.results.last?.tag == "COMMIT" else {
             return self.state.fail(commit.number, self.failure(of: .odd))
         }
-        // The rows are written, if only on this server: what is counted goes on from there.
+        // The rows are written, if only on this server, so the counters continue from there.
         self.books.take(commit.books)
         if let warning = outcome.unreplicated {
             return self.state.fail(commit.number, .refused(StoreError(warning)))
@@ -329,7 +329,7 @@ final class CommitLink {
         self.state.replies.append(.committed(commit.number, endedElsewhere: held))
     }
 
-    /// The wakes of rows of `id` and `holder` that another gateway holds.
+    /// Returns the wakes in rows of `id` and `holder` that another gateway holds.
     private static func held(_ rows: PostgresRows, _ own: GatewayNumber) -> [HeldElsewhere] {
         (0..<rows.count).compactMap { row in
             let holder = GatewayNumber(rawValue: rows.int32(row, 1))
@@ -373,7 +373,7 @@ final class CommitLink {
         }
     }
 
-    /// The parameters that put what a dead gateway has counted to what dead ones had, by topic.
+    /// Returns parameters that add the counts of a dead gateway to those of earlier dead ones, by topic.
     private static func fold<Counts>(
         _ counts: [Int32: Counts],
         of gateway: GatewayNumber,
@@ -396,8 +396,8 @@ final class CommitLink {
 
     // MARK: Ending
 
-    /// The connection is gone: what was open on it has not happened, and of what was being committed that is to be
-    /// found out.
+    /// Handles the loss of the connection: an open transaction did not happen, and the result of a commit in progress
+    /// is in doubt.
     private func ended(_ failure: PostgresError) {
         self.failure = StoreError(failure)
         let reason: ClusterFailure = self.state.isAttached ? .conflict : .refused(self.failure ?? .unknown)
@@ -415,7 +415,7 @@ final class CommitLink {
         }
     }
 
-    /// The store is not attached any more: nothing that is not being committed will be.
+    /// Detaches the store: only a commit in progress may still complete.
     func detached(_ error: StoreError) {
         if case .committing = self.phase {
             self.answerDeadline = SystemClock.monotonic + self.state.settings.silenceMilliseconds
@@ -426,13 +426,13 @@ final class CommitLink {
         self.retryAt = 0
     }
 
-    /// An answer came after the store was detached: the connection has done its work.
+    /// Closes the connection once an answer arrived after the store was detached.
     func closeIfDetached() {
         guard self.state.number != self.gateway, case .idle = self.phase else { return }
         self.close()
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     func close() {
         self.session = nil
         self.phase = .closed
@@ -441,7 +441,7 @@ final class CommitLink {
 }
 
 extension LoadedDevices {
-    /// - Parameter now: the moment of the load.
+    /// - Parameter now: the time of the load.
     init(_ loaded: LoadStep.Loaded, _ now: Instant) {
         self.init(
             now: now,

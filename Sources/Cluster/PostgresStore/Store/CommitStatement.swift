@@ -1,8 +1,8 @@
-/// What committing connections run, prepared once a connection.
+/// The statements of connections that commit, prepared once per connection.
 ///
-/// Rows of named devices are locked in the order of their tokens, so that transactions wait in one direction. Rows that
-/// are found by something else, and named ones after a wait in vain, are passed over if another transaction has locked
-/// them. Everything that a transaction adds or changes in one table is one statement over arrays, one element a row.
+/// Rows of named devices are locked in the order of their tokens, so that transactions do not deadlock. Rows selected
+/// by other criteria, and named ones after a failed wait, are skipped if another transaction has locked them. All rows
+/// that a transaction adds to or changes in one table are one statement over arrays, with one element per row.
 enum CommitStatement: Int, CaseIterable {
     case begin, commit, rollback, clock
     case lockTokens, lockTokensAndWakes, lockFreeTokens, lockHolder, lockDue
@@ -13,11 +13,11 @@ enum CommitStatement: Int, CaseIterable {
     case wakesOfHolder, holders, resolve
     case lockBurial, burialRows, foldBooks, foldRejections, endBurial
 
-    /// The names under which they are prepared, in the order of their numbers: made once, as each transaction names
+    /// The names of the prepared statements in the order of their raw values: created once, as each transaction uses
     /// several.
     private static let names = Self.allCases.map { "wakegate_\($0)" }
 
-    /// The name under which it is prepared.
+    /// The name of the prepared statement.
     var name: String { Self.names[self.rawValue] }
 
     /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
@@ -26,7 +26,7 @@ enum CommitStatement: Int, CaseIterable {
         case .begin: "BEGIN"
         case .commit: "COMMIT"
         case .rollback: "ROLLBACK"
-        // The devices are locked by then. Another session that holds rows of other tables must not stop the gateway.
+        // The devices are already locked. A session that has locked rows of other tables must not block the gateway.
         case .clock: "SELECT \(clock), shift, oldest, set_config('lock_timeout', '2000', true) FROM wakegate.meta"
         case .lockTokens: Self.tokens + Self.inOrder
         case .lockTokensAndWakes: Self.tokensAndWakes + Self.inOrder
@@ -95,9 +95,9 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// A claim of streams that take pushes alone: rows are read in the order of their index, and each device is locked
-    /// as its row is read, until there are enough. A claim costs what it takes, however many rows there are. OFFSET 0
-    /// keeps PostgreSQL from sorting after the join, which seems cheap while the tables are empty.
+    /// A claim for streams that only take pushes: rows are read in the order of their index, and each device is locked
+    /// as its row is read, until there are enough. The cost depends on the rows taken, not on the number of rows.
+    /// OFFSET 0 prevents PostgreSQL from sorting after the join, which seems cheap while the tables are empty.
     private static let readyPushes = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r WHERE r.topic = $1 AND r.kind = 0
@@ -105,11 +105,11 @@ enum CommitStatement: Int, CaseIterable {
         ORDER BY q.since LIMIT $2::integer
         """
 
-    /// A claim of streams that name tasks or sessions: only rows that these streams take are read.
+    /// A claim for streams that name tasks or sessions: only rows that these streams take are read.
     ///
-    /// Rows that share a kind, a key and resources are a group, and the first of a group is the oldest of it. `found`
-    /// has the groups of the ranges that the streams name, `taken` those of them that the streams take, oldest first.
-    /// Of many groups each gives few rows. A range with more groups than are looked at is searched by `sample` as well.
+    /// Rows that share a kind, a key and resources form a group, whose age is that of its first row. `found` has the
+    /// groups in the ranges that the streams name, `taken` those that the streams take, oldest first. If there are many
+    /// groups, few rows of each are read. A range with more groups than the limit is also searched by `sample`.
     private static let ready = """
         WITH found AS MATERIALIZED (\(named) UNION ALL \(matched)),
         taken AS MATERIALIZED (
@@ -139,15 +139,15 @@ enum CommitStatement: Int, CaseIterable {
         end: "left(n.low, -1) || '/'"
     )
 
-    /// The most rows that a claim reads of one name: more than it takes, because other claims may have locked the
-    /// first.
+    /// The most rows that a claim reads of one name: more than it takes, because other claims may have locked the first
+    /// ones.
     private static let lanesMax = "4 * $8::integer + 64"
 
-    /// The groups whose key is in a range, from each of the beginnings in two arrays to the end that follows from it.
-    /// "/" follows "." in the order of bytes.
+    /// The groups whose key is in a range, from each start in two arrays to the corresponding end. "/" follows "." in
+    /// byte order.
     ///
-    /// Each group is found by one look into the index. The next look begins at the next resources that the streams
-    /// could take, so that groups between are passed over unread. At most `$9` groups of a range are found.
+    /// Each group is found by one index lookup. The next lookup begins at the next resources that the streams could
+    /// take, so that groups in between are skipped unread. At most `$9` groups of a range are found.
     ///
     /// - Parameters:
     ///   - key: `name`, or the expression for its stem.
@@ -178,9 +178,9 @@ enum CommitStatement: Int, CaseIterable {
             """
     }
 
-    /// The least resources behind those of the group `g` that a stream may take; NULL if there are none. Behind
-    /// resources that it takes, these are the same ones and an empty name. Behind others, the last name that it can
-    /// exchange for its own greater one is exchanged.
+    /// The least resources after those of the group `g` that a stream may take; NULL if there are none. After resources
+    /// that it takes, these are the same ones and an empty name. Otherwise, the last name that can be replaced with a
+    /// greater one of the stream is replaced.
     private static let nextResources = """
         CASE WHEN g.resources <@ $7::text[] THEN g.resources || ''::text ELSE (
             SELECT g.resources[:j - 1] || o FROM generate_subscripts(g.resources, 1) j, unnest($7::text[]) o
@@ -200,8 +200,8 @@ enum CommitStatement: Int, CaseIterable {
         """
     }
 
-    /// Rows that the streams take among the topic's oldest and among those from a random moment on. They are read only
-    /// if a range has more groups than are looked at, so that each of its rows is found some day.
+    /// Rows that the streams take among the topic's oldest, and among those from a random time on. They are read only
+    /// if a range has more groups than the limit, so that each of its rows is eventually found.
     private static let sample = """
         SELECT r.device, r.since FROM (
             (SELECT * FROM wakegate.ready WHERE topic = $1 ORDER BY since LIMIT 500)
@@ -220,7 +220,7 @@ enum CommitStatement: Int, CaseIterable {
             OR (r.kind = 4 AND (r.name = ANY($5::text[]) OR \(beginning("$6")))))
         """
 
-    /// Few devices are named, and found by their tokens: the sum keeps their topic's whole queue from being read.
+    /// Few devices are named, and found by their tokens: the sum prevents reading the topic's whole queue.
     private static let readyOfDevices = """
         \(row) JOIN (
             SELECT r.device, r.since FROM wakegate.ready r
@@ -243,7 +243,7 @@ enum CommitStatement: Int, CaseIterable {
             u(token, topic, record, tasks, derived)
         """
 
-    /// Each row is found where it was read, which the transaction has locked, and not through the index again.
+    /// Each row is found by its place, which the transaction has locked, instead of the index.
     private static let updateDevicesSQL = """
         WITH changed AS (
             UPDATE wakegate.device d SET topic = u.topic, version = d.version + 1, at = $8::bigint,
@@ -276,8 +276,8 @@ enum CommitStatement: Int, CaseIterable {
         FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) u(id, device, deadline)
         """
 
-    /// Written so that no index of the wakes in flight seems to serve, which would be read from its beginning to its
-    /// end: each wake is found by its id.
+    /// Written so that the planner does not use the index of wakes in flight, which it would scan completely: each wake
+    /// is found by its id.
     private static let endWakesSQL = """
         UPDATE wakegate.wake SET ended = $2::bigint WHERE id = ANY($1::uuid[]) AND coalesce(ended, 0) = 0
         RETURNING id, holder
@@ -314,8 +314,8 @@ enum CommitStatement: Int, CaseIterable {
         SELECT wakegate.mark($1::integer, $2::smallint, $3::bigint, $4::bigint, $5::bigint)
         """
 
-    /// The wakes in flight of the devices that this transaction has locked, and of one more, which says that there are
-    /// more. A row that is locked for writing shows the transaction of the lock as its `xmax`.
+    /// The wakes in flight of the devices that this transaction has locked, and of one more, which shows that there are
+    /// more. A row that is locked for writing has the locking transaction as its `xmax`.
     private static let wakesOfHolderSQL = """
         SELECT w.id, w.device FROM (
             (\(heldDevices("=")) LIMIT $2::integer) UNION ALL (\(heldDevices("<>")) LIMIT 1)) h, LATERAL (
@@ -338,8 +338,8 @@ enum CommitStatement: Int, CaseIterable {
         RETURNING number, epoch, alive
         """
 
-    /// Which of the named devices there are, and which session has each one's lock: a row that is locked for writing
-    /// shows the transaction of the lock as its `xmax`.
+    /// The existing ones of the named devices, and the session that holds each one's lock: a row that is locked for
+    /// writing has the locking transaction as its `xmax`.
     private static let passedOverSQL = """
         WITH holder AS MATERIALIZED (
             SELECT l.transactionid, \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -356,7 +356,7 @@ enum CommitStatement: Int, CaseIterable {
         a.pid, a.application_name, (extract(epoch FROM a.query_start) * 1000)::bigint AS query_start
         """
 
-    /// The session with a lock of the table `device` that conflicts with the locks of rows.
+    /// The session with a lock of the table `device` that conflicts with row locks.
     private static let tableHolderSQL = """
         SELECT \(holderColumns) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
         WHERE l.locktype = 'relation' AND l.granted AND l.relation = to_regclass('wakegate.device')
@@ -370,7 +370,7 @@ enum CommitStatement: Int, CaseIterable {
             AND pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.burial))
         """
 
-    /// Of the refused pushes the rows that were written last: each has what its gateway had refused by then.
+    /// The rows to fold; of refused pushes only the last ones: each has the totals of its gateway at that time.
     private static let burialRowsSQL = """
         SELECT 0, topic, counts FROM wakegate.books WHERE gateway = 0 OR gateway = $1::integer
         UNION ALL

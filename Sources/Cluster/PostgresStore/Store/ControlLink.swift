@@ -3,10 +3,10 @@ import Platform
 import Policy
 import Wire
 
-/// The connection that holds the gateway's number: it makes the tables, takes the number, says each second that the
-/// gateway lives, and reads the topics and values that all gateways share.
+/// The connection that holds the gateway's number: it creates the tables, takes the number, sends a heartbeat each
+/// second, and reads the topics and values that all gateways share.
 ///
-/// It commits nothing but its own rows and waits for no lock for long, as a heartbeat that is late ends the number.
+/// It commits only its own rows and waits for locks only briefly, as a late heartbeat ends the number.
 final class ControlLink {
     private enum Purpose {
         case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
@@ -14,23 +14,23 @@ final class ControlLink {
     }
 
     private enum State {
-        /// Can move to: connecting.
+        /// Not connected. Can change to: connecting.
         case closed
-        /// A connection is made, and the number taken. Can move to: working, closed.
+        /// Connecting, and taking the number. Can change to: working, closed.
         case attaching
-        /// Can move to: leaving, closed.
+        /// Can change to: leaving, closed.
         case working
-        /// Can move to: closed.
+        /// Can change to: closed.
         case leaving
     }
 
-    /// What the store is to know.
+    /// An event for the store.
     enum Event {
-        /// The number is taken; what a gateway begins with.
+        /// The number is taken; the initial state of the gateway.
         case entered(Attachment)
-        /// The connection is gone, or of no use.
+        /// The connection is lost or unusable.
         case ended(StoreError)
-        /// The number was let go of.
+        /// The number was released.
         case left
     }
 
@@ -44,12 +44,12 @@ final class ControlLink {
     private var patienceMilliseconds = StoreSettings.answerMilliseconds
     private var nextBeat: Int64 = 0
     private(set) var topics: [String] = []
-    /// By name: the version that was read.
+    /// The versions that were read, by name.
     private var valueVersions: [String: Int64] = [:]
     private(set) var values: [String: [UInt8]] = [:]
     private var isReporting = false
     private var isReadingNews = false
-    /// Topics or values have changed since the read that is under way began.
+    /// True if topics or values have changed since the current read began.
     private var hasMoreNews = false
     private var events: [Event] = []
     /// The last value of synchronous_commit that was read for new sessions, if it is weak; empty otherwise.
@@ -63,7 +63,7 @@ final class ControlLink {
     var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// When it does something by itself, on the clock that never steps; nil when it need not.
+    /// The time of its next action without input, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: nil
@@ -72,7 +72,7 @@ final class ControlLink {
         }
     }
 
-    /// What has come of the last calls, in its order.
+    /// Returns the events since the last call, in order.
     func takeEvents() -> [Event] {
         defer { self.events = [] }
         return self.events
@@ -80,7 +80,7 @@ final class ControlLink {
 
     // MARK: Attaching
 
-    /// Begins to attach the store.
+    /// Starts to attach the store.
     func connect() {
         self.patienceMilliseconds = StoreSettings.answerMilliseconds
         self.session = Session(
@@ -147,12 +147,12 @@ final class ControlLink {
         guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
             return self.end(.odd)
         }
-        // A pool numbers its clients itself, and does not pass on the settings that they ask for.
+        // A pool numbers its clients itself, and does not pass on the settings that they request.
         guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
             return self.end(StoreError(poolAt: self.serverName))
         }
         guard !row.flag(0, 0) else { return self.end(StoreError(readOnlyServer: self.serverName)) }
-        // Each of its sessions would wait for a standby, also after the end of this program.
+        // A commit of the gateway would wait for a standby, even after this process has ended.
         guard !row.flag(0, 1) else { return self.end(StoreError(serverWithoutStandby: self.serverName)) }
         self.state.firstHost = session.server.hostIndex
         session.exchange(.schemaFind) { $0.query("SELECT to_regclass('wakegate.meta') IS NOT NULL") }
@@ -169,10 +169,10 @@ final class ControlLink {
         }
     }
 
-    /// Has one gateway at a time make the tables. Gateways that find them need no lock: every role that may connect can
-    /// hold it.
+    /// Serializes the creation of the tables by gateways. Gateways that find current tables need no lock, since every
+    /// role that may connect could hold it.
     private func lockSchema() {
-        // Making the tables may take long.
+        // Creating the tables may take long.
         self.patienceMilliseconds = StoreSettings.schemaMilliseconds
         self.session?.exchange(.schemaLock) { sender in
             sender.query("BEGIN")
@@ -182,7 +182,7 @@ final class ControlLink {
         }
     }
 
-    /// Asks which session has held the lock for too long.
+    /// Queries the session that has held the lock for too long.
     private func findSchemaLockHolder() {
         self.patienceMilliseconds = StoreSettings.answerMilliseconds
         self.session?.exchange(.schemaLockHolder) { sender in
@@ -199,10 +199,10 @@ final class ControlLink {
         }
     }
 
-    /// - Parameter found: the version of the tables there are; 0 for none.
+    /// - Parameter found: the version of the existing tables; 0 for none.
     private func makeSchema(from found: Int32) {
         self.session?.exchange(.schemaMake) { sender in
-            // A change of a table that waits for a lock holds up all who write the table, so it waits briefly.
+            // A schema change that waits for a lock blocks all writers of the table, so it waits only briefly.
             if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
             for statement in Schema.statements(from: found) { sender.query(statement) }
             sender.query("COMMIT")
@@ -217,7 +217,7 @@ final class ControlLink {
         }
     }
 
-    /// Reads the role, and the tables that it may not read and write.
+    /// Returns the role, and the tables that it may not read and write.
     private static let rights = """
         SELECT current_user::text, coalesce(string_agg(c.relname, ', '), '')::text FROM pg_class c
         WHERE c.relnamespace = 'wakegate'::regnamespace AND c.relkind = 'r' AND NOT (
@@ -244,7 +244,7 @@ final class ControlLink {
             sender.run(.durable)
             sender.query("SELECT FROM wakegate.meta FOR UPDATE")
             sender.run(.keepTime, self.reachedMoment)
-            // Every role that may connect can hold the locks of numbers to come: those are passed over.
+            // Every role that may connect can hold the locks of future numbers, so locked numbers are skipped.
             sender.query(
                 """
                 SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
@@ -308,7 +308,7 @@ final class ControlLink {
         self.events.append(.entered(attachment))
     }
 
-    /// The latest moment of policy time that is known here.
+    /// The latest policy time known to this gateway.
     private var reachedMoment: PostgresParameters {
         var parameters = PostgresParameters()
         parameters.append(self.state.time.last.milliseconds)
@@ -323,7 +323,7 @@ final class ControlLink {
 
     // MARK: Working
 
-    /// Does what is due.
+    /// Does the work that is due.
     func timePassed(_ now: Int64) {
         guard let session = self.session else { return }
         if let deadline = session.server.deadline, now >= deadline { return self.advance() }
@@ -349,7 +349,7 @@ final class ControlLink {
         self.readNews()
     }
 
-    /// Forgets wakes that ended long ago, a few at a time.
+    /// Deletes wakes that ended long ago, in small batches.
     private func sweep() {
         self.session?.exchange(.sweep) { sender in
             sender.run(.light)
@@ -360,7 +360,7 @@ final class ControlLink {
         }
     }
 
-    /// Reads topics and values that other gateways have made.
+    /// Reads topics and values that other gateways have added.
     func readNews() {
         guard self.isWorking else { return }
         guard !self.isReadingNews else {
@@ -387,7 +387,7 @@ final class ControlLink {
         return parameters
     }
 
-    /// Says how the gateway is, and looks at what there is besides.
+    /// Writes the gateway's report, and reads the state of the cluster.
     func report(_ report: GatewayReport) {
         guard self.isWorking, !self.isReporting, let number = self.number else { return }
         self.isReporting = true
@@ -403,14 +403,14 @@ final class ControlLink {
         }
     }
 
-    /// Takes all rows of topics, after topics were made for this gateway.
+    /// Takes all rows of topics, after topics were added for this gateway.
     func topicsMade(_ rows: PostgresRows) {
         guard self.isWorking else { return }
         _ = self.takeTopics(rows)
         self.state.replies.append(.topics(self.topics))
     }
 
-    /// Takes a value that was kept for this gateway.
+    /// Takes a value that was stored for this gateway.
     func kept(_ name: String, _ content: [UInt8], version: Int64) {
         guard self.isWorking else { return }
         self.state.replies.append(.value(name: name, content))
@@ -419,11 +419,11 @@ final class ControlLink {
             self.values[name] = content
             return
         }
-        // Another gateway has kept a later one, which is known already.
+        // Another gateway has stored a later version, which is already known.
         self.state.replies.append(.value(name: name, self.values[name] ?? []))
     }
 
-    /// Fences silent gateways whose locks belong to sessions of other roles.
+    /// Fences silent gateways whose locks are held by sessions of other roles.
     private func fenceMasked() {
         guard let number = self.number else { return }
         self.session?.exchange(.fenceMasked) { sender in
@@ -433,7 +433,7 @@ final class ControlLink {
         }
     }
 
-    /// Lets go of the number.
+    /// Releases the number.
     func leave() {
         guard self.isWorking, let number = self.number else {
             self.events.append(.left)
@@ -445,7 +445,7 @@ final class ControlLink {
 
     // MARK: Reading
 
-    /// Goes on as far as it does without waiting.
+    /// Sends and reads as far as possible without waiting.
     func advance() {
         guard let session = self.session else { return }
         var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
@@ -488,7 +488,7 @@ final class ControlLink {
         if let failure = outcome.failure, !failure.isConflict { self.end(failure) }
     }
 
-    /// Warns of a setting under which a commit is answered before it is safe, each time that it becomes one.
+    /// Warns of a setting under which a commit is confirmed before it is durable, each time the setting becomes weak.
     private func durabilityRead(_ value: String, _ hasStandbys: Bool) {
         let isWeak = ["off", "false", "no", "0"].contains(value) || (value == "local" && hasStandbys)
         let durability = isWeak ? value : ""
@@ -517,7 +517,7 @@ final class ControlLink {
         }
     }
 
-    /// - Returns: whether there are more topics than before.
+    /// - Returns: true if topics were added.
     private func takeTopics(_ rows: PostgresRows) -> Bool {
         var isLonger = false
         for row in 0..<rows.count where Int(rows.int32(row, 0)) == self.topics.count {
@@ -527,7 +527,7 @@ final class ControlLink {
         return isLonger
     }
 
-    /// - Returns: the names of the values that were read.
+    /// - Returns: the names of the values read.
     private func takeValues(_ rows: PostgresRows) -> [String] {
         (0..<rows.count).map { row in
             let name = rows.text(row, 0)
@@ -539,7 +539,7 @@ final class ControlLink {
 
     private func reported(_ outcome: Session<Purpose>.Outcome) {
         if let failure = outcome.failure {
-            // A row of this gateway that another session has locked is reported again in a second.
+            // If another session has locked this gateway's row, the report is repeated in a second.
             if !failure.isConflict { self.end(failure) }
             return
         }
@@ -557,9 +557,9 @@ final class ControlLink {
 
     private func end(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
 
-    /// - Parameter isOfServer: whether another server may do what this one did not.
+    /// - Parameter isOfServer: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {
-        // Whoever has just gone, or stands still, is asked last: each one that is dead costs a time-out.
+        // A server that has just failed is tried last, since each dead server costs a timeout.
         if isOfServer, let session = self.session, session.isReady {
             self.state.firstHost = session.server.hostIndex + 1
         }
@@ -567,7 +567,7 @@ final class ControlLink {
         self.events.append(.ended(error))
     }
 
-    /// Ends the connection; the number is let go of with it.
+    /// Closes the connection, which releases the number.
     func close() {
         self.session = nil
         self.phase = .closed

@@ -1,4 +1,4 @@
-/// What the control connection runs.
+/// The statements of the control connection.
 enum ControlStatement: Int, CaseIterable {
     case light, durable, report, members, fence, fenceMasked, dead, ready, nextDue, totals, clock, keepTime, leave
     case durability
@@ -7,18 +7,18 @@ enum ControlStatement: Int, CaseIterable {
     case valuesChanged, keep, notify, sendersOfGateways
     case sweepWakes
 
-    /// For how long a dead gateway's marks are kept: whoever was cut off looks for its own.
+    /// The time in milliseconds for which a dead gateway's marks are kept: a gateway that was cut off looks up its own.
     private static let memoryMilliseconds: Int64 = 86_400_000
 
-    /// The name under which it is prepared.
+    /// The name of the prepared statement.
     var name: String { "wakegate_\(self)" }
 
     /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
-        // What only says how things are need not wait for stable storage.
+        // Rows that only describe the current state need not be durable.
         case .light: "SELECT set_config('synchronous_commit', 'off', true)"
-        // The control session itself keeps the settings of its role, which it watches.
+        // The control session itself keeps the settings of its role, which it monitors.
         case .durable: "SELECT set_config('synchronous_commit', 'on', true)"
         case .keepTime: Self.keepTimeSQL(clock)
         case .raiseOldest:
@@ -91,7 +91,7 @@ enum ControlStatement: Int, CaseIterable {
         """
     }
 
-    /// Resumes policy time from the latest moment of any commit, or from the latest one that this gateway has seen, if
+    /// Continues policy time from the latest time of any commit, or from the latest one that this gateway has seen, if
     /// the primary's clock is behind it. A clock that steps back must not stop time until it has caught up.
     private static func keepTimeSQL(_ clock: String) -> String {
         let reached = "greatest((SELECT max(moment) FROM wakegate.connection), $1::bigint)"
@@ -100,8 +100,8 @@ enum ControlStatement: Int, CaseIterable {
             """
     }
 
-    /// Fences gateways whose locks belong to sessions of other roles: every role that may connect can take the lock of
-    /// a gateway that has died.
+    /// Fences gateways whose locks are held by sessions of other roles: every role that may connect can take the lock
+    /// of a dead gateway.
     private static let fenceMaskedSQL = """
         WITH masked AS (
             SELECT g.number FROM wakegate.gateway g
@@ -116,8 +116,8 @@ enum ControlStatement: Int, CaseIterable {
         UPDATE wakegate.gateway g SET alive = false FROM masked m WHERE g.number = m.number
         """
 
-    /// Reads synchronous_commit as a new session of this role would have it, and whether standbys are named. Settings
-    /// of a role and of a database apply to new sessions only.
+    /// Reads synchronous_commit as a new session of this role would have it, and whether standbys are configured.
+    /// Settings of a role and of a database apply to new sessions only.
     private static let durabilitySQL = """
         SELECT coalesce((
             SELECT split_part(c, '=', 2) FROM pg_db_role_setting s, unnest(s.setconfig) c

@@ -1,14 +1,14 @@
-/// What a start would refuse of a database, and what would lose pushes in it; nothing is made or changed.
+/// A read-only check for faults of a database that would make a start fail, and for risks of losing pushes.
 package struct DatabaseCheck {
     /// The result of a check.
     package struct Report {
-        /// Reasons not to start.
+        /// The faults that make a start fail.
         package var faults: [Fault] = []
-        /// Risks that keep no gateway from working.
+        /// The risks that do not prevent a start.
         package var warnings: [Fault] = []
     }
 
-    /// What is wrong, and what to do about it.
+    /// A fault and its remedy.
     package struct Fault: Hashable, Sendable {
         package let problem: String
         package let remedy: String
@@ -18,7 +18,7 @@ package struct DatabaseCheck {
     private let settings: StoreSettings
     private var server: String { self.client.server }
 
-    /// Looks at the database, which it waits for.
+    /// Checks the database; waits for its answers.
     package static func report(_ settings: StoreSettings) -> Report {
         do throws(PostgresError) {
             let client = try PostgresClient(
@@ -29,7 +29,7 @@ package struct DatabaseCheck {
             )
             let check = DatabaseCheck(client: client, settings: settings)
             if let fault = try check.poolFault() { return Report(faults: [fault]) }
-            // A server that is too old may not know what else is asked.
+            // The other queries may fail on a server that is too old.
             if let fault = check.versionFault { return Report(faults: [fault]) }
             return try Report(faults: check.serverFaults() + check.schemaFaults(), warnings: check.accessWarnings())
         } catch {
@@ -39,7 +39,7 @@ package struct DatabaseCheck {
         }
     }
 
-    /// A pool numbers its clients itself.
+    /// Returns a fault if a connection pool answers: a pool numbers its clients itself.
     private func poolFault() throws(PostgresError) -> Fault? {
         let backend = try self.client.query("SELECT pg_backend_pid()").int32(0, 0)
         guard backend != self.client.backend else { return nil }
@@ -132,7 +132,7 @@ package struct DatabaseCheck {
         return try faults.isEmpty ? self.tableFaults(user) : faults
     }
 
-    /// Tables and sequences that the user may not do everything with.
+    /// Returns a fault if the user lacks rights on tables or sequences.
     private func rightFaults(_ user: String) throws(PostgresError) -> [Fault] {
         let rows = try self.client.query(
             """
@@ -154,7 +154,7 @@ package struct DatabaseCheck {
         return [fault]
     }
 
-    /// The version of the tables, and whether the user may upgrade those that are older.
+    /// Returns a fault if the version of the tables is newer, or older and the user may not upgrade them.
     private func tableFaults(_ user: String) throws(PostgresError) -> [Fault] {
         let there = try self.client.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
         let owns = try self.client.query(

@@ -2,18 +2,18 @@ package import Engine
 package import Policy
 import Wire
 
-/// Writes the state of another store into the tables, in transactions each of which may be the last: it goes on where
-/// it was cut off. Gateways may run on the database meanwhile.
+/// Imports the state of another store into the tables, in separate transactions. An interrupted import resumes when it
+/// is run again. Gateways may use the database at the same time.
 ///
-/// What a state counted has rows of its own in the books, under a negative number that no gateway has.
+/// The counters of a state are stored under a negative number that no gateway has.
 package final class DatabaseImport {
-    /// The state that is moved.
+    /// The state to import.
     package struct Source {
-        /// What the state is known by, whenever it is read.
+        /// The identifier of the state, the same each time it is read.
         package let id: String
-        /// What tells it from what it was before, or will be.
+        /// A fingerprint of the content, which changes with the state.
         package let fingerprint: UInt64
-        /// The state's topics, by their numbers in it.
+        /// The state's topics by their numbers in it.
         package let topics: [String]
 
         package init(id: String, fingerprint: UInt64, topics: [String]) {
@@ -23,12 +23,13 @@ package final class DatabaseImport {
         }
     }
 
-    /// What the books of a state come to.
+    /// The counters of a state.
     package struct Counts {
         package var total: Books
-        /// By the topic's number in the state.
+        /// The counters by the topic's number in the state.
         package var topics: [Books]
-        /// As `Rejections` keeps them, by the topic's number in the state, the total under `RecordKey.everyTopic`.
+        /// The refused pushes in the format of `Rejections`, by the topic's number in the state; the total is under
+        /// `RecordKey.everyTopic`.
         package var rejections: [(topic: UInt32, content: [UInt8])]
 
         package init(total: Books, topics: [Books], rejections: [(topic: UInt32, content: [UInt8])]) {
@@ -44,25 +45,25 @@ package final class DatabaseImport {
     private let client: PostgresClient
     private let source: Source
     private var mark: ImportMark
-    /// The numbers of the topics in the tables, by those in the state.
+    /// The numbers of the topics in the tables, by their numbers in the state.
     package private(set) var topicNumbers: [Int32] = []
 
-    /// The moment at which the rows are to be.
+    /// The policy time of all imported rows.
     package var now: Instant { self.mark.now }
-    /// How many devices are written.
+    /// The number of devices written.
     package var next: Int { self.mark.next }
-    /// Whether all but the delivery log is written.
+    /// True if everything except the delivery log is written.
     package var isDone: Bool { self.mark.isDone }
-    /// The delivery log of how many devices is written.
+    /// The number of devices whose delivery log is written.
     package var nextLogged: Int { self.mark.nextLogged }
 
-    /// Begins, or goes on; the tables are made where there are none.
+    /// Starts or resumes the import; creates missing tables.
     ///
-    /// - `now`: the moment at which the rows are to be if this is the beginning.
-    /// - Throws: `StoreError` when the state was moved before, or has changed since its import was cut off, when the
-    ///   database has a topic of it already, or another import is under way.
+    /// - `now`: the policy time of the rows if the import starts now.
+    /// - Throws: `StoreError` if the state was already imported, has changed since an interruption, or has a topic that
+    ///   the database already has, or if another import is in progress.
     package init(_ source: Source, at now: Instant, _ settings: StoreSettings) throws(StoreError) {
-        // A store makes the tables, or brings them to this version, when it is attached.
+        // Attaching a store creates the tables or upgrades them to this version.
         try PostgresStore(settings) {}.stop()
         self.source = source
         self.mark = ImportMark(fingerprint: source.fingerprint, now: now, number: 0)
@@ -76,7 +77,7 @@ package final class DatabaseImport {
     // MARK: Beginning
 
     private func begin() throws(PostgresError) -> StoreError? {
-        // The lock is the session's: it is let go of when this ends.
+        // The session holds the lock until it ends.
         let lock = try self.client.query(
             """
             SELECT pg_try_advisory_lock(\(AdvisoryLock.others), \(Self.lock)),
@@ -115,7 +116,7 @@ package final class DatabaseImport {
         return nil
     }
 
-    /// An import of this state was begun before.
+    /// Resumes an earlier import of this state.
     private func goOn(_ mark: ImportMark) throws(PostgresError) -> StoreError? {
         guard !mark.isLogDone else {
             return Self.error(
@@ -169,9 +170,10 @@ package final class DatabaseImport {
 
     // MARK: Writing
 
-    /// Writes the next devices, and that they are written.
+    /// Writes the next devices and the progress.
     ///
-    /// - Parameter rows: those behind the ones that were written, at most `devicesMax`, with topics as in the tables.
+    /// - Parameter rows: the devices after the last one written, at most `devicesMax`, with topic numbers of the
+    ///   tables.
     package func write(_ rows: [SharedDeviceChange]) throws(StoreError) {
         try self.transaction { () throws(PostgresError) in
             try ImportRows(client: self.client, now: self.mark.now).write(rows)
@@ -181,11 +183,11 @@ package final class DatabaseImport {
         }
     }
 
-    /// Writes the books and what gateways share, and that all is done.
+    /// Writes the counters and the shared values, and marks the import as done.
     ///
-    /// - `values`: what gateways share, by name; what is there stays.
-    /// - `countingSince`: when the counters began, in milliseconds since 1970; the earlier moment stays.
-    /// - Returns: the names of those values that the database had already.
+    /// - `values`: the shared values by name; existing values are kept.
+    /// - `countingSince`: the start of the counters, in milliseconds since 1970; the earlier time is kept.
+    /// - Returns: the names of the values that the database already had.
     package func finish(
         _ counts: Counts,
         values: [String: [UInt8]],
@@ -205,7 +207,7 @@ package final class DatabaseImport {
                 if answer.affectedCount == 0 { kept.append(name) }
             }
             if let countingSince { try self.writeSince(countingSince.name, countingSince.milliseconds) }
-            // Policy time goes on from here for whoever is attached next.
+            // Policy time continues from here for the next gateway that attaches.
             var moment = PostgresParameters()
             moment.append(self.mark.now.milliseconds)
             try self.client.query(
@@ -281,10 +283,10 @@ package final class DatabaseImport {
 
     // MARK: Delivery log
 
-    /// Writes what happened to the next devices, and that it is written. It stands before whatever gateways have
-    /// written of them, who may run meanwhile.
+    /// Writes the events of the next devices and the progress. The events sort before those that running gateways have
+    /// written for these devices.
     ///
-    /// - Parameter logs: of each device what happened, the newest first.
+    /// - Parameter logs: the events of each device, the newest first.
     package func write(logs: [[HistoryEvent]]) throws(StoreError) {
         var rows = ImportedEvents()
         for events in logs { rows.append(events) }
@@ -296,7 +298,7 @@ package final class DatabaseImport {
         }
     }
 
-    /// Writes that the whole delivery log is written.
+    /// Marks the delivery log as written.
     package func finishLog() throws(StoreError) {
         try self.transaction { () throws(PostgresError) in
             self.mark.isLogDone = true
@@ -307,10 +309,10 @@ package final class DatabaseImport {
 
     // MARK: Transactions
 
-    /// "5" of the locks that are no gateways'.
+    /// Number 5 of the class of locks that are not gateways'.
     private static let lock: Int32 = 5
 
-    /// All of it, or nothing when `body` throws or returns why not.
+    /// Runs `body` in a transaction, which is rolled back if it throws or returns an error.
     private func transaction(_ body: () throws(PostgresError) -> StoreError?) throws(StoreError) {
         let mark = self.mark
         let refusal: StoreError?
@@ -331,25 +333,25 @@ package final class DatabaseImport {
     }
 }
 
-/// How far an import is, as the database keeps it with the rows: of which state, at which moment it was read, and what
-/// was written.
+/// The progress of an import, which the database stores with the rows: the state, the time at which it was read, and
+/// the number of devices written.
 struct ImportMark: Hashable {
-    /// The name of the value that keeps it.
+    /// Returns the name of the value that stores it.
     static func name(_ source: String) -> String { "import.\(source)" }
 
-    /// What tells the state, as it was read, from others and from what it became later.
+    /// The fingerprint of the state when it was read.
     var fingerprint: UInt64
-    /// The moment at which every row is, so that an import that goes on counts the same.
+    /// The policy time of every row, so that a resumed import uses the same one.
     var now: Instant
-    /// How many devices are written, in their order.
+    /// The number of devices written, in their order.
     var next: Int
-    /// Books, and what gateways share, are written as well.
+    /// True if the counters and shared values are written as well.
     var isDone: Bool
-    /// The delivery log of how many devices is written, in the order of their numbers.
+    /// The number of devices whose delivery log is written, in the order of their numbers.
     var nextLogged = 0
-    /// The whole delivery log is written.
+    /// True if the whole delivery log is written.
     var isLogDone = false
-    /// A number that no gateway has: of the rows that count.
+    /// The negative number, used by no gateway, of the rows with counters.
     var number: Int32
 
     init(fingerprint: UInt64, now: Instant, next: Int = 0, isDone: Bool = false, number: Int32) {
@@ -360,17 +362,17 @@ struct ImportMark: Hashable {
         self.number = number
     }
 
-    /// As words, with spaces between them.
+    /// The fields as words separated by spaces.
     var content: [UInt8] {
         let state = "1 \(self.fingerprint) \(self.now.milliseconds)"
         let rows = "\(self.next) \(self.isDone ? 1 : 0) \(self.number)"
         return Array("\(state) \(rows) \(self.nextLogged) \(self.isLogDone ? 1 : 0)".utf8)
     }
 
-    /// nil when it is none.
+    /// Parses the fields; nil if they are invalid.
     init?(_ content: ByteView) {
         let words = content.string.split(separator: " ")
-        // An import that moved no delivery log wrote six words.
+        // An import without a delivery log wrote six words.
         guard words.count == 6 || words.count == 8, words[0] == "1", let fingerprint = UInt64(words[1]),
             let now = Int64(words[2]), let next = Int(words[3]), next >= 0, let number = Int32(words[5])
         else { return nil }
@@ -388,12 +390,12 @@ struct ImportMark: Hashable {
     }
 }
 
-/// New devices as rows of the tables, each table's with one statement.
+/// Writes new devices as rows of the tables, with one statement per table.
 struct ImportRows: StatementRunner {
     let client: PostgresClient
     let now: Instant
 
-    /// Within a transaction.
+    /// Writes the rows; called within a transaction.
     func write(_ rows: [SharedDeviceChange]) throws(PostgresError) {
         _ = try WriteStep(devices: rows, versions: RowVersions(), now: self.now, self)
         try self.writeWakes(rows)
@@ -403,7 +405,7 @@ struct ImportRows: StatementRunner {
         try self.client.query(statement.sql(clock: ""), parameters)
     }
 
-    /// Wakes that have ended and are remembered: none is in flight. They were no gateway's of this database.
+    /// Writes ended wakes that are remembered; none is in flight. They did not belong to a gateway of this database.
     private func writeWakes(_ rows: [SharedDeviceChange]) throws(PostgresError) {
         var wakes = PostgresArray(.uuid)
         var tokens = PostgresArray(.bytes)

@@ -2,9 +2,9 @@ package import Engine
 import Policy
 package import Wire
 
-/// The delivery log as tables: what happened to a device in one transaction is one row of bytes.
+/// The delivery log as tables: the events of a device in one transaction are one row of bytes.
 package enum EventTables {
-    /// The tables as version 1 of the schema makes them.
+    /// The tables as created by version 1 of the schema.
     static let statements = [
         """
         CREATE TABLE wakegate.event (
@@ -24,11 +24,11 @@ package enum EventTables {
         "CREATE INDEX push_at ON wakegate.push USING brin (at)",
     ]
 
-    /// What version 2 of the schema finds rows by: summaries of pages instead of an entry a row.
+    /// The indexes of version 2 of the schema: BRIN summaries of pages instead of an index entry per row.
     ///
-    /// An entry a row, at a random place of an index, would be half of what a push costs; a question reads the
-    /// summaries, which are a hundredth of the rows, and the few pages that they name. Autovacuum summarises pages,
-    /// which are looked through until then.
+    /// An index entry per row, at a random place, would be half the cost of a push. A query reads the summaries, a
+    /// hundredth of the size of the rows, and the few pages that they select. Pages that autovacuum has not summarized
+    /// yet are all read.
     static let summaries = [
         "DROP INDEX wakegate.event_at, wakegate.event_device, wakegate.push_apns, wakegate.push_at",
         """
@@ -44,15 +44,15 @@ package enum EventTables {
         Self.oldest,
     ]
 
-    /// The version of the schema from which on gateways write bundles, once no older gateway is attached.
+    /// The schema version from which gateways write bundles, once no older gateway is attached.
     static let bundlesFrom: Int32 = 3
 
-    /// What version 3 of the schema adds: rows for what happens to many devices at once.
+    /// The tables that version 3 of the schema adds: rows for events of many devices at the same time.
     ///
-    /// A row a device and one a push are a third of what a push costs PostgreSQL. A bundle stands for dozens of both,
-    /// and its filter says which. A question about one device or moment reads the bundles of its time; one for a push
-    /// by its name alone reads the pages of all, as filters stand beside their bodies. No row is moved out of its page:
-    /// two fill one.
+    /// One row per device and one per push are a third of PostgreSQL's cost of a push. A bundle replaces dozens of
+    /// both, and has a filter of its devices and pushes. A query for a device or time reads the bundles of that time. A
+    /// query for a push by its identifier alone reads the pages of all bundles, since filters are stored next to the
+    /// bodies. Storage is PLAIN, so that no row is moved out of its page: two fill a page.
     static let bundles = [
         """
         CREATE TABLE wakegate.bundle (
@@ -67,9 +67,9 @@ package enum EventTables {
         Self.summarize,
     ]
 
-    /// Summarises the pages that nobody has yet: autovacuum does so once a minute, for a few hundred of them, and after
-    /// a burst a question would read all the others for as long as an hour. Where a vacuum is under way, which does the
-    /// same, or the tables are another role's, it does nothing.
+    /// Summarizes pages that have no summary. Autovacuum does this once a minute for a few hundred pages; after a
+    /// burst, a query would otherwise read all the others for up to an hour. Does nothing if a vacuum, which also
+    /// summarizes, is in progress, or if another role owns the tables.
     private static let summarize = """
         CREATE FUNCTION wakegate.summarize() RETURNS void LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
         BEGIN
@@ -79,11 +79,11 @@ package enum EventTables {
         END $$
         """
 
-    /// A table whose rows are found by summaries of its pages, which its index `NAME_place` has.
+    /// A table whose rows are found by page summaries in the index `NAME_place`.
     enum Summarized: String {
         case event, push
 
-        /// Pages that have one summary together.
+        /// The number of pages per summary.
         var pagesPerSummary: Int {
             switch self {
             case .event: 32
@@ -92,11 +92,11 @@ package enum EventTables {
         }
     }
 
-    /// About as many rows as the pages of one summary have.
+    /// The approximate number of rows in the pages of one summary.
     private static let rowsPerSummary = 2000
 
-    /// Two moments: up to `early` there are no events, and up to `late` there are some, at most those of a 64th of the
-    /// time that all are from. Nulls without events.
+    /// Returns two times: no events exist up to `early`, and some exist up to `late`, at most those of a 64th of the
+    /// whole time span. NULL if the table is empty.
     private static let oldest = """
         CREATE FUNCTION wakegate.oldest_events(OUT early bigint, OUT late bigint) LANGUAGE plpgsql STABLE
         SET enable_seqscan = off AS $$
@@ -116,25 +116,25 @@ package enum EventTables {
         END $$
         """
 
-    /// The most events of one row: what `EventRecord` writes of as many is one record.
+    /// The most events of one row; `EventRecord` writes this many as one record.
     static let eventsPerRow = 512
 
-    /// What happened to one device in one transaction, or a part of that.
+    /// The events of one device in one transaction, or some of them.
     package struct Row {
-        /// The number the history knows the device by.
+        /// The number by which the history identifies the device.
         package let device: Int64
-        /// When the first of it happened, in policy time.
+        /// The policy time of the first event.
         package let at: Int64
         package fileprivate(set) var events: [HistoryEvent]
 
-        /// - Parameter events: at least one, in the order in which they happened.
+        /// - Parameter events: at least one event, in the order they happened.
         init(events: [HistoryEvent]) {
             self.device = Int64(bitPattern: events[0].device)
             self.at = events[0].at.milliseconds
             self.events = events
         }
 
-        /// The events as `EventRecord` writes them.
+        /// Returns the events in the format of `EventRecord`.
         package func body() -> [UInt8] {
             var buffer = ByteBuffer()
             _ = EventRecord.write(self.events, from: 0, sequence: 1, keyMark: 0, to: &buffer)
@@ -142,7 +142,8 @@ package enum EventTables {
         }
     }
 
-    /// The events by device, each device's in their order; devices in the order of their first events.
+    /// Groups events by device, keeping the order of each device's events; devices are in the order of their first
+    /// events.
     package static func rows(_ events: [HistoryEvent]) -> [Row] {
         var places: [UInt64: Int] = [:]
         var rows: [Row] = []
@@ -157,7 +158,7 @@ package enum EventTables {
         return rows
     }
 
-    /// The pushes that were answered: identifier, device and moment, the identifier without the case of its letters.
+    /// Returns the accepted pushes: identifier (ignoring case), device and time.
     package static func pushes(_ events: [HistoryEvent]) -> [(apns: APNsID, device: Int64, at: Int64)] {
         events.compactMap { event in
             guard case .push = event.kind, let apns = event.apnsID else { return nil }
@@ -166,27 +167,27 @@ package enum EventTables {
     }
 }
 
-/// What happened at one moment to many devices, as one row of `EventTables.bundles`.
+/// Events of many devices at the same time, as one row of `EventTables.bundles`.
 package struct EventBundle {
-    /// The fewest events that are bundled: fewer are rows of their own, which indexes find.
+    /// The fewest events that are bundled: fewer are stored as separate rows, which indexes find.
     package static let eventsMin = 16
-    /// The most bytes of a body: of pushes, two rows fill a page with their filters.
+    /// The most bytes of a body: for pushes, two rows with their filters fill a page.
     private static let bodyBytesMax = 3_500
 
-    /// A filter of the devices and pushes that it tells of.
+    /// A filter of its devices and pushes.
     package let keys: [UInt8]
-    /// The events as `EventRecord` writes them.
+    /// The events in the format of `EventRecord`.
     package let body: [UInt8]
 
-    /// Whether these are better kept as bundles: there are enough, and all of one moment, as those of one transaction
-    /// are.
+    /// Returns true if events should be stored as bundles: there are enough, and all have the same time, as in one
+    /// transaction.
     package static func isWorthwhile(_ events: [HistoryEvent]) -> Bool {
         guard events.count >= self.eventsMin else { return false }
         let moment = events[0].at
         return events.allSatisfy { $0.at == moment }
     }
 
-    /// All of the events, in their order.
+    /// Encodes all events, in order.
     package static func bundles(_ events: [HistoryEvent]) -> [EventBundle] {
         var bundles: [EventBundle] = []
         var body = ByteBuffer()
@@ -211,29 +212,30 @@ package struct EventBundle {
     }
 }
 
-/// A filter of keys: it holds each that was put into it, and of others one in some hundred.
+/// A Bloom filter of keys: it contains every key added, and about one in several hundred others.
 ///
-/// Its bits are a power of two, of which a key has four; PostgreSQL tests them, so what a key's bits are never changes.
+/// The number of bits is a power of two; each key sets four. PostgreSQL tests the bits, so a key's bits must never
+/// change.
 package struct BundleFilter {
-    /// How many bits a key has.
+    /// The number of bits that a key sets.
     static let bitsPerKey = 4
-    /// How many bits the filter has for each key, at least.
+    /// The minimum number of bits of the filter per key.
     private static let roomPerKey = 16
     private static let bytesMin = 8
 
     private var keys: [UInt64] = []
     private var lastDevice: UInt64?
 
-    /// Holds nothing.
+    /// Creates an empty filter.
     init() {}
 
-    /// Drops every key and keeps the memory.
+    /// Removes every key and keeps the memory.
     mutating func removeAll() {
         self.keys.removeAll(keepingCapacity: true)
         self.lastDevice = nil
     }
 
-    /// Appends what an event is looked for by: its device, and the push that came with it.
+    /// Adds the keys by which an event is found: its device, and its push if it is a push.
     mutating func append(_ event: HistoryEvent) {
         if event.device != self.lastDevice {
             self.keys.append(Self.key(device: event.device))
@@ -242,7 +244,7 @@ package struct BundleFilter {
         if case .push = event.kind, let apns = event.apnsID { self.keys.append(Self.key(push: apns)) }
     }
 
-    /// The filter as it is stored.
+    /// Returns the filter in its stored form.
     func bytes() -> [UInt8] {
         var count = Self.bytesMin
         while count * 8 < self.keys.count * Self.roomPerKey { count *= 2 }
@@ -257,7 +259,7 @@ package struct BundleFilter {
         return bytes
     }
 
-    /// Where a key's bits are: in a filter of so many bits the remainders.
+    /// Returns the numbers whose remainders, modulo the number of bits, are the positions of a key's bits.
     static func places(_ key: UInt64) -> [Int64] { (0..<self.bitsPerKey).map { self.place($0, of: key) } }
 
     @inline(__always)
@@ -266,19 +268,19 @@ package struct BundleFilter {
         return Int64((key &+ UInt64(number) &* step) & 0x7FFF_FFFF)
     }
 
-    /// The key of a device, by the number that events know it by.
+    /// Returns the key of a device, from the number by which events identify it.
     static func key(device: UInt64) -> UInt64 { SplitMix64.scattered(device &+ SplitMix64.step) }
 
-    /// The key of a push, without the case of its letters.
+    /// Returns the key of a push, ignoring case.
     static func key(push: APNsID) -> UInt64 { self.key(device: self.key(device: push.first) ^ push.second) }
 }
 
-/// What happened to devices before they came into the tables, as rows of the delivery log.
+/// Imported events of devices, as rows of the delivery log.
 ///
-/// A device's rows are read by their numbers. These have numbers below zero, and those that gateways write have others:
-/// so they come first, though they may be written last.
+/// A device's rows are read in the order of their ids. Imported rows have negative ids, and rows of gateways have
+/// positive ones, so that imported rows come first even if they are written last.
 struct ImportedEvents: ~Copyable {
-    /// The longest time that one row tells of, in milliseconds: a row is deleted when its first event is too old.
+    /// The longest time span of one row, in milliseconds: a row is deleted when its first event is too old.
     private static let spanMax: Int64 = 3_600_000
 
     private var ids = PostgresArray(.int8)
@@ -289,12 +291,12 @@ struct ImportedEvents: ~Copyable {
     private var pushedDevices = PostgresArray(.int8)
     private var pushedMoments = PostgresArray(.int8)
 
-    /// No events.
+    /// Creates an empty set.
     init() {}
 
-    /// Appends all that happened to one device.
+    /// Appends all events of one device.
     ///
-    /// - Parameter newestFirst: the newest first.
+    /// - Parameter newestFirst: the events, the newest first.
     mutating func append(_ newestFirst: [HistoryEvent]) {
         var id: Int64 = 0
         var start = 0
@@ -307,7 +309,7 @@ struct ImportedEvents: ~Copyable {
             self.moments.append(row.at)
             self.bodies.append(row.body())
             for push in EventTables.pushes(row.events) {
-                // An identifier's words have the first byte lowest.
+                // The first byte is in the lowest bits of the identifier's words.
                 self.pushed.append(uuid: (push.apns.first.byteSwapped, push.apns.second.byteSwapped))
                 self.pushedDevices.append(push.device)
                 self.pushedMoments.append(push.at)
@@ -316,7 +318,8 @@ struct ImportedEvents: ~Copyable {
         }
     }
 
-    /// Where a row ends: with a push, since the way of a push is looked for in rows from its own moment on.
+    /// Returns the end of a row: after a push, since the events of a push are searched for in rows from its own time
+    /// on.
     private static func end(ofRowFrom start: Int, _ newestFirst: [HistoryEvent]) -> Int {
         let newest = newestFirst[start].at
         for place in start..<newestFirst.count {
@@ -324,7 +327,7 @@ struct ImportedEvents: ~Copyable {
             if case .push = event.kind { return place + 1 }
             guard place + 1 < newestFirst.count else { break }
             let older = newestFirst[place + 1]
-            // A name stays with its event, which comes before it here.
+            // A name stays with its event, which comes before it in this order.
             guard !older.isNamePart else { continue }
             let isFull = place + 1 - start >= EventTables.eventsPerRow / 2
             if isFull || newest.milliseconds - older.at.milliseconds > self.spanMax { return place + 1 }
@@ -332,7 +335,7 @@ struct ImportedEvents: ~Copyable {
         return newestFirst.count
     }
 
-    /// Within a transaction.
+    /// Writes the rows; called within a transaction.
     func write(to client: PostgresClient) throws(PostgresError) {
         guard self.ids.count > 0 else { return }
         var parameters = PostgresParameters()

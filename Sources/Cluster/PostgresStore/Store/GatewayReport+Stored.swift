@@ -2,19 +2,19 @@ package import Engine
 import Policy
 package import Wire
 
-/// How a report is kept: a version (1 byte), then name and version behind their lengths (2 each), wakes (4), whether it
-/// drains (1), the workers behind their count (2), each topic, connected, slots, busy (4 each) and whether conditions
-/// are heard of (1), and the digests behind their count (2), each a name behind its length (2) and a number (8). From
-/// version 2 on the offers behind their count (2), each topic, streams, free slots (4 each), whether pushes are taken
-/// and devices named (1 each), and tasks, sessions and resources, each list behind its count (2) and each name behind
-/// its length (2). All integers are little-endian. What stands behind that is of a newer version, and passed over.
+/// The stored format of a report: version (1 byte), then name and software version with a length (2 bytes) each, wakes
+/// (4), draining flag (1), the workers with a count (2), each with topic, connected, slots, busy (4 each) and a flag
+/// for conditions (1), and the digests with a count (2), each a name with a length (2) and a number (8). From version 2
+/// on also the offers with a count (2), each with topic, streams, free slots (4 each), flags for pushes and for named
+/// devices (1 each), and the lists of tasks, sessions and resources, each with a count (2) and each name with a length
+/// (2). All integers are little-endian. Later bytes are of a newer version, and ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 2
-    /// The most bytes of the offers that are kept: all gateways read all of them each second. Offers without
-    /// room are left out.
+    /// The most bytes of the stored offers, since all gateways read all of them each second. Offers beyond the limit
+    /// are omitted.
     package static let offerBytesMax = 16_384
 
-    /// The report as bytes.
+    /// Encodes the report.
     package func stored() -> [UInt8] {
         var buffer = ByteBuffer()
         buffer.append(Self.storedVersion)
@@ -73,7 +73,7 @@ extension GatewayReport {
         buffer.append(bytes)
     }
 
-    /// The report that `stored` wrote; nil for anything else.
+    /// Decodes a report written by `stored`; nil for other bytes.
     package init?(stored bytes: ByteView) {
         var fields = StoredFields(bytes)
         let version = fields.byte()
@@ -117,7 +117,7 @@ extension GatewayReport {
     }
 }
 
-/// Reads parts one after another; past the end there are zeros, and it is short.
+/// Reads consecutive fields; past the end it returns zeros and sets `isShort`.
 private struct StoredFields {
     private let bytes: ByteView
     private var offset = 0
@@ -160,7 +160,8 @@ private struct StoredFields {
 }
 
 extension ClusterView {
-    /// - Parameter results: of the statements of a report: its own two, clock, members, dead, ready, due, totals.
+    /// - Parameter results: the results of a report's statements: two of its own, clock, members, dead, ready, due,
+    ///   totals.
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])
         let (ready, due, totals) = (results[5], results[6], results[7])
@@ -192,18 +193,18 @@ extension ClusterView {
     }
 }
 
-/// Refused pushes by the names of reasons, as gateways write them of one topic: name (1 byte and its own) and count (8
-/// bytes, little-endian), as often as there are reasons. What the reasons are is the gateways' to know, of which some
-/// may be newer.
+/// The counts of refused pushes by reason, as gateways write them for one topic: for each reason its name (with a
+/// length of 1 byte) and its count (8 bytes, little-endian). The names are not interpreted, as they may come from newer
+/// gateways.
 struct RefusedCounts: Hashable {
     private var counts: [String: Int64] = [:]
 
-    /// None.
+    /// Creates an empty set of counts.
     init() {}
 
-    /// Counts what a row says, too.
+    /// Adds the counts of a row.
     ///
-    /// - Returns: false when it is no such row.
+    /// - Returns: false if the row is invalid.
     mutating func add(_ row: ByteView) -> Bool {
         var offset = 0
         while offset < row.count {
@@ -216,7 +217,7 @@ struct RefusedCounts: Hashable {
         return true
     }
 
-    /// Writes a row, in the order of the reasons' names.
+    /// Writes a row in the order of the reasons' names.
     func store(to buffer: inout ByteBuffer) {
         for (reason, count) in self.counts.sorted(by: { $0.key < $1.key }) {
             buffer.append(UInt8(clamping: reason.utf8.count))

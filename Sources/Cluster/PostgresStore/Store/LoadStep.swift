@@ -2,30 +2,30 @@ import Engine
 import Policy
 import Wire
 
-/// The statements of a plan, and how their results are read.
+/// The statements of a plan, and the decoding of their results.
 struct LoadStep {
-    /// What a statement's rows are.
+    /// The meaning of a statement's rows.
     private enum Part {
         case devices
-        /// Rows that were selected, of which there may be more than these.
+        /// Selected rows; there may be more than `countMax`.
         case selected(countMax: Int)
-        /// Rows that were selected of a slice of the devices, and the slice's end.
+        /// Rows selected from a slice of the devices, and the slice's end.
         case slice(countMax: Int)
         case heldWakes
-        /// Named devices, with the sessions that have them locked, whether they were read or not.
+        /// Named devices, read or not, with the sessions that have locked them.
         case passedOver
         case clock
     }
 
     private var parts: [Part] = []
-    /// The results before those of the parts.
+    /// The number of results before those of the parts.
     private let skippedCount: Int
-    /// True if the step waits for no lock of a row.
+    /// True if the step does not wait for row locks.
     let passesOverLocked: Bool
 
     /// Sends the statements that lock and read rows.
     ///
-    /// - Parameter floor: the latest moment of policy time that is known here.
+    /// - Parameter floor: the latest policy time known to this gateway.
     init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender) {
         self.skippedCount = 1
         self.passesOverLocked = plan.passesOverLocked
@@ -36,7 +36,7 @@ struct LoadStep {
         self.parts.append(.clock)
     }
 
-    /// Sends the statements that read rows for a question.
+    /// Sends the statements that read rows for a query.
     init(_ plan: ReadPlan, _ sender: SessionSender) {
         self.skippedCount = 0
         self.passesOverLocked = true
@@ -48,8 +48,8 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The most groups of waiting rows that a claim looks at, which all names and patterns of its streams share, and
-    /// the fewest of each.
+    /// The most groups of waiting rows that a claim examines, shared by all names and patterns of its streams, and the
+    /// fewest for each of them.
     private static let groupsMax = 256
     private static let groupsOfRangeMin = 8
 
@@ -159,25 +159,25 @@ struct LoadStep {
         return numbers
     }
 
-    /// The rows as they were read.
+    /// The rows that were read.
     struct Loaded {
         var devices: [SharedDevice] = []
-        /// By token; what a write of the row has to find there.
+        /// The versions by token; a write must find the same version.
         var versions = RowVersions()
         var heldWakes: [WakeID] = []
         var passedOver: [PassedOverDevice] = []
         var hasMore = false
-        /// The last device that was looked at, if fewer were found than were asked for and there are others behind it.
+        /// The last device examined, if fewer were found than requested and there are others after it.
         var sliceEnd: DeviceToken?
-        /// The latest moment at which one of them was written.
+        /// The latest policy time at which one of the rows was written.
         var writtenAt: Int64 = 0
         var wall: Int64 = 0
         var shift: Int64 = 0
-        /// The version of the oldest program that may be attached.
+        /// The schema version of the oldest program that may be attached.
         var oldest: Int32 = 0
     }
 
-    /// Reads the results of the calls; nil when they are not what the calls give.
+    /// Decodes the results; nil if they do not match the statements.
     func read(_ results: [PostgresRows]) -> Loaded? {
         let results = results.dropFirst(self.skippedCount)
         guard results.count == self.parts.count else { return nil }
@@ -228,7 +228,7 @@ struct LoadStep {
     private static func read(_ rows: PostgresRows, count: Int? = nil, isOfTokens: Bool, into loaded: inout Loaded) {
         loaded.devices.reserveCapacity(loaded.devices.count + rows.count)
         loaded.versions.reserveCapacity(loaded.versions.count + rows.count)
-        // A selection may find a row for each of its lanes.
+        // A selection may return a row for each of a device's lanes.
         let isFirst = isOfTokens && loaded.versions.count == 0
         for row in 0..<(count ?? rows.count) {
             let version = RowVersion(number: rows.int64(row, 1), place: rows.place(row, 6))
@@ -251,8 +251,8 @@ extension LockHolder {
     /// The most characters of an application's name.
     private static let applicationMax = 63
 
-    /// A session in the columns from `first` on; nil if they are NULL. An application's name is text of a client: only
-    /// its plain characters are kept.
+    /// Reads a session from the columns starting at `first`; nil if they are NULL. A client sets the application's
+    /// name, so only plain characters are kept.
     init?(_ rows: PostgresRows, _ row: Int, _ first: Int) {
         let pid = rows.int32(row, first)
         guard pid != 0 else { return nil }
@@ -265,7 +265,7 @@ extension LockHolder {
     }
 }
 
-/// Patterns of names apart: names, and beginnings of at least one character less than a name.
+/// Patterns separated into exact names and prefixes; a prefix matches only longer names.
 private struct NamePatterns {
     var names: [String] = []
     var beginnings: [String] = []
@@ -283,17 +283,17 @@ private struct NamePatterns {
 
 /// The versions of the rows that a transaction has read, by token.
 ///
-/// Rows are read in the order of their tokens and written in that order, so that each is found where the one before it
-/// was; where they are not, they are looked up.
+/// Rows are normally written in the order in which they were read, so that each version is found after the previous
+/// one; otherwise it is looked up.
 struct RowVersions {
     private var tokens: [DeviceToken] = []
     private var versions: [RowVersion] = []
-    /// The places of tokens, once one was looked for that did not follow the one before.
+    /// The index of each token, created when a lookup is needed.
     private var places: [DeviceToken: Int] = [:]
-    /// The place behind the one that was found last.
+    /// The index after the version found last.
     private var next = 0
 
-    /// No rows.
+    /// Creates an empty set.
     init() {}
 
     var count: Int { self.tokens.count }
@@ -303,9 +303,9 @@ struct RowVersions {
         self.versions.reserveCapacity(count)
     }
 
-    /// - Parameter isKnownNew: no row of this token was appended: the rows are those of some tokens, and the first that
-    ///   were read.
-    /// - Returns: false when there is a row of this token.
+    /// - Parameter isKnownNew: true if no row of this token can have been added: the rows have distinct tokens and are
+    ///   the first ones read.
+    /// - Returns: false if there is already a row of this token.
     mutating func append(_ version: RowVersion, of token: DeviceToken, isKnownNew: Bool) -> Bool {
         if !isKnownNew {
             self.makePlaces()
@@ -317,7 +317,7 @@ struct RowVersions {
         return true
     }
 
-    /// The version of a row; `none` when it was not read.
+    /// Returns the version of a row; `none` if it was not read.
     mutating func version(of token: DeviceToken) -> RowVersion {
         if self.next < self.tokens.count, self.tokens[self.next] == token {
             self.next += 1
@@ -329,7 +329,7 @@ struct RowVersions {
         return self.versions[place]
     }
 
-    /// Whether a row of this token was read.
+    /// Returns true if a row of this token was read.
     mutating func contains(_ token: DeviceToken) -> Bool { self.version(of: token) != .none }
 
     private mutating func makePlaces() {
@@ -338,12 +338,12 @@ struct RowVersions {
     }
 }
 
-/// The version of a row that a transaction has read, which a write of the row has to find.
+/// The version of a row that a transaction has read; a write must find the same version.
 struct RowVersion: Hashable {
     let number: Int64
-    /// Where it lies: there until the transaction ends, when it has locked the row.
+    /// The place of the row, which is constant until the transaction ends if it has locked the row.
     let place: PostgresPlace
 
-    /// Of a row that was not read: no row has it.
+    /// The version for a row that was not read; no row has it.
     static let none = RowVersion(number: -1, place: .nowhere)
 }

@@ -1,27 +1,27 @@
 package import Engine
 import Wire
 
-/// What a notification carries: lines, the first the number of the gateway that sends it.
+/// The payload of a notification: lines, of which the first is the number of the sending gateway.
 ///
-/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were made), `v` (a value
-/// was kept).
-/// What a line does not follow is passed over: anybody with a connection can notify, and a newer gateway may say more.
+/// `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were added), `v` (a value
+/// was stored).
+/// Other lines are ignored: every client of the database can notify, and a newer gateway may send more kinds.
 package enum NoticePayload {
-    /// What is told.
+    /// One line of a payload.
     package enum Item: Hashable {
         case notice(ClusterNotice)
-        /// Topics were made.
+        /// Topics were added.
         case topics
-        /// A value was kept.
+        /// A value was stored.
         case values
     }
 
-    /// The bytes that a payload may have: PostgreSQL takes fewer than 8,000.
+    /// The most bytes of a payload: PostgreSQL accepts fewer than 8,000.
     package static let bytesMax = 7900
 
-    /// A payload with as many items as fit, from `start` on.
+    /// Returns a payload with as many items as fit, from `start` on.
     ///
-    /// - Returns: the payload, and the place of the first item that is not in it.
+    /// - Returns: the payload, and the index of the first item that did not fit.
     package static func write(_ items: [Item], from start: Int, sender: GatewayNumber) -> (text: String, end: Int) {
         var text = "\(sender.rawValue)"
         var place = start
@@ -52,7 +52,7 @@ package enum NoticePayload {
         return buffer.view.string
     }
 
-    /// What another gateway tells; nothing of what this one sent itself, or what ended at a third.
+    /// Returns the items of another gateway; none of this one's own, and no wakes that ended at a third gateway.
     package static func read(_ text: String, receiver: GatewayNumber) -> [Item] {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         guard let first = lines.first, let sender = Int32(first), sender != receiver.rawValue else { return [] }
@@ -90,9 +90,9 @@ package enum NoticePayload {
     }
 }
 
-/// What is to be told to other gateways, each once however often it is said before it goes out.
+/// Notices to send to other gateways; equal notices are sent once.
 package struct NoticeQueue {
-    /// The most that waits: what comes then is not told, as nothing may hang on it.
+    /// The most notices in the queue. Later ones are dropped; nothing may depend on a notice.
     package static let countMax = 20_000
 
     package private(set) var items: [NoticePayload.Item] = []
@@ -107,7 +107,7 @@ package struct NoticeQueue {
         self.items.append(item)
     }
 
-    /// The next payload; nil when nothing waits.
+    /// Returns the next payload; nil if the queue is empty.
     package mutating func takePayload(sender: GatewayNumber) -> String? {
         guard !self.items.isEmpty else { return nil }
         let (text, end) = NoticePayload.write(self.items, from: 0, sender: sender)
@@ -122,21 +122,22 @@ package struct NoticeQueue {
     }
 }
 
-/// The sessions that send notices, and which of them are gateways'.
+/// The sessions that send notices, with the knowledge of which are gateways'.
 ///
-/// Every role that may connect to the database can send notices. PostgreSQL names the session that sent one, so notices
-/// are heard only from sessions whose role may write the gateways' tables. All others are dropped and counted.
+/// Every role that may connect to the database can send notices. PostgreSQL reports the session of the sender, so
+/// notices are accepted only from sessions whose role may write the gateways' tables. All others are dropped and
+/// counted.
 package struct NoticeSenders {
-    /// The most sessions that are known, and the most notices that wait until their session is checked.
+    /// The most known sessions, and the most notices that wait for the check of their session.
     package static let countMax = 1000
-    /// The most notices that are dropped in a second before the link counts as flooded.
+    /// The most notices dropped in a second before the connection counts as flooded.
     package static let droppedMax = 2000
-    /// The interval of checks in milliseconds: the process number of a session is used again after its end.
+    /// The interval of checks in milliseconds: the process id of a session may be reused after its end.
     package static let checkMilliseconds: Int64 = 10_000
 
-    /// By the process number of the session: true if its role is a gateway's.
+    /// The known sessions by process id: true if the session's role is a gateway's.
     private var known: [Int32: Bool] = [:]
-    /// Sessions to ask the server about, and those that it is asked about now.
+    /// The sessions to check next, and those being checked now.
     private var unchecked: Set<Int32> = []
     private var asked: Set<Int32> = []
     private var waiting: [PostgresNotification] = []
@@ -146,7 +147,7 @@ package struct NoticeSenders {
 
     package init() {}
 
-    /// The next moment for `timePassed`, on the monotonic clock; nil while no session is known.
+    /// The time of the next `timePassed`, on the monotonic clock; nil while no session is known.
     var nextMoment: Int64? { self.checkAt }
 
     /// True if too many notices were dropped in the current second.
@@ -165,7 +166,7 @@ package struct NoticeSenders {
         self.unchecked.formUnion(self.known.keys)
     }
 
-    /// Returns true if a notice is a gateway's. A notice of an unknown session is kept for `checked`.
+    /// Returns true if a notice is from a gateway. A notice of an unknown session is kept for `checked`.
     package mutating func mayHear(_ notification: PostgresNotification) -> Bool {
         let sender = notification.sender
         if self.known[sender] == true { return true }
@@ -180,7 +181,7 @@ package struct NoticeSenders {
         return false
     }
 
-    /// Returns the sessions to ask the server about; nil when there are none, or an answer is outstanding.
+    /// Returns the sessions to check; nil if there are none, or an answer is outstanding.
     package mutating func takeUnchecked() -> [Int32]? {
         guard self.asked.isEmpty, !self.unchecked.isEmpty else { return nil }
         self.asked = self.unchecked
@@ -190,7 +191,7 @@ package struct NoticeSenders {
 
     /// Takes the server's answer.
     ///
-    /// - Parameter trusted: the sessions that are gateways'.
+    /// - Parameter trusted: the sessions of gateways.
     /// - Returns: the kept notices of gateways.
     package mutating func checked(trusted: Set<Int32>) -> [PostgresNotification] {
         for sender in self.asked { self.known[sender] = trusted.contains(sender) }

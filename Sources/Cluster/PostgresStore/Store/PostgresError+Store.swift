@@ -1,14 +1,14 @@
 import Engine
 
 extension PostgresError {
-    /// The code with which `wakegate.mark` refuses.
+    /// The error code with which `wakegate.mark` refuses a commit.
     static let fencedState = "WG001"
 
-    /// The gateway is dead to others, or its connection was given up.
+    /// Other gateways consider this one dead, or its connection was replaced.
     static let fenced = PostgresError(state: Self.fencedState, message: "the gateway's number is dead")
     static let odd = PostgresError(kind: .client, message: "an answer that no statement of WakeGate has")
 
-    /// Whether the same transaction may succeed when it begins anew at once.
+    /// True if the same transaction may succeed when it is repeated at once.
     var isConflict: Bool {
         switch self.kind {
         case .uniqueViolation, .deadlock, .serialization, .lockNotAvailable, .idleTimeout: true
@@ -19,8 +19,8 @@ extension PostgresError {
         }
     }
 
-    /// Whether another server of the same database may do what this one did not: the failure lies neither with this
-    /// gateway nor in what every server of the database has.
+    /// True if another server of the same database may succeed: the cause is neither this gateway nor a property of the
+    /// whole database.
     var isOfServer: Bool {
         guard self.state != Self.fencedState else { return false }
         return switch self.kind {
@@ -37,7 +37,7 @@ extension PostgresError {
 extension StoreError {
     static let unknown = StoreError(message: "The connection to PostgreSQL was lost.")
 
-    /// What the server refused, and what to do about it.
+    /// Describes the server's error and its remedy.
     init(_ error: PostgresError) {
         guard error.state == PostgresError.fencedState else {
             self.init(message: error.description)
@@ -51,7 +51,7 @@ extension StoreError {
 
     /// - Parameters:
     ///   - server: host and port.
-    ///   - found: the version of the tables, which is newer than what this program works with.
+    ///   - found: the version of the tables, which is newer than the version this program supports.
     init(server: String, newerSchema found: Int32) {
         self.init(
             message: "PostgreSQL at \(server) has schema version \(found) of WakeGate, and this program works with "
@@ -59,7 +59,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter version: such as 140005.
+    /// - Parameter version: the server's version, such as 140005.
     init(server: String, oldServer version: Int) {
         self.init(
             message: "PostgreSQL at \(server) is version \(version / 10_000), and WakeGate needs 15 or later. "
@@ -67,7 +67,7 @@ extension StoreError {
         )
     }
 
-    /// The server takes no writes.
+    /// Reports a server that does not accept writes.
     init(readOnlyServer server: String) {
         self.init(
             message: "PostgreSQL at \(server) is read-only: it is a standby, or its default_transaction_read_only is "
@@ -76,7 +76,7 @@ extension StoreError {
         )
     }
 
-    /// Nothing that is committed there would be confirmed.
+    /// Reports a server that could not confirm commits, because no standby is connected.
     init(serverWithoutStandby server: String) {
         self.init(
             message: "PostgreSQL at \(server) waits for a standby with each commit, and none is connected. See that a "
@@ -84,7 +84,7 @@ extension StoreError {
         )
     }
 
-    /// A pool answers in the place of the server.
+    /// Reports a connection pool in place of the server.
     init(poolAt server: String) {
         self.init(
             message: "A connection pool such as pgbouncer answers at \(server), and not PostgreSQL itself. A gateway's "
@@ -102,7 +102,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter count: how many numbers were tried.
+    /// - Parameter count: the number of gateway numbers tried.
     init(server: String, lockedNumbers count: Int) {
         self.init(
             message: "PostgreSQL at \(server): other sessions hold the advisory locks of the next \(count) gateway "
@@ -119,7 +119,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter tables: those that the role may not read or write.
+    /// - Parameter tables: the tables that the role may not read or write.
     init(server: String, role: String, withoutRightsOn tables: String) {
         self.init(
             message: "PostgreSQL at \(server): the role \(role) may not read and write \(tables) of schema wakegate. "
@@ -128,7 +128,7 @@ extension StoreError {
         )
     }
 
-    /// - Parameter seconds: how long nothing was answered.
+    /// - Parameter seconds: the time without an answer.
     init(silentServer server: String, seconds: Int64) {
         self.init(
             message: "PostgreSQL at \(server) answered nothing for \(seconds) s. See that the server runs and can be "

@@ -3,22 +3,23 @@ package import Policy
 package import Storage
 package import Wire
 
-/// Pushes to all devices, and the events of many devices: found by moments, span by span from the newest on, as rows have summaries of those alone.
+/// Pushes to all devices: found by time, one span after the other from the newest on, since the page summaries contain
+/// only times. The latest events of many devices are read at once.
 extension PostgresHistory {
-    /// The first span that is looked at, in milliseconds; each one after it is eight times as long.
+    /// The first time span that is searched, in milliseconds; each further span is eight times as long.
     private static let spanMilliseconds: Int64 = 1000
-    /// As long as the longest history: no span need be longer.
+    /// The longest span, longer than any history.
     private static let spanMillisecondsMax: Int64 = 1 << 50
-    /// The bundles that are read at a time.
+    /// The most bundles read at a time.
     private static let bundlesPerPage: Int64 = 64
-    /// The most rows of events that a list looks at, and the most bundles, of which each is as large as dozens.
+    /// The most event rows that a list examines, and the most bundles, each of which has dozens of events.
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
     /// The most bundles that the latest events of some devices are read from.
     private static let latestBundlesMax: Int64 = 1_024
-    /// The tokens that are read at a time.
+    /// The most tokens read at a time.
     private static let tokensPerPage: Int32 = 8192
-    /// The most devices that are remembered by their numbers.
+    /// The most devices remembered by their numbers.
     private static let rememberedMax = 65_536
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {
@@ -26,7 +27,7 @@ extension PostgresHistory {
         guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else {
             return collector.finish(unseen: nil)
         }
-        // Events leave the log an eighth of their age late.
+        // Events are deleted up to an eighth of their age late.
         let age = self.limits.ageMillisecondsMax
         let end = max(oldest.milliseconds, newest.int64(0, 0) - age - age / 8) - 1
         if let place { self.collect(at: place.at.milliseconds, &collector) }
@@ -35,15 +36,15 @@ extension PostgresHistory {
         while upper > end, upper >= collector.bound.milliseconds {
             let lower = max(end, min(upper, newest.int64(0, 0)) - span)
             upper = self.collect(after: lower, notAfter: upper, countMax: countMax, &collector)
-            // A span that had more than it may is gone on with; an empty one says that a longer one may be looked at.
+            // The next span continues after a partly searched one; after a completely searched one, it is longer.
             if upper == lower, span < Self.spanMillisecondsMax { span *= 8 }
         }
         return collector.finish(unseen: nil)
     }
 
-    /// Collects the newest pushes of a span, all of the last one's moment among them.
+    /// Collects the newest pushes of a span, including all with the time of the last one.
     ///
-    /// - Returns: up to which moment nothing was looked at.
+    /// - Returns: the time up to which nothing was examined.
     private func collect(
         after lower: Int64,
         notAfter upper: Int64,
@@ -56,7 +57,7 @@ extension PostgresHistory {
         else { return .min }
         for row in 0..<rows.count { collector.append(Self.push(rows, row)) }
         for row in 0..<bundles.count { Self.collect(bundles.bytes(row, 0), &collector) }
-        // Of rows and bundles the ones that end sooner say how far all were looked at.
+        // If rows or bundles were cut off by a limit, the later of their last times is how far both were examined.
         let cutRow = rows.count == countMax ? rows.int64(rows.count - 1, 2) : nil
         let cutBundle = bundles.count == Self.bundlesPerPage ? bundles.int64(bundles.count - 1, 1) : nil
         guard let last = [cutRow, cutBundle].compactMap(\.self).max() else { return lower }
@@ -72,7 +73,7 @@ extension PostgresHistory {
         return parameters
     }
 
-    /// Collects every push of one moment.
+    /// Collects every push with one time.
     private func collect(at moment: Int64, _ collector: inout LoggedPushCollector) {
         var parameters = PostgresParameters()
         parameters.append(moment)
@@ -169,7 +170,7 @@ extension PostgresHistory {
         return found
     }
 
-    /// Looks through the tokens of all devices for those of some numbers.
+    /// Searches the tokens of all devices for those with some numbers.
     private func find(_ numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice] {
         var tokens = PostgresArray(.bytes)
         var after: [UInt8] = []

@@ -3,48 +3,49 @@ package import Policy
 package import Storage
 package import Wire
 
-/// What happened to devices and pushes, as the transactions of all gateways have written it to `EventTables`.
+/// The events of devices and pushes, as all gateways have written them to `EventTables`.
 ///
-/// It has one user at a time, on any thread, who waits for every answer. A connection that was lost is made anew with
-/// the next question.
+/// Used by one caller at a time, on any thread, who waits for each answer. A lost connection is replaced at the next
+/// query.
 package final class PostgresHistory: HistorySource {
-    /// Rows that are read at a time: of most devices that is all there is.
+    /// The most rows read at a time, which is enough for most devices.
     private static let rowsPerPage: Int64 = 64
-    /// How far back rows are looked for at first, and then.
+    /// The time spans, in milliseconds, that are searched first, before all older rows.
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
-    /// How long an answer is waited for, in milliseconds: nobody who asks why a device was not woken waits longer.
+    /// The timeout for an answer, in milliseconds. It also limits how long a user waits for a history.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The most rows that one piece of tidying deletes, and the most bundles: about as many events.
+    /// The most rows and the most bundles deleted by one piece of tidying: about the same number of events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The most summaries of a table that are remembered to be made anew: those of a gigabyte of rows.
+    /// The most outdated summaries remembered per table: those of a gigabyte of rows.
     private static let staleSummariesMax = 4096
-    /// The most summaries that are made anew at a time, for which 4,096 pages are read.
+    /// The most summaries recreated at a time, which reads 4,096 pages.
     private static let summariesMadeMax = 128
-    /// The bundles that are read at a time to find a push, the most devices that it is followed to, and the most rows
-    /// that are read of these: a push has one name and one device, and who gives many the same is told of the last.
+    /// The most bundles read at a time to find a push, the most devices a push is followed to, and the most rows read
+    /// of these devices. A push normally has a unique identifier and one device; for an identifier that was used many
+    /// times, the last pushes are returned.
     private static let bundlesPerPage: Int64 = 1_024
     private static let devicesOfPushMax = 64
     private static let rowsOfPushMax: Int64 = 4_096
 
     private let address: PostgresAddress
     private(set) var limits: HistoryLimits
-    /// Some devices by the numbers that events know them by.
+    /// Some devices by the numbers that identify them in events.
     var remembered: [UInt64: LoggedDevice] = [:]
     private var client: PostgresClient?
     private var failure: StoreError?
-    /// Of each table, the summaries by number that still tell of rows which were deleted.
+    /// For each table, the numbers of summaries that still include deleted rows.
     private var staleSummaries: [EventTables.Summarized: Set<Int64>] = [:]
 
     /// - Parameters:
-    ///   - address: where the database is.
-    ///   - limits: how old events may become, and how much room they may take.
+    ///   - address: the address of the database.
+    ///   - limits: the limits of the age and size of events.
     package init(_ address: PostgresAddress, limits: HistoryLimits) {
         self.address = address
         self.limits = limits
     }
 
-    /// Keeps to other bounds from now on.
+    /// Sets other limits.
     package func setLimits(_ limits: HistoryLimits) { self.limits = limits }
 
     package func takeFailure() -> StoreError? {
@@ -53,7 +54,7 @@ package final class PostgresHistory: HistorySource {
     }
 
     package func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
-        // Most who ask want the latest: pages of the hour before are looked through first, then of the day, then all.
+        // Most queries are for the latest events: the last hour is searched first, then the last day, then everything.
         var upper = latest.milliseconds
         for milliseconds in Self.windowMilliseconds + [upper] {
             let lower = max(-1, min(upper, latest.milliseconds - milliseconds) - 1)
@@ -62,9 +63,9 @@ package final class PostgresHistory: HistorySource {
         }
     }
 
-    /// Visits what happened to a device after one moment and up to another.
+    /// Visits the events of a device after one time and up to another.
     ///
-    /// - Returns: whether more is wanted.
+    /// - Returns: true if more events are wanted.
     private func visit(
         device: UInt64,
         after lower: Int64,
@@ -122,11 +123,11 @@ package final class PostgresHistory: HistorySource {
         return ordered.suffix(HistoryFile.pushEventsMax).map(\.element)
     }
 
-    /// To which devices a push came, and when first, in the order of that.
+    /// Returns the devices that received a push and the time of its first receipt, in the order of these times.
     private func arrivals(of apnsID: APNsID) -> [(device: UInt64, at: Int64)] {
         var first: [UInt64: Int64] = [:]
         var parameters = PostgresParameters()
-        // An identifier's words have the first byte lowest.
+        // The first byte is in the lowest bits of the identifier's words.
         parameters.append(uuid: (apnsID.first.byteSwapped, apnsID.second.byteSwapped))
         parameters.append(Int64(Self.devicesOfPushMax))
         guard let rows = self.query(Self.arrivals, parameters) else { return [] }
@@ -135,10 +136,10 @@ package final class PostgresHistory: HistorySource {
         return first.map { ($0.key, $0.value) }.sorted { ($0.1, $0.0) < ($1.1, $1.0) }
     }
 
-    /// Adds to which devices a push came by bundles, and when first. One filter in a thousand holds a push by chance,
-    /// so a long log has many that do: page by page from the newest on, until a device is known.
+    /// Adds the devices and times of receipts in bundles. One filter in a thousand contains a push by chance, so in a
+    /// long log many do: bundles are read page by page from the newest on, until a device is found.
     ///
-    /// - Returns: false when that could not be asked.
+    /// - Returns: false if a query failed.
     private func addBundled(_ apnsID: APNsID, to first: inout [UInt64: Int64]) -> Bool {
         var last = Int64.max
         while true {
@@ -160,7 +161,7 @@ package final class PostgresHistory: HistorySource {
         }
     }
 
-    /// Appends where the keys of devices have their bits, an array for each of these.
+    /// Appends the bit positions of the keys of devices, one array per bit.
     static func append(keysOf devices: [UInt64], to parameters: inout PostgresParameters) {
         let places = devices.map { BundleFilter.places(BundleFilter.key(device: $0)) }
         for number in 0..<BundleFilter.bitsPerKey {
@@ -170,10 +171,10 @@ package final class PostgresHistory: HistorySource {
         }
     }
 
-    /// Deletes one piece of what is too old, or of the oldest when all takes too much room. Several gateways may do so
-    /// at a time, each another piece.
+    /// Deletes some of the events that are too old, or of the oldest ones if the total size is too large. Several
+    /// gateways may do so at the same time, each with other rows.
     ///
-    /// - Returns: whether there may be more to delete.
+    /// - Returns: true if there may be more to delete.
     package func tidy() -> Bool {
         self.summarizeAgain()
         var parameters = PostgresParameters()
@@ -187,9 +188,9 @@ package final class PostgresHistory: HistorySource {
         deleted += self.query(Self.deleteOldBundles, parameters)?.affectedCount ?? 0
         let failure = self.takeFailure()
         _ = self.query("SELECT wakegate.summarize()", PostgresParameters())
-        // Without it questions are slower, and nothing else is.
+        // A failure only makes queries slower.
         self.failure = failure
-        // What this session has deleted is counted by the time the next statement has ended, and not a second later.
+        // Makes the counters include this session's deletions after the next statement, instead of a second later.
         _ = self.query("SELECT pg_stat_force_next_flush()", PostgresParameters())
         if deleted == 0, let rows = self.query(Self.bytes, PostgresParameters()), rows.count == 1,
             rows.int64(0, 0) > Int64(self.limits.bytesMax)
@@ -197,12 +198,12 @@ package final class PostgresHistory: HistorySource {
             deleted = self.deleteOldest()
             if deleted > 0 { _ = self.delete(Self.pushesOfNothing, from: .push, PostgresParameters()) }
         }
-        // What could not be done is tried again later, and nobody waits for it.
+        // A failed piece is retried later, and no caller waits for it.
         if self.takeFailure() != nil { return false }
         return deleted > 0
     }
 
-    /// Deletes a piece of the oldest, bundles or rows.
+    /// Deletes some of the oldest bundles or rows.
     private func deleteOldest() -> Int {
         var most = PostgresParameters()
         most.append(Self.deletedBundlesMax)
@@ -213,9 +214,9 @@ package final class PostgresHistory: HistorySource {
         return self.delete(Self.oldestEvents, from: .event, most)
     }
 
-    /// Deletes the rows of a table for which a condition holds, and notes where they were.
+    /// Deletes the rows of a table that satisfy a condition, and records their page summaries.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of rows deleted.
     private func delete(
         _ condition: String,
         from table: EventTables.Summarized,
@@ -233,15 +234,15 @@ package final class PostgresHistory: HistorySource {
             self.staleSummaries[table, default: []].insert(rows.int64(row, 0))
             deleted += Int(rows.int64(row, 1))
         }
-        // Whoever may not summarise keeps no more of them.
+        // Without the right to summarize, these numbers would otherwise accumulate.
         while self.staleSummaries[table, default: []].count > Self.staleSummariesMax {
             _ = self.staleSummaries[table]?.popFirst()
         }
         return deleted
     }
 
-    /// Summarises pages anew from which rows were deleted. Their room is used again, by rows that are younger than all
-    /// others, and a summary grows and never shrinks: after a while whoever looks for the oldest would look everywhere.
+    /// Recreates the summaries of pages from which rows were deleted. New rows reuse the space, and a summary grows but
+    /// never shrinks: after a while, a search for the oldest rows would read all pages.
     private func summarizeAgain() {
         let failure = self.takeFailure()
         for (table, summaries) in self.staleSummaries {
@@ -253,7 +254,7 @@ package final class PostgresHistory: HistorySource {
             let rows = self.query(Self.summarizeAgain(table), parameters)
             if rows?.count == some.count { self.staleSummaries[table] = summaries.subtracting(some) }
         }
-        // Without it tidying is slower, and nothing else is.
+        // A failure only makes tidying slower.
         self.failure = failure
     }
 
@@ -263,7 +264,8 @@ package final class PostgresHistory: HistorySource {
             do throws(PostgresError) {
                 return try self.connected().query(sql, parameters)
             } catch {
-                // The connection stood unused while the server was replaced: nobody need hear of that.
+                // The server was replaced while the connection was idle: the query is retried without reporting an
+                // error.
                 guard wasConnected, error.kind == .connectionLost else { throw error }
                 self.client = nil
                 return try self.connected().query(sql, parameters)
@@ -280,8 +282,8 @@ package final class PostgresHistory: HistorySource {
         let client = try PostgresClient(
             self.address,
             application: "wakegate history",
-            // Rows of one device or push are few among all: summaries say where, though the planner doubts it. As it
-            // takes the little that is done for much, it would start workers and compile, which takes longer.
+            // A query needs few of all rows, and the summaries find them, though the planner misjudges that. It also
+            // overestimates the work, and would start workers and compile, which takes longer than the query.
             settings: [
                 PostgresSetting("enable_seqscan", "off"), PostgresSetting("jit", "off"),
                 PostgresSetting("max_parallel_workers_per_gather", "0"),
@@ -292,7 +294,7 @@ package final class PostgresHistory: HistorySource {
         return client
     }
 
-    /// The events of one row; those that cannot be read are left out.
+    /// Returns the events of one row, up to the first one that cannot be read.
     static func events(_ body: ByteView) -> [HistoryEvent] {
         var events: [HistoryEvent] = []
         do throws(EventRecord.Fault) {
@@ -305,17 +307,17 @@ package final class PostgresHistory: HistorySource {
 // MARK: - Statements
 
 extension PostgresHistory {
-    /// Whether a bundle's filter holds a key that has its bits at these places.
+    /// Returns a condition that is true if a bundle's filter contains the key with these bit positions.
     static func holds(_ places: [String]) -> String {
         places.map { "get_bit(b.keys, \($0) & (octet_length(b.keys) * 8 - 1)) = 1" }.joined(separator: " AND ")
     }
 
-    /// The places of one key, from a parameter on.
+    /// Returns the bit positions of one key, from a parameter on.
     private static func places(from first: Int) -> [String] {
         (0..<BundleFilter.bitsPerKey).map { "$\(first + $0)::bigint" }
     }
 
-    /// One device's rows have the order of their transactions, as each locks the device's row.
+    /// One device's rows are in the order of their transactions, as each transaction locks the device's row.
     private static let newestFirst = """
         SELECT id, body FROM wakegate.event WHERE device = $1::bigint AND id < $2::bigint
             AND at > $3::bigint AND at <= $4::bigint
@@ -335,7 +337,8 @@ extension PostgresHistory {
         ORDER BY b.id DESC LIMIT $1::bigint
         """
 
-    /// What happened to a push's devices from its arrival on; it had gone before as many rows were written behind it.
+    /// Selects the events of a push's devices from its arrival on. The limit of rows per device is high enough for the
+    /// push to end within it.
     private static let wayOfPush = """
         SELECT p.device, e.body
         FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
@@ -370,7 +373,7 @@ extension PostgresHistory {
             ORDER BY at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))
         """
 
-    /// The oldest bundles, but none that is newer than the oldest rows.
+    /// Deletes the oldest bundles, but none newer than the oldest rows.
     private static let deleteOldestBundles = """
         DELETE FROM wakegate.bundle WHERE ctid = ANY(ARRAY(
             SELECT ctid FROM wakegate.bundle
@@ -386,9 +389,9 @@ extension PostgresHistory {
 
     private static let pushesOfNothing = "at <= (SELECT early FROM wakegate.oldest_events())"
 
-    /// Says nothing where another role owns the table, and where a vacuum or another gateway is at it, which would be
-    /// waited for. Rows that an old snapshot still sees are in a summary that is made meanwhile, until others of the
-    /// same pages go.
+    /// Does nothing if another role owns the table, or if a vacuum or another gateway holds its lock, which it would
+    /// have to wait for. Rows that an old snapshot still sees are included in a new summary until later deletions on
+    /// the same pages.
     private static func summarizeAgain(_ table: EventTables.Summarized) -> String {
         """
         SELECT brin_desummarize_range('wakegate.\(table)_place', page),
@@ -402,7 +405,7 @@ extension PostgresHistory {
         """
     }
 
-    /// What the rows that are there take, by the server's counts; files keep the room of those that were deleted.
+    /// The size of the existing rows by the server's counters; the files also contain the space of deleted rows.
     private static let bytes = """
         SELECT (pg_stat_get_live_tuples('wakegate.event'::regclass) * (52 + coalesce((
             SELECT avg_width FROM pg_stats

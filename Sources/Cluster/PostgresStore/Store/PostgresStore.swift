@@ -2,11 +2,11 @@ package import Engine
 import Platform
 import Wire
 
-/// The store that gateways share, in one PostgreSQL.
+/// The store that gateways share, in a PostgreSQL database.
 ///
-/// A thread of its own has all connections: one that holds the gateway's number, one that shares topics, values and
-/// notices, and several that commit pushes, each one transaction at a time in two round trips. No policy is in the
-/// database: it locks rows, hands them over, and takes them back.
+/// A separate thread has all connections: one that holds the gateway's number, one that shares topics, values and
+/// notices, one for queries, and several that commit devices, each one transaction at a time in two round trips. The
+/// database contains no policy: it locks rows, returns them, and stores them.
 package final class PostgresStore: ClusterStore {
     package let transactionsMax: Int
     private let exchange: StoreExchange
@@ -15,12 +15,12 @@ package final class PostgresStore: ClusterStore {
     /// Attaches a store, and waits for that.
     ///
     /// - Parameters:
-    ///   - settings: where the database is.
-    ///   - ring: called on the store's thread when replies wait to be taken.
+    ///   - settings: the address and settings of the database.
+    ///   - ring: called on the store's thread when replies are ready to be taken.
     ///   - onWarning: called on the store's thread with each setting of the database that may lose pushes, and its
     ///     remedy.
-    /// - Throws: `StoreError` when the database cannot be reached, is older than 15, read-only, of a newer WakeGate, or
-    ///   gives the role too few rights.
+    /// - Throws: `StoreError` if the database cannot be reached, is older than version 15, is read-only, has tables of
+    ///   a newer WakeGate, or gives the role too few rights.
     package init(
         _ settings: StoreSettings,
         ring: @escaping @Sendable () -> Void,
@@ -54,11 +54,11 @@ package final class PostgresStore: ClusterStore {
     }
 }
 
-/// What all gateways share under a name and what never becomes another one, such as a key.
+/// A value that all gateways share under a name and that never changes, such as a key.
 package enum SharedValue {
-    /// What is kept under a name; where there is nothing yet, `content` is from here on, for every gateway.
+    /// Returns the value stored under a name; stores `content` for every gateway if there is none.
     ///
-    /// It waits for the database. The tables must be there: a store that was attached has made them.
+    /// Waits for the database. The tables must exist; attaching a store creates them.
     ///
     /// - Throws: `StoreError` that names the server and the remedy.
     package static func find(
@@ -72,7 +72,7 @@ package enum SharedValue {
             var parameters = PostgresParameters()
             parameters.append(name)
             parameters.append(content)
-            // Whoever comes second changes nothing, and reads what the first has kept.
+            // A second insert has no effect; both read the first one's value.
             try client.query(
                 "INSERT INTO wakegate.value (name, content) VALUES ($1::text, $2::bytea) ON CONFLICT DO NOTHING",
                 parameters

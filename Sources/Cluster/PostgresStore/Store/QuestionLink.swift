@@ -3,10 +3,10 @@ import Platform
 import Policy
 import Wire
 
-/// The connection for questions: it reads rows and counts, takes no lock of a row, no transaction id, and no connection
-/// that commits. A question that was sent when the connection ended is sent once more on the next one.
+/// The connection for queries: it reads rows and counts, and takes no row lock, no transaction id, and no committing
+/// connection. A query that was sent when the connection ended is sent once more on the next one.
 final class QuestionLink {
-    /// A question, and whether it is sent for the second time. One that looks through many devices is about one slice.
+    /// A query, and a flag if it is sent for the second time. A search through many devices reads one slice per query.
     struct Job {
         enum Subject {
             case read(ReadPlan)
@@ -30,20 +30,20 @@ final class QuestionLink {
     }
 
     private enum State {
-        /// Can move to: connecting.
+        /// Can change to: connecting.
         case closed
-        /// A connection is made and prepared. Can move to: ready, closed.
+        /// Connecting, and preparing statements. Can change to: ready, closed.
         case connecting
-        /// Can move to: closed.
+        /// Can change to: closed.
         case ready
     }
 
     private let state: StoreState
     private var session: Session<Purpose>?
     private var phase = State.closed
-    /// Questions that wait for a connection.
+    /// Queries that wait for a connection.
     private var waiting: [Job] = []
-    /// Questions that were sent, in their order.
+    /// Queries that were sent, in order.
     private var sent: [Job] = []
     private var retryAt: Int64 = 0
     private var pause = RetryPause()
@@ -54,7 +54,7 @@ final class QuestionLink {
 
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
 
-    /// The time of the next retry or timeout, on the clock that never steps; nil if there is none.
+    /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -67,7 +67,7 @@ final class QuestionLink {
 
     // MARK: Connecting
 
-    /// Does what is due.
+    /// Does the work that is due.
     func timePassed(_ now: Int64) {
         if case .closed = self.phase {
             guard self.state.number != nil, now >= self.retryAt else { return }
@@ -92,7 +92,7 @@ final class QuestionLink {
     private func setUp() {
         guard let session = self.session, let gateway = self.state.number else { return }
         session.exchange(.setUp) { sender in
-            // Not from the session's first moment: libpq looks for a server that takes writes by this setting.
+            // Set after connecting: libpq checks this setting when it looks for a server that accepts writes.
             sender.query("SET default_transaction_read_only = on")
             for statement in QuestionStatement.allCases {
                 sender.prepare(statement.name, statement.sql(clock: self.state.settings.clock))
@@ -117,7 +117,7 @@ final class QuestionLink {
 
     // MARK: Asking
 
-    /// Asks a question, as soon as there is a connection.
+    /// Sends a query as soon as there is a connection.
     func ask(_ job: Job) {
         if case .ready = self.phase { self.send(job) } else { self.waiting.append(job) }
     }
@@ -127,7 +127,7 @@ final class QuestionLink {
         self.sent.append(job)
         switch job.subject {
         case .read(let plan):
-            // The step is known once its statements were sent.
+            // The step is known once its statements are sent.
             session.exchange({ .read(job, LoadStep(plan, $0)) })
         case .count(let topics):
             session.exchange(.count(job)) { sender in
@@ -168,7 +168,7 @@ final class QuestionLink {
         }
     }
 
-    /// - Parameter reply: nil when the rows are not those of the statements.
+    /// - Parameter reply: the reply; nil if the rows do not match the statements.
     private func answered(_ job: Job, _ outcome: Session<Purpose>.Outcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
@@ -219,7 +219,8 @@ final class QuestionLink {
 
     // MARK: Ending
 
-    /// The connection is gone, or cannot be made. Questions that were sent once may be sent again; the others fail.
+    /// Handles the loss of the connection, or a failure to connect. Queries that were sent once may be sent again; the
+    /// others fail.
     private func ended(_ failure: PostgresError) {
         let isMade = if case .ready = self.phase { true } else { false }
         let error = StoreError(failure)
@@ -238,7 +239,7 @@ final class QuestionLink {
         self.retryAt = self.pause.next()
     }
 
-    /// Ends the connection: every question fails, for this cause.
+    /// Closes the connection; every query fails with this error.
     func close(_ error: StoreError) {
         self.refuse(error)
         self.session = nil
@@ -253,17 +254,17 @@ final class QuestionLink {
     }
 }
 
-/// The statements of the connection for questions, prepared once: each reads, and locks no row.
+/// The statements of the connection for queries, prepared once; each reads without locking rows.
 enum QuestionStatement: Int, CaseIterable {
     case standing, clock, readTokens, readTasks, readInOrder, readTopicsInOrder, readPending, count
 
-    /// The name under which it is prepared.
+    /// The name of the prepared statement.
     var name: String { "wakegate_\(self)" }
 
     /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
     func sql(clock: String) -> String {
         switch self {
-        // Only the server that has the gateway's number, and takes writes, is the one that commits go to.
+        // Commits go only to the server that has the gateway's number and accepts writes.
         case .standing:
             "SELECT alive AND NOT pg_is_in_recovery() FROM wakegate.gateway WHERE number = $1::integer"
         case .clock: "SELECT \(clock), shift, oldest FROM wakegate.meta"
@@ -283,16 +284,16 @@ enum QuestionStatement: Int, CaseIterable {
         }
     }
 
-    /// The most devices that one statement looks at.
+    /// The most devices that one statement examines.
     private static let sliceMax = 4096
 
-    /// Reads the rows of a slice that a filter lets through, and a last row without a version that has the slice's end,
-    /// if there are devices behind it. However few devices are wanted, a statement is short.
+    /// Reads the rows of a slice that satisfy a filter, and, if there are devices after it, a last row without a
+    /// version that has the slice's end. A statement is therefore short, however few devices match.
     ///
     /// - Parameters:
-    ///   - condition: of the devices that are looked at, in the order of their tokens.
-    ///   - filter: the condition on the rows read.
-    ///   - columns: of the devices that are looked at, those that the filter is about.
+    ///   - condition: the condition on the devices in the slice, in the order of their tokens.
+    ///   - filter: the condition on the rows to return.
+    ///   - columns: the columns of the slice that the filter uses.
     private static func slice(
         _ condition: String,
         _ filter: String,
@@ -311,8 +312,8 @@ enum QuestionStatement: Int, CaseIterable {
         """
     }
 
-    /// An expression that is true for a device with a pending push. A `derived` that is too short, which no gateway
-    /// writes, says that none is pending.
+    /// An expression that is true for a device with a pending push. A `derived` value that is too short, which gateways
+    /// do not write, counts as none pending.
     private static let isPending = "get_bit(d.derived || '\\x0000'::bytea, \(SharedDevice.pendingBit)) = 1"
 
     private static let countSQL = """

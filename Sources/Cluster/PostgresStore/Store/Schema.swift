@@ -1,13 +1,13 @@
-/// The version of the tables, and how each follows from the one before.
+/// The version of the tables, and the steps from each version to the next.
 ///
-/// A step adds, and changes nothing that programs one version back read or write: they run on beside this one.
-/// `meta.version` is the version of the tables, `meta.oldest` the oldest program that may be attached: it stays one
-/// version back until no gateway of the older program lives.
+/// A step only adds, and changes nothing that programs of the previous version read or write, since they may run at the
+/// same time. `meta.version` is the version of the tables, `meta.oldest` the oldest program version that may be
+/// attached: it stays one version behind until no gateway of the older program is alive.
 enum Schema {
-    /// The version that this program works with.
+    /// The version that this program supports.
     static let version: Int32 = 5
 
-    /// What leads from each version to the next; the first makes the tables.
+    /// The statements of each step; the first one creates the tables.
     static let steps: [[String]] = [
         SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [],
     ]
@@ -15,8 +15,8 @@ enum Schema {
     /// The version from which programs read the memory pressure in devices' records. It changed no table.
     static let memoryPressureFrom: Int32 = 5
 
-    /// The statements that bring tables of version `found` to `version`; of 0 when there are none. Run within one
-    /// transaction that has the lock of the schema.
+    /// Returns the statements that upgrade tables of version `found` to `version`; 0 means that there are none. They
+    /// must run in one transaction that holds the schema lock.
     static func statements(from found: Int32) -> [String] {
         let steps = self.steps[Int(found)..<Int(self.version)].joined()
         let oldest = found == 0 ? self.version : self.version - 1
@@ -27,27 +27,28 @@ enum Schema {
         return Array(steps) + [meta]
     }
 
-    /// Whether a program of this version may work with what was found.
+    /// The compatibility of this program with the tables.
     enum Verdict: Hashable {
         case current
-        /// The tables are older, or there are none, which is version 0.
+        /// The tables are older, or do not exist, which is version 0.
         case older(Int32)
-        /// The tables are newer, and no longer those of this program.
+        /// The tables are newer and incompatible with this program.
         case newer(Int32)
     }
 
     /// - Parameters:
-    ///   - found: the version of the tables; 0 when there are none.
-    ///   - oldest: the oldest program that may be attached.
+    ///   - found: the version of the tables; 0 if they do not exist.
+    ///   - oldest: the oldest program version that may be attached.
     static func verdict(found: Int32, oldest: Int32) -> Verdict {
         if oldest > self.version { return .newer(found) }
         return found < self.version ? .older(found) : .current
     }
 }
 
-/// The advisory locks: pairs of this class and a number.
+/// The advisory locks: pairs of one of these classes and a number.
 enum AdvisoryLock {
-    /// "wake" in ASCII. The locks of gateways have their own class, so that a number is no other lock.
+    /// "wake" in ASCII. The locks of gateways have a separate class, so that their numbers do not collide with other
+    /// locks.
     static let gateways: Int32 = 0x7761_6B65
     static let others: Int32 = 0x7761_6B66
 
@@ -57,15 +58,15 @@ enum AdvisoryLock {
     static let janitor: Int32 = 4
 }
 
-/// The tables as version 1 of the schema makes them.
+/// The tables as created by version 1 of the schema.
 ///
-/// Tokens, records and the like are bytes; moments are milliseconds of policy time; topics are numbers from 0, and -1
-/// stands for all topics together. What every transaction changes of a device lies in a table of its own, so that most
-/// updates of `device` touch no index and are made within its page.
+/// Tokens, records and similar values are bytes; times are milliseconds of policy time; topics are numbers from 0, and
+/// -1 stands for all topics together. Values of a device that change in every transaction are in separate tables, so
+/// that most updates of `device` change no index and stay within their page.
 enum SchemaTables {
     static let statements =
         [
-            // One that was made for the gateway's user is taken: who may not make any need not.
+            // An existing schema is used: a user who may not create schemas does not need to.
             "DO $$ BEGIN IF to_regnamespace('wakegate') IS NULL THEN CREATE SCHEMA wakegate; END IF; END $$",
             """
             CREATE TABLE wakegate.meta (
@@ -179,7 +180,7 @@ enum SchemaTables {
     /// whole name if it has no dot.
     static let stem = "left(name, length(name) - strpos(reverse(name), '.') + 1)"
 
-    /// The indices of `ready` that claims read, from version 4: one for each way in which a stream names its lanes.
+    /// The indexes of `ready` that claims use, from version 4 on: one for each way in which a stream names its lanes.
     static let readyIndices = [
         "CREATE INDEX ready_pushes ON wakegate.ready (topic, since) WHERE kind = 0",
         """
@@ -191,13 +192,13 @@ enum SchemaTables {
         """,
     ]
 
-    /// What each table says of its vacuum: rows that change all the time are cleared away while there are few of them.
+    /// Returns vacuum settings for tables whose rows change constantly: dead rows are removed while they are few.
     private static func eager(scale: String) -> String {
         "autovacuum_vacuum_scale_factor = \(scale), autovacuum_vacuum_threshold = 1000, "
             + "autovacuum_analyze_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 1"
     }
 
-    /// Fails the transaction that wrote fewer rows than it had read: the rows are another's by now.
+    /// Fails a transaction that wrote fewer rows than it had read, because another transaction has changed them.
     private static let expect = """
         CREATE FUNCTION wakegate.expect(there bigint, wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
         BEGIN
@@ -207,8 +208,8 @@ enum SchemaTables {
         END $$
         """
 
-    /// Writes that the transaction is the one of this number, or fails it: its gateway is dead, or its connection was
-    /// given up by its own gateway.
+    /// Records the number of the transaction, or fails it: its gateway is dead, or its own gateway has replaced the
+    /// connection.
     private static let mark = """
         CREATE FUNCTION wakegate.mark(
             gateway_ integer, connection_ smallint, epoch_ bigint, number_ bigint, moment_ bigint)
@@ -224,8 +225,8 @@ enum SchemaTables {
         END $$
         """
 
-    /// Fences the gateways whose locks nobody holds: they commit nothing from here on. One of which a commit is under
-    /// way is left for the next call.
+    /// Fences the gateways whose locks are not held: they can commit nothing from then on. A gateway with a commit in
+    /// progress is left for the next call.
     private static let fence = """
         CREATE FUNCTION wakegate.fence(own integer) RETURNS void LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
         DECLARE silent integer;
@@ -244,7 +245,7 @@ enum SchemaTables {
         END $$
         """
 
-    /// A gateway's last word: its number is dead from here on.
+    /// Marks a gateway's number as dead when it leaves.
     private static let leave = """
         CREATE FUNCTION wakegate.leave(own integer) RETURNS void LANGUAGE sql AS $$
             UPDATE wakegate.connection SET alive = false WHERE gateway = own;

@@ -1,19 +1,19 @@
 import Platform
 
-/// One connection, and what was sent on it and is not answered yet.
+/// A connection, and the statements that were sent on it and are not answered.
 ///
-/// Statements go out as exchanges, each a run of statements that the server answers as one: the first that fails has
-/// those behind it passed over.
+/// Statements are sent as exchanges, batches that the server answers together: after the first failure it skips the
+/// others.
 final class Session<Purpose> {
-    /// What came of an exchange.
+    /// The result of an exchange.
     struct Outcome {
-        /// The results of the statements up to the first that failed, in their order.
+        /// The results of the statements up to the first that failed, in order.
         var results: [PostgresRows] = []
         var failure: PostgresError?
-        /// What the server warned of meanwhile.
+        /// The server's notices during the exchange.
         var notices: [PostgresNotice] = []
 
-        /// Why what was committed is on one server alone; nil when it is where it should be.
+        /// The reason why a commit is only on one server; nil if it is replicated as required.
         var unreplicated: PostgresError? {
             self.notices.first(where: \.isUnreplicatedCommit).map {
                 PostgresError(kind: .cancelled, state: $0.state, message: $0.message)
@@ -23,7 +23,7 @@ final class Session<Purpose> {
 
     private struct Exchange {
         let purpose: Purpose
-        /// On the clock that never steps, in milliseconds.
+        /// The time on the monotonic clock, in milliseconds.
         let sentAt: Int64
         var outcome = Outcome()
     }
@@ -33,7 +33,7 @@ final class Session<Purpose> {
     private var isConnected = false
     private var hasUnsent = false
 
-    /// Begins to make one of a store's connections.
+    /// Starts to connect one of a store's connections.
     init(_ state: StoreState, _ settings: [PostgresSetting]) {
         self.link = PostgresLink(
             state.settings.address,
@@ -46,14 +46,14 @@ final class Session<Purpose> {
 
     var server: PostgresLink { self.link }
     var isReady: Bool { self.isConnected }
-    /// Whether nothing that was sent waits for an answer.
+    /// True if no exchange waits for an answer.
     var isQuiet: Bool { self.exchanges.isEmpty }
-    /// When the oldest exchange was sent that is not answered yet; nil when there is none.
+    /// The time of the oldest unanswered exchange; nil if there is none.
     var waitsSince: Int64? { self.exchanges.first?.sentAt }
 
     // MARK: Sending
 
-    /// Sends a run of statements, and reads its outcome under `purpose` later.
+    /// Sends a batch of statements; its outcome is reported under `purpose`.
     func exchange(_ purpose: Purpose, _ body: (SessionSender) -> Void) {
         self.exchanges.append(Exchange(purpose: purpose, sentAt: SystemClock.monotonic))
         body(SessionSender(link: self.link))
@@ -61,7 +61,7 @@ final class Session<Purpose> {
         self.hasUnsent = self.link.flush() == .someLeft
     }
 
-    /// Sends a run of statements whose purpose follows from them.
+    /// Sends a batch of statements that determine its purpose.
     func exchange(_ body: (SessionSender) -> Purpose) {
         let sentAt = SystemClock.monotonic
         self.exchanges.append(Exchange(purpose: body(SessionSender(link: self.link)), sentAt: sentAt))
@@ -71,7 +71,7 @@ final class Session<Purpose> {
 
     // MARK: Waiting and reading
 
-    /// What is to be waited for.
+    /// The events of the descriptor to wait for.
     var waits: [Descriptor.Wait] {
         let descriptor = self.link.descriptor
         guard descriptor >= 0 else { return [] }
@@ -82,16 +82,16 @@ final class Session<Purpose> {
         return self.hasUnsent ? [reading, Descriptor.Wait(descriptor, .writable)] : [reading]
     }
 
-    /// What came of a turn.
+    /// The result of `advance`.
     enum Turn {
         case goesOn
         /// The connection is made.
         case connected
-        /// The connection is gone.
+        /// The connection is lost.
         case ended(PostgresError)
     }
 
-    /// Goes on as far as it does without waiting, and appends the exchanges that are answered.
+    /// Sends and reads as far as possible without waiting, and appends the answered exchanges.
     func advance(into answered: inout [(purpose: Purpose, outcome: Outcome)]) -> Turn {
         guard self.isConnected else { return self.connect() }
         if self.hasUnsent {
@@ -144,18 +144,18 @@ final class Session<Purpose> {
     }
 }
 
-/// The pauses between attempts to make a connection: each is twice as long as the one before, up to a second.
+/// The pauses between attempts to connect: each is twice as long as the one before, up to a second.
 struct RetryPause {
     private var milliseconds = StoreSettings.pauseMilliseconds.lowerBound
 
-    /// Returns the moment of the next attempt, on the monotonic clock.
+    /// Returns the time of the next attempt, on the monotonic clock.
     mutating func next() -> Int64 {
         defer { self.milliseconds = min(self.milliseconds * 2, StoreSettings.pauseMilliseconds.upperBound) }
         return SystemClock.monotonic + self.milliseconds
     }
 }
 
-/// Appends statements to what one connection sends.
+/// Appends statements to the output of one connection.
 struct SessionSender: StatementRunner {
     fileprivate let link: PostgresLink
 

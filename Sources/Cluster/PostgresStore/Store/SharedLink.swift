@@ -1,11 +1,11 @@
 import Engine
 import Platform
 
-/// The connection for everything that gateways share besides devices: it makes topics, keeps values, and sends and
+/// The connection for everything that gateways share besides devices: it adds topics, stores values, and sends and
 /// receives notices.
 ///
-/// The gateway's number does not depend on it. A commit that waits for a standby, a lock that is held elsewhere and a
-/// flood of notices delay this connection alone, and never the heartbeat.
+/// The gateway's number does not depend on it. A commit that waits for a standby, a lock held by another session, and a
+/// flood of notices delay only this connection, and never the heartbeat.
 final class SharedLink {
     private enum Purpose {
         case listen, notify, checkSenders
@@ -14,30 +14,30 @@ final class SharedLink {
     }
 
     private enum State {
-        /// Can move to: connecting.
+        /// Can change to: connecting.
         case closed
-        /// Can move to: working, closed.
+        /// Can change to: working, closed.
         case connecting
-        /// Can move to: closed.
+        /// Can change to: closed.
         case working
     }
 
-    /// A value that all gateways are to share.
+    /// A value to share with all gateways.
     private struct Keep {
         let name: String
         let content: [UInt8]
     }
 
-    /// An answer that the control connection is to know of.
+    /// An answer for the control connection.
     enum Event {
-        /// All rows of topics, after the topics that were asked for were made.
+        /// All rows of topics, after the requested topics were added.
         case topics(PostgresRows)
         case kept(name: String, content: [UInt8], version: Int64)
         /// Topics or values may have changed.
         case news
     }
 
-    /// The most attempts to make the same topics, which fail when other gateways make topics at the same time.
+    /// The most attempts to add the same topics, which fail when other gateways add topics at the same time.
     private static let attemptsMax = 20
 
     private let state: StoreState
@@ -49,13 +49,13 @@ final class SharedLink {
     private var notices = NoticeQueue()
     private var isNotifying = false
     private var senders = NoticeSenders()
-    /// The topics that were asked for; nil when no answer is owed.
+    /// The requested topics; nil if no answer is owed.
     private var topics: [String]?
     private var topicAttempts = 0
     private var isMakingTopics = false
-    /// Topics were asked for since the exchange that is under way began.
+    /// True if topics were requested since the current exchange began.
     private var isAskedAgain = false
-    /// Values that are not kept yet, in the order in which they were given.
+    /// Values that are not stored yet, in the order in which they were given.
     private var keeps: [Keep] = []
     private var isKeeping = false
 
@@ -66,7 +66,7 @@ final class SharedLink {
     var waits: [Descriptor.Wait] { self.session?.waits ?? [] }
     private var isWorking: Bool { if case .working = self.phase { true } else { false } }
 
-    /// The next moment at which `timePassed` has work to do, on the monotonic clock; nil when there is none.
+    /// The time of the next `timePassed` with work to do, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
         switch self.phase {
         case .closed: self.state.number == nil ? nil : self.retryAt
@@ -75,7 +75,7 @@ final class SharedLink {
         }
     }
 
-    /// Returns the events since the last call, in their order.
+    /// Returns the events since the last call, in order.
     func takeEvents() -> [Event] {
         defer { self.events = [] }
         return self.events
@@ -112,7 +112,7 @@ final class SharedLink {
         self.sendKeep()
     }
 
-    /// Refuses everything that was asked for: it cannot be done without a connection.
+    /// Refuses all requests, which cannot be fulfilled without a connection.
     private func refuseAll(_ error: StoreError) {
         if self.topics != nil { self.refuseTopics(error) }
         for keep in self.keeps { self.refuse(keep, error) }
@@ -121,7 +121,7 @@ final class SharedLink {
 
     // MARK: Sharing
 
-    /// Makes topics. The answer has every topic there is, also when none had to be made.
+    /// Adds topics. The answer has all existing topics, even if none was added.
     func addTopics(_ names: [String]) {
         var topics = self.topics ?? []
         for name in names where !topics.contains(name) { topics.append(name) }
@@ -135,7 +135,7 @@ final class SharedLink {
         self.isMakingTopics = true
         self.session?.exchange(.topics(names)) { sender in
             if !names.isEmpty {
-                // A gateway that cannot take the lock makes topics without it: equal numbers conflict.
+                // A gateway that cannot take the lock adds topics without it: equal numbers conflict.
                 sender.query(ControlStatement.lockTopics.sql(clock: self.state.settings.clock))
                 var parameters = PostgresParameters()
                 parameters.append(names)
@@ -174,7 +174,7 @@ final class SharedLink {
         self.state.replies.append(.topicsRefused(error))
     }
 
-    /// Keeps a value under a name.
+    /// Stores a value under a name.
     func keep(_ name: String, _ content: [UInt8]) {
         self.keeps.append(Keep(name: name, content: content))
         self.sendKeep()
@@ -210,7 +210,7 @@ final class SharedLink {
         self.state.replies.append(.unkept(name: keep.name, keep.content, error))
     }
 
-    /// - Parameter table: where a lock was waited for.
+    /// - Parameter table: the table whose lock was not available.
     private func error(_ failure: PostgresError, _ table: String) -> StoreError {
         guard failure.kind == .lockNotAvailable else { return StoreError(failure) }
         return StoreError(server: failure.server, lockedTable: table)
@@ -245,7 +245,7 @@ final class SharedLink {
             if self.senders.mayHear(notification) { self.hear(notification.payload) }
         }
         guard !self.senders.isFlooded else {
-            // A new session begins behind everything that was sent so far.
+            // A new session does not receive the notices sent so far.
             self.close()
             self.retryAt = SystemClock.monotonic + StoreSettings.pauseMilliseconds.upperBound
             return
@@ -283,7 +283,7 @@ final class SharedLink {
 
     // MARK: Reading
 
-    /// Sends and reads as much as it can without blocking.
+    /// Sends and reads as far as possible without blocking.
     func advance() {
         guard let session = self.session else { return }
         var answered: [(purpose: Purpose, outcome: Session<Purpose>.Outcome)] = []
@@ -304,7 +304,7 @@ final class SharedLink {
         case .listen:
             if let failure = outcome.failure { return self.ended(failure) }
             self.pause = RetryPause()
-            // Notices before this moment were not heard.
+            // Earlier notices were not received.
             self.events.append(.news)
             self.notify()
         case .notify:
@@ -318,7 +318,7 @@ final class SharedLink {
 
     // MARK: Ending
 
-    /// The connection is lost, or cannot be made. After a loss everything is tried again.
+    /// Handles the loss of the connection, or a failure to connect. After a loss everything is retried.
     private func ended(_ failure: PostgresError) {
         let wasConnecting = !self.isWorking
         self.close()
@@ -326,7 +326,7 @@ final class SharedLink {
         self.retryAt = self.pause.next()
     }
 
-    /// The store is not attached any more. The engine has refused, or asks again for, everything that was not answered.
+    /// Detaches the store. The engine has refused all unanswered requests, or will repeat them.
     func detached() {
         self.close()
         self.topics = nil
@@ -336,7 +336,7 @@ final class SharedLink {
         self.retryAt = 0
     }
 
-    /// Ends the connection.
+    /// Closes the connection.
     func close() {
         self.session = nil
         self.phase = .closed

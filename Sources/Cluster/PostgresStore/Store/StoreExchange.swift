@@ -2,12 +2,12 @@ import Engine
 private import Glibc
 package import Platform
 
-/// Where the engine's thread and the store's leave each other what they have.
+/// The queues between the engine's thread and the store's thread.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
+/// `@unchecked Sendable`: `monitor` guards every field that changes.
 final class StoreExchange: @unchecked Sendable {
     let bell: PostgresBell
-    /// Called with each setting of the database that the operator is to hear of.
+    /// Called with each database setting that the administrator should know.
     let warn: @Sendable (String) -> Void
     private let ring: @Sendable () -> Void
     private let monitor = Monitor()
@@ -15,10 +15,10 @@ final class StoreExchange: @unchecked Sendable {
     private var replies: [ClusterReply] = []
     private var wantsStop = false
     private var isEnded = false
-    /// What came of the first attempt to be attached; nil while it is made.
+    /// The result of the first attempt to attach; nil until it has ended.
     private var firstAttempt: Result<Void, StoreError>?
 
-    /// - Throws: `StoreError` when the process may open no further descriptor.
+    /// - Throws: `StoreError` if the process has no descriptor left.
     init(
         _ ring: @escaping @Sendable () -> Void,
         warn: @escaping @Sendable (String) -> Void
@@ -52,7 +52,7 @@ final class StoreExchange: @unchecked Sendable {
         }
     }
 
-    /// Waits for what comes of the first attempt to be attached.
+    /// Waits for the result of the first attempt to attach.
     func waitForFirstAttempt() throws(StoreError) {
         let attempt = self.monitor.withLock {
             while self.firstAttempt == nil { self.monitor.wait() }
@@ -61,7 +61,7 @@ final class StoreExchange: @unchecked Sendable {
         try attempt?.get()
     }
 
-    /// Has the store's thread end, and waits for that.
+    /// Ends the store's thread, and waits for that.
     func stop() {
         self.monitor.withLock { self.wantsStop = true }
         self.bell.ring()
@@ -79,7 +79,7 @@ final class StoreExchange: @unchecked Sendable {
         }
     }
 
-    /// Hands over all of `replies`, which is empty afterwards.
+    /// Passes all `replies` to the engine and empties the array.
     func deliver(_ replies: inout [ClusterReply]) {
         let isFirst = self.monitor.withLock {
             let wasEmpty = self.replies.isEmpty
@@ -92,7 +92,7 @@ final class StoreExchange: @unchecked Sendable {
 
     var isStopping: Bool { self.monitor.withLock { self.wantsStop } }
 
-    /// - Parameter error: why the store is not attached; nil when it is.
+    /// - Parameter error: the reason why the store is not attached; nil if it is.
     func attempted(_ error: StoreError?) {
         self.monitor.withLock {
             guard self.firstAttempt == nil else { return }
@@ -111,11 +111,11 @@ final class StoreExchange: @unchecked Sendable {
 
 /// Ends a wait for descriptors, from any thread.
 package final class PostgresBell: Sendable {
-    /// Readable once it was rung, until it is silenced.
+    /// A descriptor that is readable from `ring` until `silence`.
     package let descriptor: Int32
     private let writing: Int32
 
-    /// - Throws: `SystemError` when the process may open no further descriptors.
+    /// - Throws: `SystemError` if the process has no descriptor left.
     package init() throws(SystemError) {
         (self.descriptor, self.writing) = try Descriptor.pipe()
     }
@@ -125,13 +125,13 @@ package final class PostgresBell: Sendable {
         close(self.writing)
     }
 
-    /// Ends the wait, now or when it next begins.
+    /// Ends the current wait or the next one.
     package func ring() {
-        // A pipe that is full was rung, too.
+        // If the pipe is full, the descriptor is already readable.
         _ = try? Descriptor.write(self.writing, [1])
     }
 
-    /// Forgets that it was rung; by the thread that waits, before it looks at what it was rung for.
+    /// Resets the wakeup. Called by the waiting thread before it checks the queues.
     package func silence() {
         var rings = [UInt8](repeating: 0, count: 256)
         while (try? Descriptor.read(self.descriptor, into: &rings)) == rings.count {}

@@ -1,59 +1,58 @@
 package import Engine
 
-/// How a store reaches its database.
+/// The settings of a store's connections to its database.
 package struct StoreSettings: Sendable {
-    /// Where the database is: one server, or several of which one takes writes.
+    /// The address of the database: one server, or several of which one accepts writes.
     package var address: PostgresAddress
-    /// The number of connections that commit devices. Three more control, share topics and notices, and read for
-    /// questions.
+    /// The number of connections that commit devices. Three more connections control, share topics and notices, and
+    /// read for queries.
     package var connections = 8
-    /// For tests: an expression that takes the place of the primary's clock, in milliseconds since 1970.
+    /// For tests: an expression that replaces the primary's clock, in milliseconds since 1970.
     package var clock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
-    /// How long the server waits for a word of a gateway before it lets go of the gateway's number, and of the rows
-    /// that a transaction has locked; in milliseconds.
+    /// The time without a message after which the server releases a gateway's number and the rows locked by its
+    /// transactions, in milliseconds.
     package var silenceMilliseconds: Int64 = 3000
-    /// The longest wait for the lock under which tables are made, in milliseconds.
+    /// The longest wait for the lock under which tables are created, in milliseconds.
     package var schemaLockMilliseconds: Int64 = 30_000
 
     /// The longest wait of a load for the lock of one row, in milliseconds.
     package var lockMilliseconds: Int64 = 1000
 
-    /// The longest time that one statement of a question may take, in milliseconds.
+    /// The longest execution time of one statement of a query, in milliseconds.
     package var questionStatementMilliseconds: Int64 = 5000
 
     package init(address: PostgresAddress) {
         self.address = address
     }
 
-    /// For how long a question waits for the lock of a table, in milliseconds.
+    /// The longest wait of a query for the lock of a table, in milliseconds.
     static let questionLockMilliseconds: Int64 = 2000
-    /// For how long the server may answer nothing on the connection for questions, in milliseconds.
+    /// The timeout for an answer on the connection for queries, in milliseconds.
     static let questionMilliseconds: Int64 = 10_000
-    /// How often the control connection says something, in milliseconds.
+    /// The interval of heartbeats on the control connection, in milliseconds.
     static let heartbeatMilliseconds: Int64 = 1000
-    /// For how long the server may answer nothing on the control connection, in milliseconds.
+    /// The timeout for an answer on the control connection, in milliseconds.
     static let answerMilliseconds: Int64 = 5000
-    /// For how long making or upgrading the tables may take, in milliseconds.
+    /// The timeout for creating or upgrading the tables, in milliseconds.
     static let schemaMilliseconds: Int64 = 600_000
-    /// For how long each server of the address is waited for, in milliseconds.
+    /// The timeout for connecting to each server of the address, in milliseconds.
     static let connectMilliseconds: Int64 = 3000
-    /// For how long those connections that cannot be made are tried again before the number is let go of, in
-    /// milliseconds.
+    /// The time for which failed connections are retried before the number is released, in milliseconds.
     static let readyMilliseconds: Int64 = 5000
     /// The pause before the store is attached again: the first, and the longest, in milliseconds.
     static let pauseMilliseconds: ClosedRange<Int64> = 50...1000
-    /// For how long ended wakes are remembered, in milliseconds.
+    /// The time for which ended wakes are remembered, in milliseconds.
     static let wakeMemoryMilliseconds: Int64 = 600_000
-    /// How many ended wakes are forgotten at a time.
+    /// The most ended wakes deleted at a time.
     static let sweepCountMax: Int32 = 2000
 }
 
 extension StoreSettings {
     /// - Parameters:
     ///   - text: a URI of libpq.
-    ///   - connections: how many connections commit.
-    ///   - isInsecureAllowed: servers on other machines need not prove who they are.
-    /// - Throws: when it is no address, or would not be safe.
+    ///   - connections: the number of connections that commit.
+    ///   - isInsecureAllowed: true if remote servers may be used without verified TLS.
+    /// - Throws: an error if the address is invalid or would not be secure.
     package init(_ text: String, connections: Int, isInsecureAllowed: Bool) throws(StoreError) {
         do throws(PostgresError) {
             self.init(address: try PostgresAddress(text, isInsecureAllowed: isInsecureAllowed))
@@ -62,17 +61,17 @@ extension StoreSettings {
     }
 }
 
-/// What is in force in sessions from their first moment.
+/// The settings of sessions from their start.
 enum SessionSetup {
-    /// Plans that go by the arrays they are given and by the order of indices, never over whole tables: a plan made
-    /// while a table was small would stay.
+    /// Planner settings that make plans use the given arrays and index order, never whole tables: a plan made while a
+    /// table was small would be kept.
     private static let plans = [
         ("jit", "off"), ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"), ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
     ]
 
-    /// Of connections that commit. There is no time-out of statements: a commit that is given up while it
-    /// waits for a standby has happened all the same.
+    /// Returns the settings of connections that commit. Statements have no timeout: a commit that is abandoned while it
+    /// waits for a standby has been made nevertheless.
     static func committing(silenceMilliseconds: Int64) -> [PostgresSetting] {
         self.settings(
             self.plans + self.common + [("idle_in_transaction_session_timeout", "\(silenceMilliseconds)")]
@@ -92,14 +91,14 @@ enum SessionSetup {
     /// The settings of the connection for everything that gateways share besides devices.
     static let shared = Self.settings([("jit", "off")] + Self.common + [("lock_timeout", "3000")])
 
-    /// A statement that has the session wait for durable commits from now on, whatever the settings of the server, the
-    /// database and the role are or become. A stronger setting, such as remote_apply, is kept.
+    /// A statement that makes the session wait for durable commits, whatever the current or later settings of the
+    /// server, the database and the role. A stronger setting, such as remote_apply, is kept.
     static let durable = """
         SELECT set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
             THEN 'on' ELSE current_setting('synchronous_commit') END, false)
         """
 
-    /// A peer that is gone without a word is found within seconds.
+    /// Common settings. With them, a peer that disappears is detected within seconds.
     private static let common = [
         ("statement_timeout", "0"), ("lock_timeout", "0"), ("default_transaction_isolation", "read committed"),
         ("tcp_keepalives_idle", "2"), ("tcp_keepalives_interval", "1"), ("tcp_keepalives_count", "3"),

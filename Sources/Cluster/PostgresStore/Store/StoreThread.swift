@@ -2,7 +2,7 @@ import Engine
 import Platform
 import Policy
 
-/// What the store's thread does: it alone has the connections, and waits for them.
+/// The store's thread, which has all connections and waits for them.
 final class StoreThread {
     private let exchange: StoreExchange
     private let state: StoreState
@@ -11,16 +11,16 @@ final class StoreThread {
     private let links: [CommitLink]
     private let questions: QuestionLink
     private var waiting: [CommitLink.Job] = []
-    /// What is told to the engine once every connection is ready.
+    /// The attachment to report to the engine once every connection is ready.
     private var attachment: Attachment?
     private var attachAt: Int64 = 0
-    /// Until when every connection is to be ready.
+    /// The time by which every connection must be ready.
     private var attachDeadline: Int64 = 0
     private var pause = RetryPause()
     private var failure = StoreError.unknown
-    /// The cause that the engine knows of; nil while the store is attached, or never was.
+    /// The cause last reported to the engine; nil while the store is attached or has never been.
     private var told: String?
-    /// Until when the end may take; nil while there is none.
+    /// The time by which the thread must end; nil while it is not stopping.
     private var stopDeadline: Int64?
     private var isLeaving = false
     private var isOver = false
@@ -145,7 +145,7 @@ final class StoreThread {
         self.stopGoesOn(now)
     }
 
-    /// Connections that cannot be made are no reason to wait for ever.
+    /// Detaches the store if connections cannot be made in time.
     private func giveUpAttaching(_ now: Int64) {
         guard self.attachment != nil, now >= self.attachDeadline,
             let failure = self.links.compactMap(\.failure).first
@@ -220,7 +220,7 @@ final class StoreThread {
         self.control.close()
         self.attachment = nil
         self.state.number = nil
-        // The first cause says that the store is not attached any more, and each further one why it still is not.
+        // The first cause reports that the store is detached, and each different one why it still is.
         if self.state.isAttached || self.told.map({ $0 != error.message }) ?? false {
             self.state.replies.append(.detached(error))
             self.told = error.message
@@ -236,23 +236,23 @@ final class StoreThread {
     }
 }
 
-/// What the connections of a store have in common; the I/O thread alone has it.
+/// The state that a store's connections share, used only by the store's thread.
 final class StoreState {
     let settings: StoreSettings
-    /// What is to be handed to the engine.
+    /// The replies to pass to the engine.
     var replies: [ClusterReply] = []
     var time = PolicyTime()
     /// The number under which connections are made; nil while there is none.
     var number: GatewayNumber?
-    /// Whether the engine was told that the store is attached.
+    /// True if the engine was notified that the store is attached.
     var isAttached = false
-    /// The place of the server that connections try first: that of the one that took the number.
+    /// The index of the server that connections try first: the server on which the number was taken.
     var firstHost = 0
-    /// Why the number is of no use any more, as a connection found out.
+    /// The reason why the number is no longer valid, as a connection found out.
     var fault: StoreError?
-    /// Settings of the database that the operator is to hear of, each described with its remedy.
+    /// Database settings that the administrator should know, each described with its remedy.
     var warnings: [String] = []
-    /// How many transactions were written so far.
+    /// The number of transactions written so far.
     private var order: Int64 = 0
 
     init(_ settings: StoreSettings) {
@@ -269,29 +269,29 @@ final class StoreState {
     }
 }
 
-/// Policy time as this gateway has seen it: the primary's clock, set forward where an earlier primary was ahead, and
-/// never earlier than what was seen before.
+/// Policy time as seen by this gateway: the primary's clock, shifted forward if an earlier primary was ahead, and never
+/// earlier than before.
 struct PolicyTime {
-    /// The latest moment that was handed out, or read in a row.
+    /// The latest time returned, or read in a row.
     private(set) var last = Instant(milliseconds: 0)
 
-    /// The moment of a transaction.
+    /// Returns the time of a transaction.
     ///
     /// - Parameters:
     ///   - wall: the primary's clock, read after the rows were locked.
-    ///   - shift: how far policy time is ahead of it.
-    ///   - rows: the latest moment at which one of the rows was written.
+    ///   - shift: the offset of policy time from the primary's clock, in milliseconds.
+    ///   - rows: the latest time at which one of the rows was written.
     mutating func moment(wall: Int64, shift: Int64, rows: Int64) -> Instant {
         let now = max(wall + shift, self.last.milliseconds, rows)
         self.last = Instant(milliseconds: now)
         return self.last
     }
 
-    /// The wall clock at a moment: what the primary showed, or later where the moment is later than that. So the two
-    /// stand to one another as the shift says, however long an answer was on its way.
+    /// Returns the wall clock at a policy time: the primary's clock, or later if the policy time is later. The two
+    /// always differ by the shift, whatever the delay of an answer.
     static func wall(_ moment: Instant, shift: Int64) -> Int64 { moment.milliseconds - shift }
 
-    /// Nothing earlier is handed out from here on.
+    /// Raises the minimum of the times returned.
     mutating func reached(_ moment: Int64) {
         self.last = max(self.last, Instant(milliseconds: moment))
     }

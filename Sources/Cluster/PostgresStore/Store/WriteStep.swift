@@ -2,28 +2,28 @@ import Engine
 import Policy
 import Wire
 
-/// Has the database carry out statements.
+/// An object that executes statements.
 protocol StatementRunner {
     associatedtype Failure: Error
 
     func run(_ statement: CommitStatement, _ parameters: borrowing PostgresParameters) throws(Failure)
 }
 
-/// The statements that write what a transaction changed, in their order: devices, what finds them, wakes, events,
-/// books.
+/// The statements that write the changes of a transaction, in this order: devices, their lookup rows, wakes, events,
+/// counters.
 ///
-/// Changes are looked at by their places: a copy of each would touch everything that it holds, time and again.
+/// Changes are accessed by index: copies would retain and release everything in them.
 struct WriteStep<Runner: StatementRunner> {
     private let runner: Runner
     private var count = 0
-    /// The place of the statement that says whose wakes have ended; nil when none has.
+    /// The index of the statement that returns the holders of ended wakes; nil if no wake has ended.
     private(set) var endedPlace: Int?
 
     /// - Parameters:
-    ///   - versions: of the rows that were read, by token.
-    ///   - mayBundle: whether all gateways read bundles of events.
-    ///   - now: the moment of the transaction.
-    ///   - holder: this gateway.
+    ///   - versions: the versions of the rows that were read, by token.
+    ///   - mayBundle: true if all gateways can read bundles of events.
+    ///   - now: the time of the transaction.
+    ///   - holder: the number of this gateway.
     init(
         _ writes: ClusterWrites,
         versions: RowVersions,
@@ -41,7 +41,7 @@ struct WriteStep<Runner: StatementRunner> {
         }
     }
 
-    /// Devices, and what finds them.
+    /// Writes devices and their lookup rows.
     init(
         devices: [SharedDeviceChange],
         versions: RowVersions,
@@ -82,7 +82,7 @@ struct WriteStep<Runner: StatementRunner> {
                 tasks.append(changes[index].device.tasks)
                 derived.append(changes[index].device.derived)
                 guard !isNew else { continue }
-                // A row that was not read has no such version: the transaction fails.
+                // A row that was not read has no valid version: the transaction fails.
                 let version = versions.version(of: changes[index].device.token)
                 numbers.append(version.number)
                 places.append(version.place)
@@ -230,7 +230,7 @@ struct WriteStep<Runner: StatementRunner> {
         var targets = PostgresArray(.int8)
         var times = PostgresArray(.int8)
         for push in pushes {
-            // An identifier's words have the first byte lowest.
+            // The first byte is in the lowest bits of the identifier's words.
             names.append(uuid: (push.apns.first.byteSwapped, push.apns.second.byteSwapped))
             targets.append(push.device)
             times.append(push.at)
@@ -242,7 +242,8 @@ struct WriteStep<Runner: StatementRunner> {
         try self.append(.insertPushes, parameters)
     }
 
-    /// Appends the rows that only this connection writes, and last the mark by which it will know whether it committed.
+    /// Appends the rows that only this connection writes, and last the mark by which it later knows whether it
+    /// committed.
     mutating func appendOwn(
         _ books: ConnectionBooks.Step,
         _ rejections: [(topic: UInt32, content: [UInt8])],
@@ -295,15 +296,15 @@ struct WriteMark {
     let gateway: GatewayNumber
     let connection: Int16
     let epoch: Int64
-    /// Of this connection's transactions, from 1.
+    /// The number among this connection's transactions, from 1.
     let number: Int64
     let moment: Instant
-    /// Of all of the gateway's transactions: which one was written later.
+    /// The position among all transactions of the gateway.
     let order: Int64
 }
 
 extension LaunchKind {
-    /// The kind as the tables have it, which never changes its meaning.
+    /// The kind's code in the tables, which never changes its meaning.
     var tableCode: Int16 {
         switch self {
         case .push: 0
@@ -315,18 +316,18 @@ extension LaunchKind {
     }
 }
 
-/// What one connection has counted since its gateway was attached: the rows that it alone writes.
+/// The counters of one connection since its gateway was attached, in rows that only it writes.
 struct ConnectionBooks {
-    /// All topics together, as a topic's number in the tables.
+    /// The topic number in the tables that stands for all topics together.
     static let everyTopic: Int32 = -1
 
-    /// By topic's number in the tables.
+    /// The counters by topic number in the tables.
     private(set) var counts: [Int32: Books] = [:]
 
-    /// What the rows say after a transaction, in the order of topics' numbers in the tables.
+    /// The new values of changed rows, in the order of the topic numbers.
     typealias Step = [(topic: Int32, books: Books)]
 
-    /// What the rows are to say when the transaction commits that adds this.
+    /// Returns the values of the changed rows after a transaction that adds these counts.
     func adding(_ added: [(topic: TopicIndex, added: Books)]) -> Step {
         var changed: [Int32: Books] = [:]
         for (topic, books) in added {
@@ -337,7 +338,7 @@ struct ConnectionBooks {
         return changed.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// The transaction has committed.
+    /// Records the values after the transaction has committed.
     mutating func take(_ step: Step) {
         for (topic, books) in step { self.counts[topic] = books }
     }

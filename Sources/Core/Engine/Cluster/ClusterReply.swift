@@ -1,30 +1,30 @@
 package import Policy
 package import Wire
 
-/// What a shared store answers, or tells unasked.
+/// A reply of a shared store to a request, or a notification that it sends on its own.
 package enum ClusterReply {
-    /// The store is attached under a new number: wakes that were held under another are lost.
+    /// The store is attached under a new number. Wakes held under an earlier number are lost.
     case attached(Attachment)
-    /// The store is no longer attached: nothing commits until it is attached again, which it tries by itself.
+    /// The store is detached. Nothing commits until it attaches again, which it retries on its own.
     ///
-    /// - Parameter error: why, with the server and the remedy.
+    /// - Parameter error: the cause, with the server and the remedy.
     case detached(StoreError)
     case loaded(TransactionNumber, LoadedDevices)
     /// The commit is durable.
     ///
-    /// - Parameter endedElsewhere: the wakes that it ended whose holder is another gateway.
+    /// - Parameter endedElsewhere: the wakes that this commit ended and that another gateway holds.
     case committed(TransactionNumber, endedElsewhere: [HeldElsewhere])
     case failed(TransactionNumber, ClusterFailure)
     case counts(TransactionNumber, ClusterCounts)
-    /// Every topic there is, by number: after `addTopics`, and when another gateway has made one.
+    /// Every topic, by number. Sent after `addTopics`, and when another gateway has added a topic.
     case topics([String])
-    /// Topics that were asked for cannot be made, or be read, for this cause.
+    /// The requested topics cannot be added or read.
     case topicsRefused(StoreError)
     case view(ClusterView)
     case told(ClusterNotice)
-    /// What is kept under a name is this: kept by this gateway, or by another one.
+    /// The stored value under a name, written by this gateway or by another.
     case value(name: String, [UInt8])
-    /// A value was not kept, for this cause. It may have been kept if the answer of the database was lost.
+    /// A value was not stored. It may have been stored if the database's answer was lost.
     case unkept(name: String, [UInt8], StoreError)
 }
 
@@ -39,14 +39,14 @@ package struct HeldElsewhere: Hashable, Sendable {
     }
 }
 
-/// What a gateway begins with under a new number.
+/// The state with which a gateway starts under a new number.
 package struct Attachment {
     package let number: GatewayNumber
     /// Every topic, by number.
     package let topics: [String]
-    /// What all gateways share under names.
+    /// The values that all gateways share, by name.
     package var values: [String: [UInt8]]
-    /// Policy time, and the primary's clock in milliseconds since 1970.
+    /// Policy time, and the clock of the primary database server in milliseconds since 1970.
     package let now: Instant
     package let wall: Int64
 
@@ -59,20 +59,20 @@ package struct Attachment {
     }
 }
 
-/// Why a transaction has changed nothing.
+/// The reason why a transaction changed nothing.
 package enum ClusterFailure: Error {
-    /// Somebody else was faster, or two waited for one another: the same again, from its beginning, may succeed.
+    /// Another transaction came first, or two transactions deadlocked. A retry from the beginning may succeed.
     case conflict
-    /// Another session holds a lock of a row, or of a table, and did not release it for a moment.
+    /// Another session holds the lock of a row or of a table and did not release it in time.
     ///
-    /// - Parameter holder: the session with the lock of a table, if it is known.
+    /// - Parameter holder: the session that holds a table's lock, if it is known.
     case locked(LockHolder?)
-    /// The database does not take it: its answer is a refusal. What is tried again later may succeed.
+    /// The database refused the transaction. A later retry may succeed.
     case refused(StoreError)
 }
 
-/// A session of the database that holds a lock. Its identity is its process and its application: it may begin one query
-/// after the other.
+/// A session of the database that holds a lock. Two values are equal if process and application are: the session may
+/// have started another query in between.
 package struct LockHolder: Hashable, Sendable {
     package let pid: Int32
     package let application: String
@@ -95,12 +95,12 @@ package struct LockHolder: Hashable, Sendable {
     }
 }
 
-/// A named device that a load left out because another session has locked its row.
+/// A named device that a load left out because another session holds the lock of its row.
 package struct PassedOverDevice {
     package let token: DeviceToken
     /// The wake that named the device; nil if its token did.
     package let wake: WakeID?
-    /// The session with the lock, if it is known.
+    /// The session that holds the lock, if it is known.
     package let holder: LockHolder?
 
     package init(token: DeviceToken, wake: WakeID?, holder: LockHolder?) {
@@ -112,22 +112,22 @@ package struct PassedOverDevice {
 
 /// The rows that a transaction has read.
 package struct LoadedDevices {
-    /// Policy time, which never goes back from one transaction that saw a row to the next.
+    /// Policy time. It never goes back between two transactions that saw the same row.
     package let now: Instant
     /// The primary's clock, in milliseconds since 1970.
     package let wall: Int64
     package var devices: [SharedDevice]
-    /// There may be more of what was selected.
+    /// True if the selection may have more rows.
     package var hasMore: Bool
-    /// The last device of the slice that a question looked at, if fewer rows were found in it than were asked for and
-    /// there are others behind it. It may be of any topic.
+    /// The last device of the examined slice, if the slice had fewer matching rows than requested and more devices
+    /// follow. It may be of any topic.
     package var sliceEnd: DeviceToken?
-    /// Of a selection of wakes of a gateway: those of its wakes in flight that these devices have. A device may have
-    /// wakes of other gateways besides.
+    /// For a selection of a gateway's wakes: the wakes in flight that this gateway holds on these devices. A device may
+    /// also have wakes of other gateways.
     package var heldWakes: [WakeID]
-    /// The named devices that others have locked, of a plan that passes over them; one entry for each token and wake.
+    /// The named devices locked by other sessions, if the plan skips them; one entry for each token and wake.
     package var passedOver: [PassedOverDevice]
-    /// False while a gateway may be attached that cannot read memory pressure in the records of devices.
+    /// False while a gateway may be attached that cannot read memory pressure in device records.
     package var keepsMemoryPressure = true
 
     package init(
@@ -147,12 +147,12 @@ package struct LoadedDevices {
     }
 }
 
-/// What is counted.
+/// The counters of the cluster.
 package struct ClusterCounts {
     package let total: Books
     package let byTopic: [TopicIndex: Books]
-    /// Refused pushes as `Rejections` keeps them, the total under `RecordKey.everyTopic`, one for each gateway that
-    /// counted some.
+    /// Rejected pushes as encoded by `Rejections`, one entry per gateway that counted any. The total has the topic
+    /// `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
 
     package init(total: Books, byTopic: [TopicIndex: Books], rejections: [(topic: UInt32, content: [UInt8])]) {
@@ -162,15 +162,15 @@ package struct ClusterCounts {
     }
 }
 
-/// How a gateway is, as it says each second.
+/// The state of a gateway, reported once per second.
 package struct GatewayReport: Sendable {
-    /// Streams of workers of one topic.
+    /// The streams of one topic's workers.
     package struct Workers: Hashable, Sendable {
         package var topic: TopicIndex
         package var connected: Int
         package var slots: Int
         package var busy: Int
-        /// Whether one of them hears of conditions.
+        /// True if at least one of the streams receives conditions.
         package var hearsConditions: Bool
 
         package init(topic: TopicIndex, connected: Int, slots: Int, busy: Int, hearsConditions: Bool) {
@@ -182,19 +182,19 @@ package struct GatewayReport: Sendable {
         }
     }
 
-    /// The most offers of one report.
+    /// The maximum number of offers in one report.
     package static let offersMax = 256
 
-    /// What operators know it by: host and port of its edge.
+    /// The gateway's name for operators: host and port of its edge.
     package var name: String
     package var version: String
-    /// Of each topic that has streams here.
+    /// One entry per topic that has streams on this gateway.
     package var workers: [Workers] = []
-    /// The kinds of these streams by what they take, at most `offersMax`; none from a gateway of an earlier version.
+    /// The distinct offers of these streams, at most `offersMax`. Empty for a gateway of an earlier version.
     package var offers: [StreamOffer] = []
-    /// Wakes in flight on its streams.
+    /// The number of wakes in flight on its streams.
     package var wakes = 0
-    /// The digests of what must be equal in all gateways, by the names of the keys.
+    /// Digests of the settings that must be equal on all gateways, by key.
     package var digests: [String: UInt64] = [:]
     package var isDraining = false
 
@@ -204,12 +204,12 @@ package struct GatewayReport: Sendable {
     }
 }
 
-/// What there is besides this gateway, as of the last second.
+/// The state of the cluster as of the last second.
 package struct ClusterView: Sendable {
-    /// One gateway that lives.
+    /// A live gateway.
     package struct Member: Sendable {
         package let number: GatewayNumber
-        /// When it was attached and when it last said how it is, by the primary's clock in milliseconds since 1970.
+        /// The times of its attachment and of its last report, by the primary's clock in milliseconds since 1970.
         package let since: Int64
         package let reportedAt: Int64
         package let report: GatewayReport
@@ -225,15 +225,15 @@ package struct ClusterView: Sendable {
     package let now: Instant
     /// The primary's clock, in milliseconds since 1970.
     package let wall: Int64
-    /// All that live, this one included, by number.
+    /// All live gateways, this one included, by number.
     package let members: [Member]
-    /// Gateways that are dead and may have wakes still.
+    /// Dead gateways that may still have wakes.
     package let dead: [GatewayNumber]
-    /// The topics of which something waits for a slot, and since when the longest waits.
+    /// The topics with a launch that waits for a slot, each with the start of its longest wait.
     package let ready: [(topic: TopicIndex, since: Instant)]
-    /// The earliest moment at which a device has something due.
+    /// The earliest time at which a device has something due.
     package let nextDue: Instant?
-    /// How many devices there are, removed ones included, of all topics and of each.
+    /// The number of devices of all topics, removed ones included.
     package let deviceCount: Int
 
     package init(
@@ -255,16 +255,16 @@ package struct ClusterView: Sendable {
     }
 }
 
-/// What gateways tell one another; nothing hangs on its arrival but how soon something happens.
+/// Hints that gateways send each other. A lost notice delays work; it has no other effect.
 package enum ClusterNotice: Hashable, Sendable {
-    /// Something of a topic waits for a slot.
+    /// A launch of the topic waits for a slot.
     case ready(TopicIndex)
-    /// A wake of the gateway named has ended: its stream's slot is free.
+    /// A wake of the named gateway has ended, so its stream has a free slot.
     ///
-    /// - `reason`: why it expired; nil when it ended otherwise.
+    /// - `reason`: the cause of an expiration; nil if the wake ended otherwise.
     case ended(holder: GatewayNumber, WakeID, reason: ExpirationReason?)
-    /// A wake that had ended before was answered late: the stream that had it, at whichever gateway, is awake.
+    /// A result arrived for a wake that had already ended: its stream, on whichever gateway, is responsive.
     case answeredLate(WakeID)
-    /// Conditions of a device have changed.
+    /// The conditions of a device have changed.
     case conditions(DeviceToken, TopicIndex)
 }

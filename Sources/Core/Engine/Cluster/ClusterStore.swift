@@ -1,29 +1,29 @@
 package import Wire
 
-/// What many gateways share: rows of devices, and what finds them, in a database that many processes write at once.
+/// A database of device rows, with its indexes, that several gateways read and write at the same time.
 ///
-/// A transaction locks and reads the rows of the devices it names, and writes them back; nobody else reads or writes
-/// them in between. Requests are taken from one thread, which never waits for them: each has its replies, which are
-/// fetched with `takeReplies` after the store has rung. Every commit is a commit of the whole: what its reply lets out
-/// is on stable storage on as many machines as the database is told to keep it on.
+/// A transaction locks and reads the rows of the devices it names, and writes them back; no other transaction reads or
+/// writes them in between. One thread submits requests and is never blocked by them. After the store has signaled that
+/// thread, it fetches the replies with `takeReplies`. A commit is atomic. Effects that depend on its reply are safe to
+/// publish: the data is on stable storage on as many machines as the database is configured to use.
 ///
-/// A store is attached to the database under a number that no other run of a gateway ever had, or it is not attached:
-/// then transactions fail. A gateway whose number others have found dead commits nothing any more under it.
+/// An attached store has a number that no earlier run of any gateway had. While a store is detached, transactions fail.
+/// Once other gateways have declared a number dead, nothing commits under it.
 package protocol ClusterStore: AnyObject {
-    /// How many transactions may be open at a time.
+    /// The maximum number of open transactions.
     var transactionsMax: Int { get }
 
-    /// Takes a request; never waits.
+    /// Submits a request. Never blocks.
     func submit(_ request: ClusterRequest)
 
-    /// Appends what has come since the last call, in its order.
+    /// Appends the replies since the last call, in order of arrival.
     func takeReplies(into replies: inout [ClusterReply])
 
-    /// Lets go of the gateway's number, if nothing is open, and ends every connection; waits for that.
+    /// Releases the gateway's number if no transaction is open, closes every connection, and waits until that is done.
     func stop()
 }
 
-/// Names an open transaction; the engine counts them from 1.
+/// The number of an open transaction. The engine counts them from 1.
 package struct TransactionNumber: Hashable, Sendable {
     package let rawValue: UInt64
 
@@ -32,7 +32,7 @@ package struct TransactionNumber: Hashable, Sendable {
     }
 }
 
-/// The number of one run of one gateway: from 1, each once.
+/// The number of one run of one gateway, counted from 1 and never reused.
 package struct GatewayNumber: Hashable, Comparable, Sendable {
     package let rawValue: Int32
 
@@ -43,94 +43,93 @@ package struct GatewayNumber: Hashable, Comparable, Sendable {
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// What an engine asks of the store that it shares with others.
+/// A request of an engine to its shared store.
 package enum ClusterRequest {
-    /// Begins a transaction: locks and reads rows. Answered by `loaded` or `failed`.
+    /// Begins a transaction: locks and reads rows. The reply is `loaded` or `failed`.
     case load(TransactionNumber, LoadPlan)
-    /// Writes, and commits. Answered by `committed` or `failed`; the transaction is over.
+    /// Writes and commits, which ends the transaction. The reply is `committed` or `failed`.
     case commit(TransactionNumber, ClusterWrites)
-    /// Ends a transaction, of which nothing is written. Not answered.
+    /// Ends a transaction without writing anything. No reply follows.
     case abandon(TransactionNumber)
-    /// Reads the last committed version of rows. It takes no lock and waits for no lock of a row, and there is nothing
-    /// to commit or abandon. Answered by `loaded` or `failed`.
+    /// Reads the last committed version of rows without taking or awaiting row locks. There is nothing to commit or
+    /// abandon. The reply is `loaded` or `failed`.
     case read(TransactionNumber, ReadPlan)
-    /// Reads what is counted, in one snapshot. Answered by `counts`, or `failed` with this number.
+    /// Reads the counters in one snapshot. The reply is `counts`, or `failed` with this number.
     ///
-    /// - `topics`: the topics that are asked about besides all together; nil for every topic.
+    /// - `topics`: the topics to read in addition to the totals; nil for every topic.
     case count(TransactionNumber, topics: [TopicIndex]?)
-    /// Makes topics of these names, each where there is none. Answered by `topics` or `topicsRefused`, unless the store
-    /// is not attached.
+    /// Adds the topics of these names that do not exist yet. The reply is `topics` or `topicsRefused`; there is no
+    /// reply while the store is detached.
     case addTopics([String])
-    /// Says how this gateway is; to be said each second. Answered by `view`, unless it is not attached.
+    /// Reports this gateway's state, once per second. The reply is `view`; there is none while the store is detached.
     case report(GatewayReport)
-    /// Tells other gateways something. Not answered: what is told may be lost, and nothing may hang on it.
+    /// Sends notices to other gateways. No reply follows. Notices may be lost, so correctness must not depend on them.
     case tell([ClusterNotice])
-    /// Keeps something that all gateways share under a name. Answered by `value` when it is durable or by `unkept`,
-    /// unless the store is not attached.
+    /// Stores a value under a name that all gateways share. The reply is `value` once it is durable, or `unkept`; there
+    /// is none while the store is detached.
     case keep(name: String, [UInt8])
-    /// A dead gateway has no wakes left: adds what it counted to what dead ones counted. Not answered.
+    /// Adds the counters of a dead gateway that has no wakes left to those of all dead gateways. No reply follows.
     case bury(GatewayNumber)
 }
 
 /// The rows that a transaction locks and reads.
 package struct LoadPlan {
-    /// Rows that are found by something else than a device.
+    /// Rows that are found by other means than a device's token.
     package enum Selection {
         case none
-        /// Devices that have something due by now, the first first; those that others have locked are passed over.
+        /// Devices with something due by now, the earliest first. Rows locked by other sessions are skipped.
         case due(countMax: Int)
-        /// Devices of which a lane waits for a slot; those that others have locked are passed over.
+        /// Devices with a lane that waits for a slot. Rows locked by other sessions are skipped.
         case ready(ReadyPlan)
-        /// Devices with wakes that this gateway holds, or held; those that others have locked are passed over.
+        /// Devices with wakes that this gateway holds or held. Rows locked by other sessions are skipped.
         case wakes(of: GatewayNumber, countMax: Int)
     }
 
-    /// Devices by their tokens, each once; those that there are not are left out of the answer.
+    /// Devices by token, each once. Unknown tokens are left out of the answer.
     package var tokens: [DeviceToken] = []
-    /// The devices of wakes that are in flight, or have ended in the last ten minutes.
+    /// Wakes that are in flight, or ended in the last 10 minutes, whose devices to load.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
-    /// True if the named devices that others have locked are left out and listed in `LoadedDevices.passedOver`. The
-    /// load otherwise waits for them for a moment, and fails with `ClusterFailure.locked`.
+    /// True to skip named devices that other sessions have locked, and list them in `LoadedDevices.passedOver`. If
+    /// false, the load waits for them briefly and then fails with `ClusterFailure.locked`.
     package var passesOverLocked = false
 
     package init() {}
 }
 
-/// The rows that are read for a question.
+/// The rows to read for a query.
 package struct ReadPlan {
-    /// Rows that are found by something else than a device.
+    /// Rows that are found by other means than a device's token.
     package enum Selection {
         case none
-        /// Devices that have requests, sessions or habits, behind this token in the order of tokens; of one topic, or
-        /// of any.
+        /// Devices with requests, sessions or habits after this token, in token order; of one topic, or of any.
         case withTasks(topic: TopicIndex?, after: DeviceToken?, countMax: Int)
-        /// Devices behind this token in the order of tokens, of these topics or of any.
+        /// Devices after this token in token order, of these topics or of any.
         case inOrder(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
-        /// Devices with a pending push behind this token in the order of tokens, of these topics or of any.
+        /// Devices with a pending push after this token in token order, of these topics or of any.
         case pending(topics: [TopicIndex]?, after: DeviceToken?, countMax: Int)
     }
 
-    /// Devices by their tokens, each once; tokens of no device are left out of the answer.
+    /// Devices by token, each once. Unknown tokens are left out of the answer.
     package var tokens: [DeviceToken] = []
-    /// The devices of wakes that are in flight, or have ended in the last ten minutes.
+    /// Wakes that are in flight, or ended in the last 10 minutes, whose devices to read.
     package var wakes: [WakeID] = []
     package var selection = Selection.none
 
     package init() {}
 }
 
-/// Which lanes of a topic that wait for a slot are asked for.
+/// A selection of a topic's lanes that wait for a slot.
 package struct ReadyPlan: Sendable {
     package var topic: TopicIndex
-    /// Only of these devices; empty for any.
+    /// The devices to select from; empty for any.
     package var devices: [DeviceToken] = []
     package var takesPushes: Bool
-    /// Patterns of identifiers: a name, or a beginning and `.*`, which stands for at least one character more.
+    /// Patterns of identifiers: a full name, or a prefix and `.*`, which stands for one or more characters.
     package var tasks: [String] = []
-    /// Patterns of sessions' names.
+    /// Patterns of session names.
     package var sessions: [String] = []
-    /// What a task may need.
+    /// The resources on offer: a task that needs others is not selected.
     package var resources: [String] = []
     package var countMax: Int
 
@@ -141,20 +140,20 @@ package struct ReadyPlan: Sendable {
     }
 }
 
-/// What one transaction writes.
+/// The writes of one transaction.
 package struct ClusterWrites {
     package var devices: [SharedDeviceChange] = []
-    /// What this transaction adds to what is counted, by topic; the store counts all together itself.
+    /// The changes of the counters, by topic. The store updates the totals from them.
     package var counts: [(topic: TopicIndex, added: Books)] = []
-    /// Refused pushes of this gateway since it was attached, as `Rejections` keeps them: those of the topics that
-    /// changed, and `RecordKey.everyTopic`.
+    /// Rejected pushes of this gateway since its attachment, as encoded by `Rejections`: the changed topics, and
+    /// `RecordKey.everyTopic`.
     package var rejections: [(topic: UInt32, content: [UInt8])] = []
-    /// What happened, for the delivery log.
+    /// Events for the delivery log.
     package var events: [HistoryEvent] = []
 
     package init() {}
 
-    /// The wakes that are in flight no more.
+    /// The wakes that are no longer in flight.
     package var endedWakes: [WakeID] {
         var wakes: [WakeID] = []
         for index in self.devices.indices where !self.devices[index].ended.isEmpty {

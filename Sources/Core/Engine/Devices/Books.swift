@@ -1,45 +1,46 @@
 package import Policy
 package import Wire
 
-/// What was counted for one topic, or for all.
+/// The counters of one topic, or of all topics.
 ///
-/// `accepted` = `completed` + `coalesced` + all of `discarded` + `pending` + `inFlight`, after every step.
+/// Invariant after every step: `accepted` = `completed` + `coalesced` + the sum of `discarded` + `pending` +
+/// `inFlight`.
 package struct Books: Hashable, Sendable {
     /// Pushes that entered the policy.
     package var accepted: Int64 = 0
-    /// Pushes answered 200 that wake nobody.
+    /// Pushes answered 200 that wake no device.
     package var noWake: Int64 = 0
     package var completed: Int64 = 0
     package var coalesced: Int64 = 0
     /// By reason.
     package var discarded = PerCase<DiscardReason>()
-    /// Devices with a push that waits.
+    /// The number of devices with a pending push.
     package var pending: Int64 = 0
-    /// Pushes whose wake is in flight.
+    /// The number of pushes whose wake is in flight.
     package var inFlight: Int64 = 0
-    /// Wakes of pushes launched, empty ones included.
+    /// The number of launched push wakes, empty ones included.
     package var launched: Int64 = 0
-    /// Wakes of pushes that ended, by outcome.
+    /// Push wakes that ended, by outcome.
     package var results = PerCase<WakeOutcome>()
-    /// Wakes of everything else.
+    /// Wakes of background tasks and sessions.
     package var tasks = TaskWakeBooks()
     package var requests = TaskBooks()
     package var sessions = SessionBooks()
-    /// Registered devices.
+    /// The number of registered devices.
     package var registered: Int64 = 0
-    /// Devices with a pending push that is held, by the first hold that applies.
+    /// Devices with a held pending push, by the first hold that applies.
     package var held = PerCase<Hold>()
-    /// What gateways that share a store count besides.
+    /// Further counters of gateways that share a store.
     package var stock = StockBooks()
 
     package init() {}
 
-    /// What `accepted` must be equal to.
+    /// The sum that must equal `accepted`.
     package var accountedFor: Int64 {
         self.completed + self.coalesced + self.discarded.sum + self.pending + self.inFlight
     }
 
-    /// What is shown of a topic that is paused: whatever waits is held by the pause, which goes before other holds.
+    /// The counters shown for a paused topic: the pause takes precedence over every other hold of a pending launch.
     package var paused: Books {
         var books = self
         books.held = PerCase()
@@ -49,12 +50,12 @@ package struct Books: Hashable, Sendable {
         return books
     }
 
-    /// A wake was launched.
+    /// Counts a launched wake.
     mutating func noteLaunch(_ kind: LaunchKind) {
         if let task = kind.task { self.tasks.launched[task] += 1 } else { self.launched += 1 }
     }
 
-    /// A wake ended.
+    /// Counts an ended wake.
     mutating func noteEnd(_ outcome: LaunchOutcome) {
         switch outcome {
         case .push(let outcome): self.results[outcome] += 1
@@ -64,7 +65,7 @@ package struct Books: Hashable, Sendable {
 
     package static func += (left: inout Books, right: Books) { left.combine(right, &+) }
 
-    /// The counts of `left` beyond those of `right`.
+    /// The differences of the counters of `left` and `right`.
     package static func - (left: Books, right: Books) -> Books {
         var difference = left
         difference.combine(right, &-)
@@ -92,7 +93,7 @@ package struct TaskWakeBooks: Hashable, Sendable {
 
     package init() {}
 
-    /// Wakes of one kind that ended, by outcome.
+    /// Ended wakes of one kind, by outcome.
     package subscript(kind: TaskKind) -> PerCase<TaskOutcome> {
         get {
             switch kind {
@@ -113,22 +114,22 @@ package struct TaskWakeBooks: Hashable, Sendable {
     }
 }
 
-/// A case that `PerCase` counts.
+/// An enumeration whose cases `PerCase` counts.
 package protocol CountedCase: CaseIterable, Hashable, Sendable where AllCases == [Self] {
-    /// The counts of all cases, whose number it bounds.
+    /// The vector with one counter per case; its width limits the number of cases.
     associatedtype Counts: SIMD, Sendable = SIMD8<Int64> where Counts.Scalar == Int64
 
-    /// The case's place among all cases.
+    /// The zero-based position of the case.
     var place: Int { get }
 }
 
 extension CountedCase {
-    // Too slow for what is counted with each push, which says its place itself.
+    // Linear search. Types that are counted for each push implement this themselves.
     package var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
 extension CountedCase where Self: StoredCase {
-    // Codes count from 1.
+    // Stored codes start at 1.
     package var place: Int { Int(self.storedCode) - 1 }
 }
 
@@ -138,7 +139,7 @@ extension Hold: CountedCase {
     package var place: Int { Int(self.rawValue) }
 }
 
-/// One count for each case of an enumeration.
+/// One counter for each case of an enumeration.
 package struct PerCase<Case: CountedCase>: Hashable, Sendable {
     private var counts = Case.Counts(repeating: 0)
 
@@ -159,53 +160,53 @@ extension DiscardReason: CountedCase {}
 extension WakeOutcome: CountedCase {}
 extension TaskKind: CountedCase {}
 extension TaskOutcome: CountedCase {}
-/// What was counted of requests; their wakes are counted by `TaskWakeBooks`.
+/// The counters of task requests. `TaskWakeBooks` counts their wakes.
 ///
-/// `submitted` = `replaced` + `cancelled` + all of `discarded` + every result but `lost` + `waiting` + `inFlight`,
-/// after every step.
+/// Invariant after every step: `submitted` = `replaced` + `cancelled` + the sum of `discarded` + every result except
+/// `lost` + `waiting` + `inFlight`.
 package struct TaskBooks: Hashable, Sendable {
-    /// Requests that were taken, by kind.
+    /// Accepted requests, by kind.
     package var submitted = PerCase<TaskKind>()
-    /// By reason; what was refused was not submitted.
+    /// Refused requests, by reason. They are not in `submitted`.
     package var refused = PerCase<TaskRefusal>()
     package var replaced: Int64 = 0
-    /// Requests that were cancelled while they waited.
+    /// Requests cancelled while pending.
     package var cancelled: Int64 = 0
-    /// By reason.
+    /// Discarded requests, by reason.
     package var discarded = PerCase<DiscardReason>()
-    /// Requests that wait, by kind.
+    /// Pending requests, by kind.
     package var waiting = PerCase<TaskKind>()
     /// Requests whose wake is in flight, by kind.
     package var inFlight = PerCase<TaskKind>()
-    /// Requests that wait and are held, by the first hold that applies.
+    /// Pending requests that are held, by the first hold that applies.
     package var held = PerCase<Hold>()
 
     package init() {}
 }
 
-/// What was counted of finished transfers, a wake standing for as many as it was launched for.
+/// The counters of finished transfers. A wake counts for all transfers it was launched for.
 ///
-/// `finished` = `completed` + all of `discarded` + `waiting` + `inFlight`, after every step.
+/// Invariant after every step: `finished` = `completed` + the sum of `discarded` + `waiting` + `inFlight`.
 package struct SessionBooks: Hashable, Sendable {
     package var finished: Int64 = 0
-    /// Transfers of a session beyond those that may wait.
+    /// Finished transfers rejected because the device has too many sessions.
     package var refused: Int64 = 0
     package var completed: Int64 = 0
-    /// By reason.
+    /// Discarded transfers, by reason.
     package var discarded = PerCase<DiscardReason>()
     package var waiting: Int64 = 0
     package var inFlight: Int64 = 0
-    /// Wakes that wait or are in flight.
+    /// Session wakes that are pending or in flight.
     package var wakes: Int64 = 0
 
     package init() {}
 
-    /// What `finished` must be equal to.
+    /// The sum that must equal `finished`.
     package var accountedFor: Int64 { self.completed + self.discarded.sum + self.waiting + self.inFlight }
 }
 
 extension Books {
-    /// What the requests submitted must be equal to.
+    /// The sum that must equal the number of submitted requests.
     package var requestsAccountedFor: Int64 {
         let requests = self.requests
         let ended = TaskKind.requestable.reduce(0) { $0 + self.tasks[$1].sum - self.tasks[$1][.lost] }
@@ -213,36 +214,36 @@ extension Books {
             + requests.inFlight.sum
     }
 
-    /// Requests and sessions that wait or are in flight.
+    /// Requests and sessions that are pending or in flight.
     var requestCount: Int64 { self.requests.waiting.sum + self.requests.inFlight.sum + self.sessions.wakes }
 
-    /// Wakes of requests that ended, by outcome.
+    /// The number of request wakes that ended with this outcome.
     package func requestResults(_ outcome: TaskOutcome) -> Int64 {
         TaskKind.requestable.reduce(0) { $0 + self.tasks[$1][outcome] }
     }
 }
 
 extension TaskRefusal: CountedCase {}
-/// How much there is at one time, in the books that gateways share: no process has all of it in its memory.
+/// Current totals in the counters that gateways share. No single process has all of the data in memory.
 ///
-/// Zero in the books of an engine that does not share its store.
+/// Zero in an engine with its own store.
 package struct StockBooks: Hashable, Sendable {
     /// Devices, removed ones included.
     package var devices: Int64 = 0
-    /// The memory of pushes that wait or are in flight.
+    /// Bytes of memory of pushes that are pending or in flight.
     package var contentBytes: Int64 = 0
-    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    /// Bytes of memory of names and details of requests and sessions, and of the ids of session events.
     package var taskBytes: Int64 = 0
 
     package init() {}
 }
 
-/// How books are kept that gateways share: a version (1 byte), and each count that is not zero behind its code (2), as
-/// a little-endian integer (8). The codes never change their meaning.
+/// The stored form of counters that gateways share: a version (1 byte), then each nonzero counter as its code (2 bytes)
+/// and a little-endian integer (8 bytes). Codes never change their meaning.
 extension Books {
     private static let version: UInt8 = 1
 
-    /// Appends the books as they are kept.
+    /// Appends the stored form.
     package func store(to buffer: inout ByteBuffer) {
         buffer.append(Self.version)
         var books = self
@@ -253,7 +254,7 @@ extension Books {
         }
     }
 
-    /// The books that `store` wrote; nil when it did not, or when there is a count that is not known.
+    /// Decodes the output of `store`; nil if it is malformed or contains an unknown counter.
     package init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         guard reader.integer(UInt8.self) == Self.version else { return nil }
@@ -270,7 +271,7 @@ extension Books {
         guard counts.isEmpty else { return nil }
     }
 
-    /// Calls `body` with every count and its code.
+    /// Calls `body` with each counter and its code.
     private mutating func visit(_ body: (UInt16, inout Int64) -> Void) {
         body(1, &self.accepted)
         body(2, &self.noWake)
@@ -325,8 +326,8 @@ extension SessionBooks {
 }
 
 extension PerCase {
-    /// Calls `body` with the count of each case and its code: that of the list in the upper byte, its place in `keys`
-    /// from 1 on in the lower.
+    /// Calls `body` with the counter of each case and its code: `list` in the upper byte, the one-based position in
+    /// `keys` in the lower byte.
     fileprivate mutating func visit(
         _ list: UInt8,
         _ keys: [Case] = Case.allCases,

@@ -1,37 +1,37 @@
 package import Policy
 package import Wire
 
-/// One row of the engine's table.
+/// One row of the device table.
 ///
-/// A million of them are most of a gateway's memory: what few devices have is kept elsewhere and made when it is needed
-/// (`LazyMemory`), and the rest lies in the order in which alignment wastes the fewest bytes.
+/// Most of a gateway's memory is device records, up to a million. Fields that few devices need are therefore allocated
+/// separately on first use (`LazyMemory`), and the others are ordered to minimize padding.
 @safe
 package struct DeviceRecord {
     var state = DeviceState()
-    /// The hold it is counted under.
+    /// The hold that the counters include this device under.
     var held: Hold?
     private var marks: Marks = .isRegistered
     var topic: TopicIndex
     /// The token of the device.
     package internal(set) var token: StoredDeviceToken
-    /// The pushes of the window in which they are counted.
+    /// The number of pushes counted in the current rate window.
     var rateWindowCount: UInt16 = 0
-    /// When that window began, in seconds of policy time.
+    /// The start of that window, in seconds of policy time.
     var rateWindowStart: UInt32 = 0
-    /// When it registered last; after its removal, when it was removed.
+    /// The time of the last registration, or of the removal if the device is removed.
     var registrationChangedAt: Instant
-    /// The wakes of the device; made when the first one is launched.
+    /// The device's wakes; allocated at the first launch.
     private var wakes = LazyMemory<DeviceWakes>()
-    /// The pushes that came last with an apns-id of their sender's; made when the first one comes.
+    /// The answers to recent pushes with a client-supplied apns-id; allocated at the first such push.
     var answeredPushes = LazyMemory<Ring<AnsweredPush>>()
-    /// The neighbors in its topic's queue of devices that wait for a slot. Of a device that was used, its place in the
-    /// topic's heap of such devices, and a mark (`ReadyQueues`).
+    /// The neighbors in the topic's queue of devices that wait for a slot. For a device that was used: its position in
+    /// the topic's heap of used devices, and a marker (`ReadyQueues`).
     var previousReady = DeviceIndex.none
     var nextReady = DeviceIndex.none
-    /// When it came to wait in its topic's queue, in milliseconds of policy time without those above 32 bits.
+    /// The time it entered the topic's queue: the lower 32 bits of policy time in milliseconds.
     var readySince: UInt32 = 0
 
-    /// A device that registered at `registeredAt` for the topic, and has no pushes.
+    /// Creates a registered device without pushes.
     package init(token: DeviceToken, topic: TopicIndex, registeredAt: Instant) {
         self.token = StoredDeviceToken(token)
         self.topic = topic
@@ -39,16 +39,16 @@ package struct DeviceRecord {
     }
 }
 
-/// What is known of a device's wakes besides what the policy knows.
+/// State of a device's wakes that the policy does not keep.
 private struct DeviceWakes {
-    /// The wake in flight; without meaning when there is none.
+    /// The wake in flight; undefined if there is none.
     var inFlight = WakeID(random: (0, 0))
-    /// The wakes that ended last.
+    /// The most recently ended wakes.
     var ended = Ring<EndedWake>()
 }
 
 extension DeviceRecord {
-    /// Frees what the record owns; whoever lets go of one calls it.
+    /// Frees the memory that the record owns. The owner calls this before it drops a record.
     func deallocate() {
         self.state.pending.flatMap { PushContent($0.handle) }?.deallocate()
         self.state.inFlight.flatMap { PushContent($0.push.handle) }?.deallocate()
@@ -61,30 +61,30 @@ extension DeviceRecord {
 // MARK: - Wakes
 
 extension DeviceRecord {
-    /// The wake in flight; without meaning when there is none. Copies of the record say what the record says now.
+    /// The wake in flight; undefined if there is none. Copies of a record share this value.
     var wake: WakeID { self.wakes.value?.inFlight ?? WakeID(random: (0, 0)) }
 
-    /// A wake with this id is in flight.
+    /// Notes that a wake with this id is in flight.
     mutating func launched(_ wake: WakeID) {
         self.wakes.change(from: DeviceWakes()) { $0.inFlight = wake }
     }
 
-    /// The wakes that ended last; nil when none was ever launched.
+    /// The most recently ended wakes; nil if no wake was ever launched.
     var endedWakes: Ring<EndedWake>? { self.wakes.value?.ended }
 
-    /// Remembers a wake that has ended.
+    /// Remembers an ended wake.
     ///
-    /// - Returns: the one that made room for it.
+    /// - Returns: the wake that was dropped to make room, if any.
     mutating func ended(_ wake: EndedWake) -> EndedWake? {
         self.wakes.change(from: DeviceWakes()) { $0.ended.append(wake) }
     }
 
-    /// The wake with this id, if the device ended it and it is remembered.
+    /// The remembered ended wake with this id, if there is one.
     func endedWake(_ id: WakeID) -> EndedWake? {
         self.wakes.value?.ended.last { $0.id == id }
     }
 
-    /// Forgets its oldest ended wake if that ended by `horizon`.
+    /// Forgets and returns the oldest ended wake if it ended at or before `horizon`.
     mutating func forgetEndedWake(endedBy horizon: Instant) -> EndedWake? {
         guard let oldest = self.wakes.value?.ended.first, oldest.at <= horizon else { return nil }
         return self.wakes.change(from: DeviceWakes()) { $0.ended.popFirst { _ in true } }
@@ -94,7 +94,7 @@ extension DeviceRecord {
 // MARK: - Marks
 
 extension DeviceRecord {
-    /// What is true or false of a device, in one byte: five of them would cost every device eight bytes more.
+    /// Boolean properties in one byte. Five separate ones would cost each device eight more bytes.
     private struct Marks: OptionSet {
         let rawValue: UInt8
 
@@ -106,13 +106,13 @@ extension DeviceRecord {
         static let hasTasks = Marks(rawValue: 1 << 5)
     }
 
-    /// Whether the device is counted as one with a pending push.
+    /// True if the counters include this device's pending push.
     var isPending: Bool {
         get { self.marks.contains(.isPending) }
         set { self.mark(.isPending, newValue) }
     }
 
-    /// Whether the device's push in flight is counted.
+    /// True if the counters include this device's push in flight.
     var isInFlight: Bool {
         get { self.marks.contains(.isInFlight) }
         set { self.mark(.isInFlight, newValue) }
@@ -123,31 +123,31 @@ extension DeviceRecord {
         set { self.mark(.isRegistered, newValue) }
     }
 
-    /// Whether the device waits in its topic's queue for a slot.
+    /// True if the device waits for a slot in its topic's queue.
     var isReady: Bool {
         get { self.marks.contains(.isReady) }
         set { self.mark(.isReady, newValue) }
     }
 
-    /// Whether the device is among the changes of the step.
+    /// True if the device is in the current step's list of changes.
     var isChanged: Bool {
         get { self.marks.contains(.isChanged) }
         set { self.mark(.isChanged, newValue) }
     }
 
-    /// Whether the device has a row for its requests, sessions and habits.
+    /// True if the device has a row for its requests, sessions and habits.
     var hasTasks: Bool {
         get { self.marks.contains(.hasTasks) }
         set { self.mark(.hasTasks, newValue) }
     }
 
-    /// The device came to wait in its topic's queue.
+    /// Notes that the device entered its topic's queue.
     mutating func becameReady(at moment: Instant) {
         self.isReady = true
         self.readySince = UInt32(truncatingIfNeeded: moment.milliseconds)
     }
 
-    /// How long it has waited in its topic's queue, in milliseconds; whole spans of 49 days are left out.
+    /// The time it has waited in its topic's queue, in milliseconds, modulo 2^32 (49 days).
     func readyMilliseconds(at now: Instant) -> Int64 {
         Int64(UInt32(truncatingIfNeeded: now.milliseconds) &- self.readySince)
     }
@@ -157,11 +157,11 @@ extension DeviceRecord {
     }
 }
 
-/// How a device is kept: flags, then the parts they name, all integers little-endian.
+/// The stored form of a device: flags, then the parts that they announce. All integers are little-endian.
 ///
-/// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag,
-/// spacing, conditions, pending push, wake in flight, ended wakes, answered pushes. The codes of enumerations are spelt
-/// out here: they must stay what they are as long as the journal's version does.
+/// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag:
+/// spacing, conditions, pending push, wake in flight, ended wakes, answered pushes. The codes of enumerations are
+/// written out here because they must not change within a version of the journal.
 extension DeviceRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt16
@@ -174,22 +174,22 @@ extension DeviceRecord {
         static let spacingBefore = Flags(rawValue: 1 << 5)
         static let discardsRetry = Flags(rawValue: 1 << 6)
         static let endedWakes = Flags(rawValue: 1 << 7)
-        /// The wake in flight carries a push.
+        /// True if the wake in flight carries a push.
         static let content = Flags(rawValue: 1 << 8)
         static let answeredPushes = Flags(rawValue: 1 << 9)
-        /// The pending push belongs to a trace, or stands for one that does.
+        /// True if the pending push, or one that it coalesced, has a trace.
         static let pendingTrace = Flags(rawValue: 1 << 10)
-        /// The push in flight belongs to a trace, or stands for one that does.
+        /// True if the push in flight, or one that it coalesced, has a trace.
         static let inFlightTrace = Flags(rawValue: 1 << 11)
-        /// Every flag that has a meaning.
+        /// All defined flags.
         static let known = Flags(rawValue: 1 << 12 - 1)
-        /// Flags that say something of a wake in flight.
+        /// Flags that require a wake in flight.
         static let ofWake: Flags = [.spacingBefore, .discardsRetry, .content, .inFlightTrace]
     }
 
-    /// Appends the record as it is kept.
+    /// Appends the stored form of the record.
     ///
-    /// - Parameter now: ended wakes and answered pushes that are remembered no more are left out.
+    /// - Parameter now: the time; expired entries of ended wakes and answered pushes are left out.
     func store(to buffer: inout ByteBuffer, at now: Instant) {
         let state = self.state
         var flags: Flags = self.isRegistered ? .isRegistered : []
@@ -239,8 +239,8 @@ extension DeviceRecord {
         }
     }
 
-    /// The record that `store` wrote, with memory of its own for its pushes; nil when it is none, or holds what no
-    /// device can come to: the policy counts on that.
+    /// Decodes the output of `store` and allocates memory for its pushes; nil if it is malformed or contains values
+    /// that no device can reach. The policy relies on that.
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
@@ -305,7 +305,7 @@ extension DeviceRecord {
 // MARK: - Parts
 
 extension DeviceRecord {
-    /// Three instants (8 bytes each) and the window's count (4).
+    /// Stores three instants (8 bytes each) and the window's count (4).
     static func store(_ spacing: Spacing, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(spacing.lastLaunch.milliseconds)
         buffer.appendLittleEndian(spacing.immediateTAT.milliseconds)
@@ -322,8 +322,9 @@ extension DeviceRecord {
         return spacing
     }
 
-    /// Battery level (8 bytes), app state, background refresh, thermal state, and three switches with the memory
-    /// pressure above them (1 each). Programs that know of no memory pressure refuse one that is not normal.
+    /// Stores the battery level (8 bytes), app state, background refresh, thermal state (1 each), and one byte with
+    /// three switches and the memory pressure above them. Versions that do not know memory pressure refuse any but
+    /// normal.
     private static func store(_ conditions: Conditions, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(conditions.batteryLevel.bitPattern)
         buffer.append(conditions.appState.storedCode)
@@ -354,7 +355,7 @@ extension DeviceRecord {
         return conditions
     }
 
-    /// An ended wake: id (16 bytes), outcome (1) and end (8); before the first of them there is their number (1).
+    /// Stores an ended wake: id (16 bytes), outcome (1) and end (8). The list starts with its count (1).
     private static func store(_ wake: EndedWake, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(wake.id.first)
         buffer.appendLittleEndian(wake.id.second)
@@ -381,9 +382,9 @@ extension DeviceRecord {
         return pushes
     }
 
-    /// Expiry, receivedAt, firstReceivedAt (8 bytes each), coalesced, attempts (4 each), priority (1), and with a
-    /// content apns-id (16 and 4), collapse id (1 and its bytes), payload (4 and its bytes); with a trace its bytes
-    /// behind their number (2).
+    /// Stores expiry, receivedAt, firstReceivedAt (8 bytes each), coalesced, attempts (4 each), priority (1). With
+    /// content, apns-id (16 and 4), collapse id (length 1, bytes) and payload (length 4, bytes) follow; with a trace,
+    /// its length (2) and bytes.
     private static func store(_ push: PendingPush, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(push.expiry.milliseconds)
         buffer.appendLittleEndian(push.receivedAt.milliseconds)
@@ -442,10 +443,10 @@ extension DeviceRecord {
     }
 }
 
-/// A push whose sender chose its apns-id, remembered with its answer: a sender that got no answer sends it again.
+/// A push with a client-supplied apns-id, remembered with its answer because a sender without an answer retries.
 struct AnsweredPush {
     let apnsID: APNsID
-    /// When it was accepted.
+    /// The time at which it was accepted.
     let at: Instant
     let disposition: Disposition
     let held: Hold?
@@ -459,7 +460,7 @@ struct AnsweredPush {
         self.eligibleAt = answer.eligibleAt
     }
 
-    /// What it was answered; the wake it launched then is not launched again.
+    /// The answer, without the wake that the push launched, since a repetition launches none.
     var answer: PushAnswer {
         PushAnswer(disposition: self.disposition, eligibleAt: self.eligibleAt, held: self.held, wake: nil)
     }
@@ -468,13 +469,12 @@ struct AnsweredPush {
 // MARK: - Stored
 
 extension AnsweredPush {
-    /// Hold codes are kept from 1 on; this stands for none.
+    /// The code for no hold; the codes of holds start at 1.
     private static let noHold: UInt8 = 0
-    /// No push is eligible only then.
+    /// The encoding of a nil `eligibleAt`; no push is eligible at this instant.
     private static let noMoment = Instant.distantFuture
 
-    /// Apns-id (16 and 4 bytes), disposition and hold (1 each), the moment it was accepted and the one it was to be
-    /// eligible at (8 each).
+    /// Stores the apns-id (16 and 4 bytes), disposition and hold (1 each), `at` and `eligibleAt` (8 each).
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.apnsID.first)
         buffer.appendLittleEndian(self.apnsID.second)
@@ -501,10 +501,10 @@ extension AnsweredPush {
 // MARK: - Remembered
 
 extension DeviceRecord {
-    /// How long such pushes are remembered, in milliseconds.
+    /// The time for which answers are remembered, in milliseconds.
     static let answeredPushMemory: Int64 = 600_000
 
-    /// What this push was answered when it came before, if its sender names it and may be repeating it.
+    /// The earlier answer to this push, if it has a client-supplied apns-id and may be a repetition.
     func answerBefore(_ push: Push, at now: Instant) -> PushAnswer? {
         guard push.isNamedByClient, let answered = self.answeredPushes.value else { return nil }
         let horizon = now - Self.answeredPushMemory
@@ -517,14 +517,14 @@ extension DeviceRecord {
         self.answeredPushes.change(from: Ring()) { $0 = Ring() }
     }
 
-    /// Remembers the answer to a push that its sender names.
+    /// Remembers the answer to a push with a client-supplied apns-id.
     mutating func noteAnswer(_ answer: PushAnswer, _ push: Push, at now: Instant) {
         let answered = AnsweredPush(push.apnsID, answer, at: now)
         _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) }
     }
 }
 
-/// A value that costs a pointer until it is first changed. Whoever lets go of one calls `deallocate`.
+/// A value that costs one pointer until its first change. The owner must call `deallocate`.
 @safe
 struct LazyMemory<Value> {
     private var pointer: UnsafeMutablePointer<Value>?
@@ -533,12 +533,12 @@ struct LazyMemory<Value> {
         unsafe self.pointer = nil
     }
 
-    /// The value; nil while it was never changed.
+    /// The value; nil before its first change.
     var value: Value? {
         unsafe self.pointer?.pointee
     }
 
-    /// Changes the value, which begins as `initial`.
+    /// Changes the value, which starts as `initial`.
     mutating func change<Result>(from initial: @autoclosure () -> Value, _ body: (inout Value) -> Result) -> Result {
         if let pointer = unsafe self.pointer { return unsafe body(&pointer.pointee) }
         let pointer = UnsafeMutablePointer<Value>.allocate(capacity: 1)

@@ -1,13 +1,13 @@
 package import Policy
 package import Wire
 
-/// Everything the engine knows of one device, at one moment.
+/// The state of one device at one instant.
 package struct DeviceSnapshot: Sendable {
     package let token: DeviceToken
     package let topic: String
     package let isTopicPaused: Bool
     package let isRegistered: Bool
-    /// When the device registered last; after its removal, when it was removed.
+    /// The time of the last registration, or of the removal if the device is removed.
     package let registrationChangedAt: Instant
     package let state: DeviceState
     package let parameters: Parameters
@@ -15,14 +15,14 @@ package struct DeviceSnapshot: Sendable {
     package let wake: WakeID?
     package let pendingID: APNsID?
     package let inFlightID: APNsID?
-    /// Every hold that applies to the pending push, the deciding one first.
+    /// Every hold that applies to the pending push, the one that takes precedence first.
     package let held: [Hold]
     package let usage: Usage
-    /// What waits, the longest waiting first, then what runs.
+    /// Pending tasks, the longest waiting first, then running tasks.
     package var tasks: [TaskSnapshot]
     /// The name of the worker on which the device's last wake expired, if nothing was ever received from that worker.
     package var silentWorker: String?
-    /// How open streams take its pushes; the dispatcher, which knows the streams, sets it.
+    /// The availability of open streams for its pushes. The dispatcher sets it, since it knows the streams.
     package var pushTakers = Takers.none
 }
 
@@ -32,7 +32,7 @@ package enum Takers: Int, Comparable, Sendable {
     case none
     /// Streams take it, but none of them has a free slot.
     case busy
-    /// Streams of other gateways may take it, and it is not known here whether they do.
+    /// Streams of other gateways may take it; this gateway does not know their state.
     case unknown
     /// A stream that takes it has a free slot.
     case free
@@ -40,22 +40,22 @@ package enum Takers: Int, Comparable, Sendable {
     package static func < (left: Takers, right: Takers) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// One topic, at one moment.
+/// The state of one topic at one instant.
 package struct TopicSnapshot: Sendable {
     package let index: TopicIndex
     package let name: String
     package let books: Books
-    /// Nothing of it launches by itself.
+    /// True if the topic is paused: nothing of it launches.
     package let isPaused: Bool
 
-    /// The books as they are shown.
+    /// The counters to show, which reflect a pause.
     package var booksShown: Books { self.isPaused ? self.books.paused : self.books }
 }
 
 extension EmbeddedEngine {
-    /// Everything that is known of a device.
+    /// Returns the state of a device.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
-        // Looking at a device that has nothing left to do is no change that a store would have to keep.
+        // The result is ignored: applying what is due changes nothing that a store must keep for an idle device.
         _ = self.catchUp(device)
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
@@ -86,30 +86,31 @@ extension EmbeddedEngine {
     }
 }
 
-/// A request, or the finished transfers of a session, that waits or runs, at one moment.
+/// A request, or the finished transfers of a session, at one instant; pending or running.
 package struct TaskSnapshot: Sendable {
     package enum State: Hashable, Sendable {
-        /// - `eligibleAt`: the first moment at which interval, budget, earliest beginning and habits allow its launch;
-        ///   nil when they do now.
-        /// - `held`: every hold that applies, the deciding one first; `worker` when it waits for nothing else.
-        /// - `laneIsFull`: it waits for what runs in its lane.
+        /// - `eligibleAt`: the first time at which interval, budget, earliest start and habits allow its launch; nil if
+        ///   they allow it now.
+        /// - `held`: every hold that applies, the one that takes precedence first; `worker` if it waits for a slot
+        ///   only.
+        /// - `laneIsFull`: true if it waits for the running tasks of its lane.
         case waiting(eligibleAt: Instant?, held: [Hold], laneIsFull: Bool)
-        /// - `progress`: of a continued task, the last that was reported.
+        /// - `progress`: the last reported progress of a continued task.
         case running(wake: WakeID, launchedAt: Instant, deadline: Instant, progress: TaskProgress?)
     }
 
     package let device: DeviceToken
     package let topic: String
-    /// The identifier, or the session's name.
+    /// The identifier of a request, or the name of a session.
     package let name: String
     package let task: BackgroundTask
     package let details: TaskDetails
     package let state: State
-    /// True if it waits and an open stream takes it, free or not; the dispatcher, which knows the streams, sets it.
+    /// True if it is pending and an open stream takes it, with or without a free slot. The dispatcher sets it.
     package var isTaken = false
 }
 
-/// Which requests of all devices are asked for; nil is any.
+/// A filter for the requests of all devices; nil fields match anything.
 package struct TaskFilter: Sendable {
     package enum State: String, CaseIterable, Sendable {
         case waiting, running
@@ -127,14 +128,14 @@ package struct TaskFilter: Sendable {
 }
 
 extension EmbeddedEngine {
-    /// The requests and sessions of a device: what waits, the longest waiting first, then what runs.
+    /// The requests and sessions of a device: pending ones first, the longest waiting first, then running ones.
     package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
         _ = self.catchUp(device)
         guard let row = self.tasks[device] else { return [] }
         return self.snapshots(device, row)
     }
 
-    /// The requests and sessions of all devices, `countMax` of them at most.
+    /// The requests and sessions of all devices, at most `countMax`.
     package func tasks(_ filter: TaskFilter, countMax: Int) -> [TaskSnapshot] {
         var found: [TaskSnapshot] = []
         guard filter.topics?.isEmpty != true else { return found }
@@ -199,14 +200,14 @@ extension EmbeddedEngine {
 }
 
 extension TaskFilter {
-    /// Whether it asks for anything of a device that has these; topics are not looked at.
+    /// True if the device has a task that matches the filter, apart from its topics.
     fileprivate func takesAny(of tasks: BackgroundTasks) -> Bool {
         func takes(_ task: BackgroundTask) -> Bool { self.kind == nil || self.kind == task.kind }
         if self.state != .running, tasks.waiting.contains(where: takes) { return true }
         return self.state != .waiting && tasks.inFlight.contains { takes($0.task) }
     }
 
-    /// Whether it asks for this one; topics are not looked at.
+    /// True if the task matches the filter, apart from its topics.
     fileprivate func takes(_ snapshot: TaskSnapshot) -> Bool {
         if let kind = self.kind, kind != snapshot.task.kind { return false }
         switch (self.state, snapshot.state) {

@@ -1,7 +1,7 @@
 package import Policy
 package import Wire
 
-/// The place of a device in the engine's table; it never changes while the engine lives.
+/// The position of a device in the device table. It never changes while the engine runs.
 package struct DeviceIndex: Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -9,53 +9,53 @@ package struct DeviceIndex: Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The place of no device: the end of a list.
+    /// The position of no device, which marks the end of a list.
     static var none: DeviceIndex { DeviceIndex(rawValue: .max) }
 }
 
-/// All devices: rows that never move, and an index of them by token.
+/// The table of all devices: rows that never move, and a hash index by token.
 ///
-/// Rows lie in blocks of 1,024. The index is open addressing with linear probing over 8-byte cells (row number and
-/// 32 bits of the token's hash), at most three quarters full; rows are never taken out. No step makes a larger index:
-/// each row that is added from five eighths on clears a few cells of the next one, and each that is added to the next
-/// one moves a few cells of the one before.
+/// Rows are stored in blocks of 1,024 and are never removed. The index uses open addressing with linear probing over
+/// 8-byte cells (row number and 32 bits of the token's hash), at most three quarters full. Growth is incremental, so no
+/// single step is slow: from five eighths on, each insertion clears a few cells of the next index; after the switch,
+/// each insertion moves a few cells of the previous index.
 @safe
 package struct DeviceTable: ~Copyable {
     private static let blockShift = 10
     private static let blockCount = 1 << 10
 
     private struct Cell {
-        /// The row number plus 1; 0 is a free cell.
+        /// The row number plus 1; 0 marks a free cell.
         var row: UInt32
         var hash: UInt32
     }
 
     private var blocks: [UnsafeMutablePointer<DeviceRecord>] = unsafe []
     private var cells: UnsafeMutableBufferPointer<Cell>
-    /// The index before it grew, until all of its cells have been moved; those before `moved` have been.
+    /// The previous index, until all of its cells are moved. The cells before `moved` are done.
     private var olderCells: UnsafeMutableBufferPointer<Cell>
     private var moved = 0
-    /// How many are moved with each row that is added; with two all would be in time.
+    /// The number of cells moved per insertion. Two would suffice to finish in time.
     private static let movesPerRow = 8
-    /// The index that comes next, of which the cells before `cleared` are free and the others are without meaning.
+    /// The next index. The cells before `cleared` are free; the others are uninitialized.
     private var nextCells: UnsafeMutableBufferPointer<Cell>
     private var cleared = 0
-    /// How many are cleared with each row that is added; with 16 all are in time.
+    /// The number of cells cleared per insertion. 16 suffice to finish in time.
     private static let clearsPerRow = 16
-    /// Keeps strangers from choosing tokens that collide.
+    /// The hash key. It prevents clients from choosing tokens that collide.
     private let key: HashKey
-    /// How many devices there are; their rows have the numbers below.
+    /// The number of devices. Their rows are numbered from 0.
     package private(set) var count = 0
     /// The devices whose rows have changed, each once.
     private var changed: [DeviceIndex] = []
-    /// Which rows were placed, until all are.
+    /// True for each row number that `place` has filled; empty after `finishPlacing`.
     private var isPlaced: [Bool] = []
-    /// More rows than any configuration allows.
+    /// An upper bound of row numbers, larger than any configuration allows.
     private static let placesMax = 1 << 30
 
-    /// An empty table.
+    /// Creates an empty table.
     ///
-    /// - Parameter key: what tokens are hashed with.
+    /// - Parameter key: the key of the hash of tokens.
     package init(key: HashKey) {
         self.key = key
         unsafe self.olderCells = .init(start: nil, count: 0)
@@ -89,24 +89,24 @@ package struct DeviceTable: ~Copyable {
         }
     }
 
-    /// What a store has to keep of a device has changed.
+    /// Notes that the stored form of a device has changed.
     package mutating func noteChange(_ device: DeviceIndex) {
         guard !self[device].isChanged else { return }
         self[device].isChanged = true
         self.changed.append(device)
     }
 
-    /// Whether a row changed since changes were last taken.
+    /// True if a row has changed since the last call of `takeChanges`.
     package var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Takes the devices whose rows changed since changes were last taken, each once.
+    /// Takes the devices whose rows changed since the last call, each once.
     package mutating func takeChanges() -> [DeviceIndex] {
         for device in self.changed { self[device].isChanged = false }
         defer { self.changed.removeAll(keepingCapacity: true) }
         return self.changed
     }
 
-    /// Takes the rows that changed since changes were last taken as records, each as it is at `now`.
+    /// Appends the rows that changed since the last call to `batch`, in their stored form as of `now`.
     package mutating func takeChanges(into batch: inout RecordBatch, at now: Instant) {
         for device in self.changed {
             self[device].isChanged = false
@@ -115,9 +115,9 @@ package struct DeviceTable: ~Copyable {
         self.changed.removeAll(keepingCapacity: true)
     }
 
-    /// The device with this token.
+    /// Returns the device with this token, or nil.
     ///
-    /// - `hash`: the token's, under the key of the table.
+    /// - `hash`: the token's hash under the table's key.
     package func find(_ token: borrowing DeviceToken, hash: UInt64) -> DeviceIndex? {
         if let device = unsafe self.find(token, hash, in: self.cells) { return device }
         return unsafe self.olderCells.isEmpty ? nil : self.find(token, hash, in: self.olderCells)
@@ -141,7 +141,7 @@ package struct DeviceTable: ~Copyable {
         }
     }
 
-    /// The device whose token has this hash under the key of the table.
+    /// Returns the device whose token has this hash under the table's key, or nil.
     func find(hash: UInt64) -> DeviceIndex? {
         if let device = unsafe self.find(hash: hash, in: self.cells) { return device }
         return unsafe self.olderCells.isEmpty ? nil : self.find(hash: hash, in: self.olderCells)
@@ -161,14 +161,14 @@ package struct DeviceTable: ~Copyable {
         }
     }
 
-    /// Adds a device whose token is not there yet.
+    /// Adds a device whose token is not in the table.
     package mutating func insert(_ record: DeviceRecord) -> DeviceIndex {
         self.insert(record, hash: self.key.hash(record.token.token))
     }
 
-    /// Adds a device whose token is not there yet.
+    /// Adds a device whose token is not in the table.
     ///
-    /// - `hash`: the token's, under the key of the table.
+    /// - `hash`: the token's hash under the table's key.
     @inline(__always)
     mutating func insert(_ record: DeviceRecord, hash: UInt64) -> DeviceIndex {
         if unsafe (self.count + 1) * 4 > self.cells.count * 3 { self.grow() }
@@ -184,9 +184,9 @@ package struct DeviceTable: ~Copyable {
         return device
     }
 
-    /// Puts a record of a former life where it was, in any order; it is found after `finishPlacing`.
+    /// Restores a stored record at its former position, in any order. It can be found after `finishPlacing`.
     ///
-    /// - Returns: false when the place is taken, or farther than any table reaches.
+    /// - Returns: false if the position is taken or out of range.
     mutating func place(_ record: DeviceRecord, at number: UInt32) -> Bool {
         guard Int(number) < Self.placesMax else { return false }
         while unsafe Int(number) >> Self.blockShift >= self.blocks.count {
@@ -201,9 +201,9 @@ package struct DeviceTable: ~Copyable {
         return true
     }
 
-    /// Makes every placed record findable.
+    /// Builds the index of all placed records.
     ///
-    /// - Returns: false when a place before the last was left out; the table is then of no use.
+    /// - Returns: false if a position is missing; the table must then not be used.
     mutating func finishPlacing() -> Bool {
         guard self.isPlaced.allSatisfy({ $0 }) else { return false }
         self.count = self.isPlaced.count
@@ -214,10 +214,10 @@ package struct DeviceTable: ~Copyable {
         return true
     }
 
-    /// The most cells of an index that is kept when every device is forgotten: those of three thousand devices.
+    /// The maximum number of index cells that `removeAll` keeps: enough for 3,000 devices.
     private static let cellsKeptMax = 4096
 
-    /// Forgets every device, and frees what the rows own; the rows' memory is kept, and an index of moderate size.
+    /// Removes every device and frees the memory its row owns. Keeps the blocks of rows, and an index of moderate size.
     mutating func removeAll() {
         for number in 0..<self.count {
             unsafe self.row(DeviceIndex(rawValue: UInt32(number))).pointee.deallocate()
@@ -247,7 +247,7 @@ package struct DeviceTable: ~Copyable {
         unsafe self.cells[place] = Cell(row: device.rawValue + 1, hash: UInt32(truncatingIfNeeded: hash >> 32))
     }
 
-    /// Clears cells of the index that comes next, which is twice as large.
+    /// Initializes cells of the next index, which is twice as large as the current one.
     private mutating func clearNext(_ count: Int) {
         if unsafe self.nextCells.isEmpty {
             unsafe self.nextCells = .allocate(capacity: self.cells.count * 2)
@@ -260,7 +260,7 @@ package struct DeviceTable: ~Copyable {
         self.cleared = end
     }
 
-    /// Goes on with the next index; the cells of the old one are moved by and by.
+    /// Switches to the next index. The cells of the previous one are moved incrementally.
     private mutating func grow() {
         unsafe self.moveCells(self.olderCells.count)
         unsafe self.clearNext(self.cells.count * 2)
@@ -297,7 +297,7 @@ package struct DeviceTable: ~Copyable {
 }
 
 extension DeviceToken {
-    /// Whether its bytes come before those of `other`, as a database orders them.
+    /// True if its bytes sort before those of `other`, in the order of a database.
     package func isBefore(_ other: DeviceToken) -> Bool {
         let (beginning, others) = (self.beginning, other.beginning)
         guard beginning == others else { return beginning < others }
@@ -306,29 +306,29 @@ extension DeviceToken {
         }
     }
 
-    /// The first eight bytes as a number that is ordered as they are.
+    /// The first eight bytes as a big-endian number, which sorts as the bytes do.
     var beginning: UInt64 { self.withBytes { UInt64(bigEndian: $0.load(UInt64.self, at: 0)) } }
 }
 
-/// Which devices somebody asks for; nil is any.
+/// A filter for devices; nil fields match anything.
 package struct DeviceFilter: Hashable, Sendable {
-    /// What becomes of a device's push.
+    /// The state of a device's push.
     package enum State: String, CaseIterable, Sendable {
-        /// A push waits for its time.
+        /// A push is pending.
         case pending
-        /// A wake is in flight, whatever waits besides.
+        /// A wake is in flight, with or without a pending push.
         case inFlight
-        /// A push waits and a hold applies, also while an earlier wake is in flight: the devices that statistics count
-        /// as held.
+        /// A push is pending and a hold applies, also while an earlier wake is in flight. These are the devices that
+        /// the statistics count as held.
         case held
-        /// Nothing waits.
+        /// Nothing is pending or in flight.
         case idle
     }
 
     package var state: State?
-    /// The deciding hold of the pending push, under which statistics count the device.
+    /// The first hold that applies to the pending push, as in the statistics.
     package var hold: Hold?
-    /// The first digits of the token.
+    /// The first digits of the device token.
     package var prefix: TokenPrefix?
 
     package init(state: State?, hold: Hold?, prefix: TokenPrefix? = nil) {
@@ -345,7 +345,7 @@ package struct DeviceFilter: Hashable, Sendable {
 }
 
 extension DeviceSnapshot {
-    /// What becomes of its push.
+    /// The state of its push.
     package var pushState: DeviceFilter.State {
         if self.wake != nil { return .inFlight }
         if self.state.pending == nil { return .idle }
@@ -353,15 +353,14 @@ extension DeviceSnapshot {
     }
 }
 
-/// A search through all registered devices for the first ones of an order, some devices at a time.
+/// An incremental search through all registered devices for the first ones of an order.
 ///
-/// The table of devices has no order, and none is kept for those who list them: a search passes over the whole table,
-/// and keeps the first devices that it has come by.
+/// The device table is not sorted. A search scans all of it and keeps the first devices of the order.
 package struct DeviceSearch: Sendable {
     /// An order of devices.
     package enum Order: String, CaseIterable, Sendable {
         case token
-        /// Only devices on which a push waits: the one with the oldest push first.
+        /// Only devices with a pending push, the one with the oldest push first.
         case waiting
         /// The device with the newest push or launch first.
         case recent
@@ -370,7 +369,7 @@ package struct DeviceSearch: Sendable {
         package static let listed: [Order] = [.token, .waiting]
     }
 
-    /// A device that was found; in the order of tokens all have the same time.
+    /// A device that was found. In token order, all devices have the same time.
     private struct Found {
         let since: Instant
         let token: DeviceToken
@@ -384,15 +383,15 @@ package struct DeviceSearch: Sendable {
     private let order: Order
     private let after: DeviceToken?
     private let countMax: Int
-    /// The place that is looked at next.
+    /// The row number to examine next.
     private var next = 0
-    /// The devices found: a heap, of which the last device is the first element.
+    /// The devices found so far: a heap whose first element sorts last.
     private var heap: [Found] = []
 
     /// - Parameters:
-    ///   - topics: of which topics; nil for any.
-    ///   - after: only tokens behind this one, in the order of tokens.
-    ///   - countMax: the most devices, at least 1.
+    ///   - topics: the topics to search; nil for any.
+    ///   - after: the token after which to start, in token order.
+    ///   - countMax: the maximum number of devices, at least 1.
     package init(topics: Set<TopicIndex>?, order: Order = .token, after: DeviceToken?, countMax: Int) {
         self.topics = topics
         self.order = order
@@ -400,13 +399,13 @@ package struct DeviceSearch: Sendable {
         self.countMax = countMax
     }
 
-    /// Whether as many were found as may be: there may be more behind them.
+    /// True if `countMax` devices were found; more may follow.
     package var isFull: Bool { self.heap.count == self.countMax }
 
-    /// What was found, in order.
+    /// The tokens found so far, in order.
     package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
 
-    /// - Parameter isWanted: returns true for a device that belongs to the list; nil if all devices do.
+    /// - Parameter isWanted: returns true for a device that belongs to the result; nil if all devices do.
     fileprivate mutating func look(
         at engine: EmbeddedEngine,
         placesMax: Int,
@@ -461,10 +460,10 @@ package struct DeviceSearch: Sendable {
 }
 
 extension EmbeddedEngine {
-    /// Goes on with a search, by so many devices at most.
+    /// Continues a search with at most `placesMax` rows.
     ///
-    /// - Parameter filter: which devices are asked for; nil for all of them.
-    /// - Returns: whether all devices were looked at.
+    /// - Parameter filter: the filter for devices; nil for all of them.
+    /// - Returns: true if the search is complete.
     package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
         let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }
         return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
@@ -477,6 +476,6 @@ extension EmbeddedEngine {
         return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
     }
 
-    /// The arrival of the first of the pushes that wait on a device.
+    /// The arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.
     package func waitingSince(_ device: DeviceIndex) -> Instant? { self.devices[device].state.pending?.firstReceivedAt }
 }

@@ -2,7 +2,7 @@ package import Policy
 package import Wire
 
 extension EmbeddedEngine {
-    /// Looks the token up; an unknown one is registered where registration is open.
+    /// Looks up the token. With open registration, an unknown token is registered.
     package func admit(_ token: borrowing DeviceToken, topic name: ByteView, isDryRun: Bool) -> Admission {
         guard let device = self.find(token) else {
             guard self.configuration.openRegistration else { return .refused(.unknown) }
@@ -16,13 +16,13 @@ extension EmbeddedEngine {
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
-    /// Accepts a push for a device that `admit` named; one that was accepted before, under an apns-id of its sender's,
-    /// is answered as it was then, in every part, and changes nothing. What is due of the device is done: `catchUp`.
+    /// Accepts a push for a device that `admit` returned. A repetition of an accepted push with a client-supplied
+    /// apns-id gets the same answer and changes nothing. Call `catchUp` for the device first.
     ///
-    /// - `expiration`: the push's, in policy time.
-    /// - `workerIsFree`: a worker has a free slot for this device.
-    /// - Throws: `tooMany` when the device has had as many pushes as it takes for now, `noMemory` and
-    ///   `noMemoryForTopic` when there is no memory for one more to wait in.
+    /// - `expiration`: the push's expiration, in policy time.
+    /// - `workerIsFree`: true if a worker has a free slot for this device.
+    /// - Throws: `tooMany` if the device has reached its push rate, `noMemory` or `noMemoryForTopic` if the memory for
+    ///   pending pushes is used up.
     package func accept(
         _ push: Push,
         _ expiration: Expiration,
@@ -73,7 +73,7 @@ extension EmbeddedEngine {
         return answer
     }
 
-    /// What `accept` would answer, changing nothing.
+    /// Returns the answer that `accept` would give. Changes nothing.
     ///
     /// - `device`: nil for a token that the push would register.
     package func acceptDryRun(
@@ -105,12 +105,12 @@ extension EmbeddedEngine {
         )
     }
 
-    /// Why there is no memory for this push to wait in; nil while there is. Changes nothing.
+    /// Returns the reason why memory for this push is lacking, or nil if it suffices. Changes nothing.
     ///
-    /// One that takes the place of a push at least as large needs none.
+    /// A push that replaces a pending push of at least its size needs no memory.
     ///
-    /// - `device`: nil for a token that is not registered yet.
-    /// - `topic`: the device's; nil for one that is not known yet.
+    /// - `device`: nil if the token is not registered.
+    /// - `topic`: the device's topic; nil if the topic is new.
     package func memoryRefusal(_ push: Push, _ device: DeviceIndex?, _ topic: TopicIndex?) -> Refusal? {
         guard push.wakes else { return nil }
         let byteCount = PushContent.byteCount(push)
@@ -125,12 +125,12 @@ extension EmbeddedEngine {
         return older.map { $0.byteCount >= byteCount } ?? false ? nil : refusal
     }
 
-    /// Why this device takes no push now; nil while there is room in its window. Changes nothing.
+    /// Returns the reason why the device's push rate refuses a push now, or nil if it does not. Changes nothing.
     package func rateRefusal(_ device: DeviceIndex) -> Refusal? {
         self.devices[device].rateRefusal(self.configuration.pushRate, at: self.now)
     }
 
-    /// Remembers the answer in the device's record, and so in the push's own commit.
+    /// Remembers the answer in the device's record, so that it is committed together with the push.
     private func noteAnswer(_ answer: PushAnswer, _ push: Push, _ device: DeviceIndex) {
         guard push.isNamedByClient else { return }
         self.devices[device].noteAnswer(answer, push, at: self.now)
@@ -144,13 +144,13 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - What arrives
+// MARK: - Arrivals
 
 extension EmbeddedEngine {
-    /// A request was submitted for a registered device, whose due is done: `catchUp`.
+    /// Accepts a task request for a registered device. Call `catchUp` for the device first.
     ///
-    /// - `hasSlot`: a stream that takes it has a free slot for this device.
-    /// - Throws: `TaskRejection` when it is not taken; nothing but a count has changed.
+    /// - `hasSlot`: true if a stream that takes the request has a free slot for this device.
+    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter has changed then.
     package func submit(
         _ request: IncomingTask,
         device: DeviceIndex,
@@ -191,9 +191,9 @@ extension EmbeddedEngine {
         return answer
     }
 
-    /// Notes a request that was taken.
+    /// Records an accepted request and returns its answer.
     ///
-    /// - `lanes`: the device's, with it.
+    /// - `lanes`: the device's lanes, this request included.
     private func taken(
         _ request: IncomingTask,
         _ action: TaskSubmittedAction,
@@ -229,11 +229,11 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Transfers of a background session finished, for a registered device whose due is done: `catchUp`.
+    /// Records finished transfers of a background session for a registered device. Call `catchUp` for the device first.
     ///
-    /// - `count`: how many, at least 1.
-    /// - `id`: the event's; one that came before, and is remembered, changes nothing.
-    /// - Throws: `TaskRejection` when they are not taken; nothing but a count has changed.
+    /// - `count`: the number of transfers, at least 1.
+    /// - `id`: the id of the event. A remembered id changes nothing.
+    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter has changed then.
     package func transfersFinished(
         session: String,
         count: UInt64,
@@ -268,16 +268,17 @@ extension EmbeddedEngine {
         self.reconcile(device)
     }
 
-    /// Lets go of a row that was made for what was not taken.
+    /// Removes a row that was created for a submission that was not accepted.
     private func letGo(_ device: DeviceIndex) {
         self.tasks.remove(device)
         self.devices[device].hasTasks = false
     }
 
-    /// The bound that so many more requests or sessions, of so many bytes more, go beyond; nil when there is room.
+    /// Returns the limit that `count` more requests or sessions with `bytes` more bytes would exceed, or nil.
     private func limitMet(_ bytes: Int, count: Int64, _ topic: TopicIndex) -> EngineLimit? {
         let configuration = self.configuration
-        // Who takes more than a share of it is told so, also when others have taken the rest; all is no share.
+        // A topic over its share gets the topic's limit, even if other topics have used up the total. A share of 100%
+        // does not limit a topic.
         let (requestsMax, bytesMax) = (configuration.taskRequestsPerTopicMax, configuration.taskBytesPerTopicMax)
         if count > 0, requestsMax < configuration.taskRequestsMax,
             self.topics.books(topic).requestCount >= requestsMax
@@ -292,11 +293,11 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - What is cancelled
+// MARK: - Cancellation
 
 extension EmbeddedEngine {
-    /// Cancels the request of an identifier, if there is one, or every request of the device: waiting requests are
-    /// dropped, a running continued task ends.
+    /// Cancels the request with this identifier, or every request of the device if it is nil. Pending requests are
+    /// dropped, and a running continued task ends.
     package func cancelTask(_ identifier: String?, device: DeviceIndex) {
         self.settle(device)
         guard let row = self.tasks[device] else { return }
@@ -311,15 +312,15 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - What becomes of requests
+// MARK: - Ends of requests
 
 extension EmbeddedEngine {
     /// The identifier of a request of the device, or the name of a session.
     func text(_ task: BackgroundTask, _ device: DeviceIndex) -> String { self.tasks.row(device).text(task.name) }
 
-    /// A request, or the transfers of a session, went without a result.
+    /// Records the end of a request, or of a session's transfers, without a result.
     ///
-    /// - `isCancelled`: it was cancelled while it waited, which is counted apart.
+    /// - `isCancelled`: true if it was cancelled while pending, which has a separate counter.
     func noteDropped(
         _ task: BackgroundTask,
         _ reason: DiscardReason,
@@ -344,12 +345,12 @@ extension EmbeddedEngine {
 /// The answer to an accepted push or request.
 package struct LaunchAnswer<Disposition: Hashable & Sendable>: Hashable, Sendable {
     package let disposition: Disposition
-    /// The first moment at which interval, budget, earliest beginning and habits allow the pending launch; nil
-    /// when something holds it, and when nothing waits.
+    /// The first time at which interval, budget, earliest start and habits allow the pending launch; nil if a hold
+    /// applies or nothing is pending.
     package let eligibleAt: Instant?
     /// The first hold that applies to the pending launch.
     package let held: Hold?
-    /// The wake that it launched at once.
+    /// The wake that was launched immediately.
     package var wake: WakeID?
 }
 
@@ -357,17 +358,17 @@ package typealias PushAnswer = LaunchAnswer<Disposition>
 package typealias TaskAnswer = LaunchAnswer<TaskDisposition>
 
 extension LaunchAnswer {
-    /// The answer to what does not wait.
+    /// Creates an answer for a launch that is not pending.
     init(_ disposition: Disposition, wake: WakeID? = nil) {
         self.init(disposition: disposition, eligibleAt: nil, held: nil, wake: wake)
     }
 
-    /// The answer to a request that is pending.
+    /// Creates an answer for a pending launch.
     ///
     /// - Parameters:
-    ///   - hold: the first hold by its device's conditions.
-    ///   - isLaneFull: no more can be in flight in its lane.
-    ///   - isPaused: its topic is.
+    ///   - hold: the first hold from the device's conditions.
+    ///   - isLaneFull: true if its lane has no room for another wake in flight.
+    ///   - isPaused: true if its topic is paused.
     init(
         _ disposition: Disposition,
         heldBy hold: Hold?,
@@ -383,7 +384,7 @@ extension LaunchAnswer {
 }
 
 extension PushAnswer {
-    /// The answer to a push that did `action`, after which its device is in `state`; it names no wake.
+    /// Creates an answer from the action of a push and the resulting state of its device. The wake is not set.
     init(
         _ action: PushReceivedAction,
         _ state: DeviceState,
@@ -424,12 +425,12 @@ package enum Disposition: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     }
 }
 
-/// A request for a background task as a caller hands it over.
+/// A submitted request for a background task.
 package struct IncomingTask: Hashable, Sendable {
     /// 1...255 characters of A-Z a-z 0-9 . - _
     package let identifier: String
     package let kind: TaskSubmission.Kind
-    /// Not before; nil is the moment of submission.
+    /// The earliest start; nil for the time of submission.
     package let earliestBegin: Instant?
     package let details: TaskDetails
 
@@ -446,14 +447,14 @@ package struct IncomingTask: Hashable, Sendable {
     }
 }
 
-/// The details of a request that the policy does not use: the texts that a continued task shows to a person, the
-/// resources that it needs of its worker, and the trace of the request.
+/// The details of a request that the policy does not use: the texts of a continued task for its user, the resources
+/// that it needs from a worker, and its trace.
 package struct TaskDetails: Hashable, Sendable {
     /// At most 256 bytes.
     package var title: String?
     /// At most 256 bytes.
     package var subtitle: String?
-    /// The resources that a stream must offer to take it.
+    /// The resources that a stream must offer to take the request.
     package var resources: [String]
     /// The trace in the form of `PushTrace`; empty when there is none.
     package var trace: [UInt8]
@@ -466,7 +467,7 @@ package struct TaskDetails: Hashable, Sendable {
     }
 }
 
-/// How far a continued task is.
+/// The progress of a continued task.
 package struct TaskProgress: Hashable, Sendable {
     package var completed: UInt64
     package var total: UInt64
@@ -481,38 +482,38 @@ package struct TaskProgress: Hashable, Sendable {
     }
 }
 
-/// What a continued task that launched before goes on from.
+/// The state from which a relaunched continued task resumes.
 package enum TaskResumption: Hashable, Sendable {
-    /// No launch told of progress.
+    /// No earlier launch reported progress.
     case nothingTold
-    /// The last that was told.
+    /// The last reported progress.
     case progress(TaskProgress)
 }
 
-/// What a submission came to.
+/// The result of an accepted submission.
 package enum TaskDisposition: String, CaseIterable, Sendable {
     case launched, scheduled, replaced
 }
 
-/// Why a submission, or finished transfers, were not taken.
+/// The reason why a submission, or finished transfers, were not accepted.
 package enum TaskRejection: Error, Hashable, Sendable {
-    /// By the policy.
+    /// The policy refused it.
     case policy(TaskRefusal)
-    /// A ninth session.
+    /// The device already has the maximum of eight sessions.
     case tooManySessions
-    /// By a bound of the gateway.
+    /// A limit of the gateway is reached.
     case bound(EngineLimit)
 }
 
-/// Whether a push may be accepted for a token.
+/// The decision to accept or refuse a push for a token.
 package enum Admission: Hashable, Sendable {
     case device(DeviceIndex)
-    /// The token would be registered by this push, were it not a dry run; nil when its topic is new as well.
+    /// An accepted push would register the token (dry runs only). The topic is nil if it is new as well.
     case newcomer(TopicIndex?)
     case refused(Refusal)
 }
 
-/// Why a device does not take what was sent to it.
+/// The reason why a push is refused.
 package enum Refusal: Error, Hashable, Sendable {
     /// The token was never registered.
     case unknown
@@ -520,16 +521,16 @@ package enum Refusal: Error, Hashable, Sendable {
     case unregistered(Instant)
     /// The token belongs to another topic.
     case otherTopic
-    /// There are as many devices as there may be.
+    /// The gateway has its maximum number of devices.
     case tooManyDevices
-    /// The topic has as many devices as a topic may have.
+    /// The topic has its maximum number of devices.
     case tooManyDevicesOfTopic
-    /// The topic is new, and there are as many as there may be.
+    /// The topic is new, and the gateway has its maximum number of topics.
     case tooManyTopics
-    /// The pushes of all topics that wait take up as much memory as they may.
+    /// Pending pushes of all topics use all of the memory allowed for them.
     case noMemory
-    /// The topic's waiting pushes take up as much memory as a topic's may.
+    /// Pending pushes of the topic use all of the memory allowed for one topic.
     case noMemoryForTopic
-    /// The device has had as many pushes as it takes until this moment.
+    /// The device has reached its push rate until this time.
     case tooMany(until: Instant)
 }

@@ -1,35 +1,35 @@
 package import Policy
 package import Wire
 
-/// An engine that keeps the rows of one step of a store that several gateways share, and none between its steps.
+/// Operation on a store that several gateways share: the engine holds rows only during a step.
 ///
-/// A step is: `take` each row, `beginSharedStep`, `advance` and whatever is done to the devices, `takeSharedChanges`,
-/// `takeSharedCounts` and `takeEvents`, and `evict`. What follows from a row is as it was stored, whatever time has
-/// passed and whatever policy is in force, so that what a step adds to the books is exact.
+/// A step consists of `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
+/// `takeSharedChanges`, `takeSharedCounts` and `takeEvents`, and `evict`. State derived from a row is loaded as stored,
+/// however much time has passed and whichever policy is in effect. The changes of the counters are therefore exact.
 extension EmbeddedEngine {
-    /// The engine shares its store from here on; called once, before it has a topic or a device.
+    /// Switches the engine to a shared store. Call this once, before the first topic or device.
     package func share() {
         precondition(self.topics.count == 0 && self.devices.count == 0, "the engine has a store of its own")
         self.shared = SharedStep(configuration: self.configuration)
         self.configuration.topicsMax = 0
     }
 
-    /// Whether `share` was called.
+    /// True if the engine uses a shared store.
     package var isShared: Bool { self.shared != nil }
 
-    /// The step of the shared store.
+    /// The current step of the shared store.
     var step: SharedStep {
         guard let shared = self.shared else { preconditionFailure("the engine has a store of its own") }
         return shared
     }
 
-    /// Topics as the store has numbered them: those that are not known yet are added behind those that are.
+    /// Adds the topics that the store has numbered and the engine does not know yet.
     ///
-    /// The engine makes none by itself: whoever drives it makes a topic in the store first. A push, a registration or a
-    /// subscription that names an unknown one is refused with `tooManyTopics` or `topicsMax`.
+    /// The engine does not create topics on its own: its owner creates a topic in the store first. A push, registration
+    /// or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
     ///
-    /// - Parameter names: every topic there is, by number.
-    /// - Throws: `StoreError` when a topic that is known has another name.
+    /// - Parameter names: every topic, by number.
+    /// - Throws: `StoreError` if a known topic has another name.
     package func appendTopics(_ names: [String]) throws(StoreError) {
         precondition(self.isShared, "an engine with a store of its own makes its topics")
         for (number, name) in names.enumerated() {
@@ -46,11 +46,11 @@ extension EmbeddedEngine {
         }
         self.makeRoomForTopics()
         self.configuration.topicsMax = self.topics.count
-        // That a topic is there is nothing that a step has to keep.
+        // A step does not store the existence of topics.
         _ = self.topics.takeChanges()
     }
 
-    /// Another configuration is in force.
+    /// Applies a changed configuration.
     func sharedPolicyChanged() {
         guard let shared = self.shared else { return }
         shared.configuration = self.configuration
@@ -58,10 +58,10 @@ extension EmbeddedEngine {
         self.configuration.topicsMax = self.topics.count
     }
 
-    /// What all gateways have counted, as of lately: the books, the memory of pushes and tasks and the bounds of all
-    /// these go on from here, in each step, until the next call. Only while no row is taken.
+    /// Sets the recent counters of all gateways. Each step starts from these counters, memory totals and the limits on
+    /// them, until the next call. Requires that no row is taken.
     ///
-    /// - `byTopic`: those that are known anew; the others stay.
+    /// - `byTopic`: the topics with new counters; the others keep theirs.
     package func show(_ total: Books, byTopic: [TopicIndex: Books]) {
         precondition(self.devices.count == 0, "a step has its rows")
         self.step.totals = total
@@ -72,7 +72,7 @@ extension EmbeddedEngine {
         self.resetTotals()
     }
 
-    /// The topic is counted as it was before the step.
+    /// Resets the topic's counters to their values before the step.
     func resetCounts(_ topic: TopicIndex) {
         let books = self.step[topic]
         self.topics.set(topic, to: books)
@@ -80,7 +80,7 @@ extension EmbeddedEngine {
         self.taskMemory.set(topic, to: Int(books.stock.taskBytes))
     }
 
-    /// All topics together are counted as they were before the step.
+    /// Resets the counters of all topics together to their values before the step.
     func resetTotals() {
         let totals = self.step.totals
         self.topics.set(to: totals)
@@ -92,13 +92,13 @@ extension EmbeddedEngine {
 // MARK: - Steps
 
 extension EmbeddedEngine {
-    /// How many rows were taken or made in this step.
+    /// The number of rows taken or created in this step.
     package var takenCount: Int { self.devices.count }
 
-    /// Takes a row. Its lanes that wait for a slot are offered again by the `flow` of the step.
+    /// Takes a row. The step's `flow` offers its lanes that wait for a slot again.
     ///
-    /// - Throws: `StoreError` when the row does not hold together, or its device was taken before; the step is then of
-    ///   no use, and is to be evicted.
+    /// - Throws: `StoreError` if the row is inconsistent or its device was taken before. The step is then unusable and
+    ///   must be evicted.
     package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
         let step = self.step
         precondition(step.rows.count == self.devices.count, "rows are taken before the step begins")
@@ -141,7 +141,7 @@ extension EmbeddedEngine {
         return device
     }
 
-    /// Whether a row that `take` refuses may be taken once more topics are known.
+    /// True if a row that `take` refused may be accepted once more topics are known.
     package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
         guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
         defer { record.deallocate() }
@@ -175,15 +175,15 @@ extension EmbeddedEngine {
         }
     }
 
-    /// All rows are taken: everything from here on happens at `now`, which may be before the moment of another step.
+    /// Starts the step after all rows are taken. All of it happens at `now`, which may be before another step's time.
     ///
-    /// - `deviceCount`: how many devices the store has, as of lately: `devicesMax` is compared with it.
+    /// - `deviceCount`: the recent number of devices in the store, to be compared with `devicesMax`.
     package func beginSharedStep(now: Instant, deviceCount: Int) {
         let step = self.step
         self.now = now
-        // Those that were taken are among those of the store.
+        // The devices taken are included in the store's count.
         self.configuration.devicesMax = step.configuration.devicesMax - deviceCount + self.devices.count
-        // Of what has the same place in the order, what was taken first goes first.
+        // Ties are resolved by the order in which rows were taken.
         let waits = step.ready.enumerated().map { place, device in
             let order = ReadyOrder(since: self.readySince(device), lastUse: self.lastUse(device))
             return (place: place, device: device, order: order)
@@ -200,13 +200,13 @@ extension EmbeddedEngine {
         step.readyTasks.removeAll(keepingCapacity: true)
     }
 
-    /// Since when a device waits for a slot, as it was stored.
+    /// The time since which a device waits for a slot, as stored.
     func readySince(_ device: DeviceIndex) -> Instant {
         self.now - self.devices[device].readyMilliseconds(at: self.now)
     }
 
-    /// Forgets every device, and what was counted since `show`. Topics, policies, `times` and events that were not
-    /// taken stay; memory for as many devices is kept for the next step.
+    /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken
+    /// remain. The memory is kept for the next step.
     package func evict() {
         let step = self.step
         self.takeCountedTopics { _ in }
@@ -226,8 +226,8 @@ extension EmbeddedEngine {
         step.removeRows()
     }
 
-    /// Loses wakes that no worker holds any more, as their gateway is dead: their attempts are taken back, and a
-    /// deadline that has passed does not go before that. Before `advance`; ids of no wake in flight are passed over.
+    /// Ends wakes as lost because their gateway is dead. Their attempts are taken back, and a loss takes precedence
+    /// over a deadline that has passed. Call this before `advance`. Ids of other wakes are ignored.
     package func loseForGood(_ wakes: [WakeID]) {
         let lost = Set(wakes)
         for number in 0..<self.devices.count {
@@ -244,7 +244,7 @@ extension EmbeddedEngine {
 }
 
 extension DerivedState {
-    /// Whether it may follow from this record.
+    /// True if the derived state is consistent with this record.
     fileprivate func isOf(_ record: DeviceRecord) -> Bool {
         let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
         guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
@@ -252,14 +252,14 @@ extension DerivedState {
     }
 }
 
-/// What a step of a shared store has to make durable.
+/// The durable results of a step of a shared store.
 extension EmbeddedEngine {
-    /// Takes what changed of devices in this step, in the order of tokens; once in a step.
+    /// Takes the device changes of this step, in token order. Call this once per step.
     ///
-    /// A wake that was launched and ended within the step is in `launched` as well as in `ended`, so that a late answer
-    /// to it finds its device.
+    /// A wake that launched and ended within the step is in both `launched` and `ended`, so that a late result finds
+    /// its device.
     package func takeSharedChanges() -> [SharedDeviceChange] {
-        // Rows are forgotten at the end of the step: nothing can stay behind the store.
+        // Rows are evicted at the end of the step, so delayed progress must be stored now.
         self.tasks.hurryProgress()
         for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
         var changed: [(place: TokenPlace, derived: DerivedState)] = []
@@ -267,21 +267,21 @@ extension EmbeddedEngine {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let derived = self.derived(device)
-            // Not everything that follows from a device's records is noted as a change of theirs.
+            // Changes of derived state are not always noted as changes of the records.
             let isChanged = self.step.row(device).map { !$0.derived.isSame(as: derived) } ?? true
             guard isChanged || self.devices[device].isChanged else { continue }
             changed.append((TokenPlace(device, self.devices[device].token.token), derived))
         }
         _ = self.devices.takeChanges()
-        // Rows came in the order of tokens, devices that were not there behind them.
+        // Rows were taken in token order, and new devices follow them.
         if zip(changed, changed.dropFirst()).contains(where: { $1.place.isBefore($0.place, self.devices) }) {
             changed.sort { $0.place.isBefore($1.place, self.devices) }
         }
         return changed.map { self.change(of: $0.place.device, $0.derived) }
     }
 
-    /// A device of an engine that keeps all devices, as a row of a shared store that does not have it: for whoever
-    /// moves the state of one into the other.
+    /// Returns a device of an engine with its own store as a new row of a shared store, for a migration between the
+    /// two.
     package func sharedRow(_ device: DeviceIndex) -> SharedDeviceChange {
         var buffer = ByteBuffer()
         return self.change(of: device, self.derived(device), nil, &buffer)
@@ -291,7 +291,7 @@ extension EmbeddedEngine {
         self.change(of: device, derived, self.step, &self.step.buffer)
     }
 
-    /// - `step`: nil where no row was ever taken.
+    /// - `step`: nil if no row was ever taken.
     private func change(
         of device: DeviceIndex,
         _ derived: DerivedState,
@@ -330,7 +330,7 @@ extension EmbeddedEngine {
         )
     }
 
-    /// What follows from a device's records now.
+    /// The state derived from the device's records, as of now.
     private func derived(_ device: DeviceIndex) -> DerivedState {
         let record = self.devices[device]
         var derived = DerivedState()
@@ -404,8 +404,8 @@ extension EmbeddedEngine {
 // MARK: - Counts
 
 extension EmbeddedEngine {
-    /// Takes what this step adds to the books of topics, signed where something became less, in the order of their
-    /// numbers; nothing is left for a second call.
+    /// Takes the changes of this step to the counters of topics, by topic number. Decreases are negative. A second call
+    /// returns nothing.
     package func takeSharedCounts() -> [(topic: TopicIndex, added: Books)] {
         var counts: [(topic: TopicIndex, added: Books)] = []
         self.takeCountedTopics { topic in
@@ -420,10 +420,11 @@ extension EmbeddedEngine {
         return counts.sorted { $0.topic.rawValue < $1.topic.rawValue }
     }
 
-    /// Calls `body` with each topic that something may have been counted of, which is then counted as before the step.
+    /// Calls `body` with each topic whose counters may have changed, then resets that topic to its state before the
+    /// step.
     func takeCountedTopics(_ body: (TopicIndex) -> Void) {
         var topics = self.topics.takeChanges()
-        // A topic that a device has left is among them only for another reason.
+        // The list has the topic that a device left only if it changed for another reason.
         for (number, row) in self.step.rows.enumerated() where number < self.devices.count {
             let isSame = self.devices[DeviceIndex(rawValue: UInt32(number))].topic == row.topic
             if !isSame, !topics.contains(row.topic) { topics.append(row.topic) }
@@ -435,7 +436,7 @@ extension EmbeddedEngine {
     }
 }
 
-/// A device and what its token begins with, by which rows are ordered as their tokens' bytes are.
+/// A device with the first bytes of its token, which order rows by the bytes of their tokens.
 private struct TokenPlace {
     let device: DeviceIndex
     private let beginning: UInt64

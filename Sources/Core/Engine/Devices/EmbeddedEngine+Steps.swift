@@ -2,7 +2,7 @@ package import Policy
 import Wire
 
 extension EmbeddedEngine {
-    /// Ends and expires what is due of one device, then brings everything that is derived from its state up to date.
+    /// Ends and expires what is due for one device, then updates all state derived from it.
     func settle(_ device: DeviceIndex) {
         let (now, parameters) = (self.now, self.parameters(of: device))
         while true {
@@ -25,15 +25,15 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Does what is due of one device by now, though a bounded step may not have come to it yet: a launch, if it waits
-    /// for one, is up to whoever drives the engine.
+    /// Applies what is due for one device by now, even if a bounded step has not reached it. A launch that waits for a
+    /// slot is left to the engine's owner.
     ///
-    /// - Returns: whether there was anything.
+    /// - Returns: true if anything was due.
     package func catchUp(_ device: DeviceIndex) -> Bool {
         let isDue = self.schedule[device].map { $0 <= self.now } ?? false
         if isDue {
             self.warnIfDue(device)
-            // A warning alone may have been due.
+            // Perhaps only a warning was due.
             if let moment = self.schedule[device], moment <= self.now {
                 self.schedule.begin(moment)
                 self.settle(device)
@@ -41,34 +41,34 @@ extension EmbeddedEngine {
                 return true
             }
         }
-        // What follows from its state may still be that of another policy.
+        // The derived state may still be that of an earlier policy.
         let record = self.devices[device]
         guard self.schedule.isJudging, record.state.pending != nil || record.hasTasks else { return isDue }
         self.judge(device)
         return true
     }
 
-    /// Brings everything that is derived from a device's state up to date, and notes the change.
+    /// Updates all state derived from the device, and notes the change.
     func reconcile(_ device: DeviceIndex) {
         self.derive(device)
         self.devices.noteChange(device)
     }
 
-    /// Brings gauges, queues and due index up to date with what the policy keeps of the device.
+    /// Updates gauges, queues and the due index from the policy's state of the device.
     func derive(_ device: DeviceIndex) {
         guard !self.devices[device].hasTasks else { return self.deriveLanes(device) }
         let state = self.devices[device].state
         let parameters = self.parameters(self.devices[device].topic)
         let isReady = state.isLaunchable(self.now, parameters)
         self.derivePush(device, state, parameters, isReady: isReady)
-        // A device that waits for a slot is launched by a claim; only the expiry of its push is left to time.
+        // A device that waits for a slot launches by a claim. Only the expiry of its push depends on time.
         let next = isReady ? state.pending?.expiry : state.nextMoment(parameters)
         self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
     }
 
-    /// Brings gauges and queue up to date with the device's push.
+    /// Updates gauges and queue from the state of the device's push.
     ///
-    /// - `isReady`: the pending push waits for nothing but a slot.
+    /// - `isReady`: true if the pending push waits only for a slot.
     @inline(__always)
     func derivePush(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters, isReady: Bool) {
         if isReady != self.devices[device].isReady {
@@ -131,18 +131,18 @@ extension EmbeddedEngine {
     func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) { self.topics.count(topic, change) }
 }
 
-/// What is done of a device that has more than its `DeviceState`: its lanes decide.
+/// Operations on a device with tasks, whose lanes decide.
 extension EmbeddedEngine {
     func parameters(of device: DeviceIndex) -> Parameters { self.parameters(self.devices[device].topic) }
 
-    /// Everything that the policy keeps of a device.
+    /// The complete policy state of a device.
     func lanes(_ device: DeviceIndex) -> DeviceLanes {
         let record = self.devices[device]
         guard record.hasTasks, let row = self.tasks[device] else { return DeviceLanes(device: record.state) }
         return DeviceLanes(device: record.state, tasks: row.policy)
     }
 
-    /// Changes the state of a device in place, and its tasks.
+    /// Changes the policy state and the tasks of a device in place.
     @inline(__always)
     func change<Result>(
         _ device: DeviceIndex,
@@ -159,21 +159,21 @@ extension EmbeddedEngine {
         return result
     }
 
-    /// Changes what the policy keeps of a device, which has a row from here on; `derive` lets go of a blank one.
+    /// Changes the policy state of a device, which gets a row if it has none. `derive` removes a blank row.
     func changeLanes<Result>(_ device: DeviceIndex, _ body: (inout DeviceLanes) -> Result) -> Result {
         _ = self.tasks.row(device)
         self.devices[device].hasTasks = true
         return self.change(device) { $0.change(with: &$1, body) }
     }
 
-    /// Whether no push, refresh or session of the device can launch, since one is in flight.
+    /// True if a wake in flight blocks all launches of pushes, refreshes and sessions of the device.
     package func isShortLaneFull(_ device: DeviceIndex) -> Bool {
         if self.devices[device].state.inFlight != nil { return true }
         guard self.devices[device].hasTasks else { return false }
         return self.lanes(device).isFull(.short, self.parameters(of: device))
     }
 
-    /// Brings gauges, queues and due index up to date, and lets go of a row that has nothing to keep any more.
+    /// Updates gauges, queues and the due index, and removes the row if it has become blank.
     func deriveLanes(_ device: DeviceIndex) {
         guard let row = self.tasks[device] else { preconditionFailure("a device with tasks has a row") }
         let record = self.devices[device]
@@ -196,7 +196,7 @@ extension EmbeddedEngine {
         self.devices[device].hasTasks = false
     }
 
-    /// - Parameter tasks: what may launch now, a free slot provided, by arrival.
+    /// - Parameter tasks: the tasks that may launch now, given a free slot, in order of arrival.
     private func deriveReadyTasks(_ device: DeviceIndex, _ row: TaskRow, _ tasks: [BackgroundTask]) {
         let since = self.schedule.momentBeingDone ?? self.now
         var ready: [TaskRow.Ready] = []
@@ -221,7 +221,7 @@ extension EmbeddedEngine {
 }
 
 extension Books {
-    /// What a device has that waits, is in flight or is held is not `before` any more.
+    /// Replaces a device's contribution to the gauges of pending, running and held tasks.
     fileprivate mutating func change(from before: TaskGauges, to after: TaskGauges) {
         for kind in TaskKind.requestable {
             self.requests.waiting[kind] += after.waiting[kind] - before.waiting[kind]
@@ -235,27 +235,27 @@ extension Books {
     }
 }
 
-/// When each device has something due, and which have still to be looked at under a policy that has changed.
+/// The due times of devices, and the position of the scan that applies a changed policy to all devices.
 package struct DueSchedule: ~Copyable {
     private var due = DueIndex()
-    /// The first device that was not yet looked at under the policy; nil when all were.
+    /// The first device that the scan has not reached; nil if the scan is complete.
     private var firstUnjudged: Int?
-    /// The moment of what time alone has brought about and is being done; nil while somebody else's doing is.
+    /// The due time of the event being applied; nil while an outside request is applied.
     package private(set) var momentBeingDone: Instant?
 
-    /// Nothing is due.
+    /// Creates an empty schedule.
     package init() {}
 
-    /// The earliest moment at which something is due.
+    /// The earliest time at which something is due.
     package var first: Instant? { self.due.first }
 
-    /// When `device` has something due.
+    /// The time at which `device` has something due.
     package subscript(device: DeviceIndex) -> Instant? { self.due[device] }
 
-    /// Says when `device` next has something due; nil when it has nothing.
+    /// Sets the time at which `device` next has something due; nil for never.
     package mutating func set(_ device: DeviceIndex, to moment: Instant?) { self.due.set(device, to: moment) }
 
-    /// Takes the device whose moment is the earliest, if that is at or before `now`: it is being done from here on.
+    /// Takes the device with the earliest time if that is at or before `now`, and begins to apply what is due.
     package mutating func popDue(_ now: Instant) -> DeviceIndex? {
         let moment = self.due.first
         let device = self.due.popDue(now)
@@ -263,26 +263,26 @@ package struct DueSchedule: ~Copyable {
         return device
     }
 
-    /// What was due at `moment` is being done, though it was not taken.
+    /// Begins to apply what was due at `moment`, without taking a device.
     package mutating func begin(_ moment: Instant) { self.momentBeingDone = moment }
 
-    /// What was due is done.
+    /// Ends the application of what was due.
     package mutating func end() { self.momentBeingDone = nil }
 
-    /// Every device is to be looked at.
+    /// Starts the scan of all devices.
     package mutating func policyChanged() { self.firstUnjudged = 0 }
 
-    /// Whether devices are to be looked at.
+    /// True if the scan is not complete.
     package var isJudging: Bool { self.firstUnjudged != nil }
 
-    /// No device has anything due, or is to be looked at, any more.
+    /// Clears all due times and ends the scan.
     package mutating func removeAll() {
         self.due.removeAll()
         self.firstUnjudged = nil
         self.momentBeingDone = nil
     }
 
-    /// Takes the devices that are to be looked at next, so many at most of all of them.
+    /// Takes the next devices of the scan, at most `devicesMax`.
     package mutating func popUnjudged(devicesMax: Int, of deviceCount: Int) -> Range<Int> {
         guard let first = self.firstUnjudged else { return 0..<0 }
         let end = min(first + devicesMax, deviceCount)
@@ -291,9 +291,9 @@ package struct DueSchedule: ~Copyable {
     }
 }
 
-/// Which device has something due next: a 4-ary heap by moment that knows each device's place.
+/// An index of devices by due time: a 4-ary heap that knows each device's position.
 ///
-/// Setting, clearing and taking the first cost O(log n); equal moments leave in no particular order.
+/// Setting, clearing and taking the first cost O(log n). Equal times are in no particular order.
 package struct DueIndex {
     private struct Entry {
         var moment: Instant
@@ -302,25 +302,25 @@ package struct DueIndex {
 
     private static let nowhere = UInt32.max
     private var heap: [Entry] = []
-    /// The place in `heap` of each device, or `nowhere`.
+    /// The position of each device in `heap`, or `nowhere`.
     private var places: [UInt32] = []
 
     package init() {}
 
-    /// How many devices have something due.
+    /// The number of devices with something due.
     package var count: Int { self.heap.count }
 
-    /// The earliest moment at which something is due.
+    /// The earliest time at which something is due.
     package var first: Instant? { self.heap.first?.moment }
 
-    /// When `device` has something due.
+    /// The time at which `device` has something due.
     package subscript(device: DeviceIndex) -> Instant? {
         let number = Int(device.rawValue)
         guard number < self.places.count, self.places[number] != Self.nowhere else { return nil }
         return self.heap[Int(self.places[number])].moment
     }
 
-    /// Says when `device` next has something due; nil when it has nothing.
+    /// Sets the time at which `device` next has something due; nil for never.
     package mutating func set(_ device: DeviceIndex, to moment: Instant?) {
         let number = Int(device.rawValue)
         if number >= self.places.count {
@@ -341,14 +341,14 @@ package struct DueIndex {
         }
     }
 
-    /// Takes the device whose moment is the earliest, if that is at or before `now`.
+    /// Takes the device with the earliest time if that is at or before `now`.
     package mutating func popDue(_ now: Instant) -> DeviceIndex? {
         guard let first = self.heap.first, first.moment <= now else { return nil }
         self.remove(0)
         return DeviceIndex(rawValue: first.device)
     }
 
-    /// Nothing is due any more; memory for as many devices is kept.
+    /// Clears all due times and keeps the memory.
     package mutating func removeAll() {
         for entry in self.heap { self.places[Int(entry.device)] = Self.nowhere }
         self.heap.removeAll(keepingCapacity: true)

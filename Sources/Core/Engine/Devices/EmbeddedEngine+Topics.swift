@@ -2,10 +2,10 @@ package import Policy
 package import Wire
 
 extension EmbeddedEngine {
-    /// The topic of this name, if any device, subscription or configuration ever named it.
+    /// The topic of this name, if a device, subscription or configuration has named it before.
     package func findTopic(_ name: ByteView) -> TopicIndex? { self.topics.find(name) }
 
-    /// The topic of this name, made when it is new.
+    /// The topic of this name, created if it is new.
     package func topic(_ name: ByteView) -> TopicIndex {
         if let topic = self.topics.find(name) { return topic }
         let topic = self.topics.insert(name, self.configuration)
@@ -13,27 +13,27 @@ extension EmbeddedEngine {
         return topic
     }
 
-    /// Has place for each topic wherever something is kept by topic.
+    /// Grows everything that is kept per topic.
     func makeRoomForTopics() {
         self.ready.grow(topicCount: self.topics.count)
         self.memory.grow(topicCount: self.topics.count)
         self.taskMemory.grow(topicCount: self.topics.count)
     }
 
-    /// Whether a subscription may make the topic of this name.
+    /// True if a subscription may use the topic of this name, creating it if needed.
     package func mayAddTopic(_ name: ByteView) -> Bool {
         self.topics.find(name) != nil || self.topics.count < self.configuration.topicsMax
     }
 
-    /// The most streams that may name one device; 0 is no limit.
+    /// The maximum number of streams that may name one device; 0 means no limit.
     package var streamsPerDeviceMax: Int { self.configuration.streamsPerDeviceMax }
 
     package var topicCount: Int { self.topics.count }
 
-    /// How long the device has waited that waits longest for a worker, or for the engine itself, in milliseconds; 0
-    /// when nothing is due. What a pause keeps back is not due.
+    /// The longest time for which a due launch has waited for a worker or the engine itself, in milliseconds; 0 if
+    /// nothing is due. Launches of paused topics are not due.
     package var oldestDueMilliseconds: Int64 {
-        // What was due before everything, as a first launch, is due since it can be told.
+        // A first launch is due since `.distantPast`, so it counts as not late.
         let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
         let waits = self.ready.longestMilliseconds(at: self.now, in: self.devices) { topic in
             self.isPaused(topic) ? nil : self.lateness(since: .distantPast, topic)
@@ -41,12 +41,12 @@ extension EmbeddedEngine {
         return max(0, late, waits ?? 0)
     }
 
-    /// Every topic, in the order of their making.
+    /// Every topic, in order of creation.
     package var topicSnapshots: [TopicSnapshot] {
         self.topics.indices.map { self.snapshot($0) }
     }
 
-    /// The topics with the most pushes when there are more than `countMax`, and otherwise all, as they were made.
+    /// All topics in order of creation if there are at most `countMax`; otherwise those with the most pushes.
     package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
         guard self.topics.count > countMax else { return self.topicSnapshots }
         return self.topics.indices.most(countMax) { Int(clamping: self.topics.books($0).accepted) }.map {
@@ -64,35 +64,36 @@ extension EmbeddedEngine {
     }
 }
 
-/// Topics that people have paused: nothing of them launches by itself, and whatever comes waits.
+/// Paused topics. Nothing of a paused topic launches, and new pushes and requests are kept pending.
 ///
-/// A pause changes nothing of a device: what is due and what waits for a slot is kept up as ever, so that pausing and
-/// resuming a topic costs the same with a million devices. Whoever drives the engine claims nothing of a paused topic.
+/// A pause does not touch the state of devices: due times and queues are maintained as usual. The cost of pausing and
+/// resuming is therefore independent of the number of devices. The engine's owner must not claim launches of a paused
+/// topic.
 extension EmbeddedEngine {
-    /// Whether nothing of the topic launches by itself.
+    /// True if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool { self.topics.isPaused(topic) }
 
-    /// The topics that are paused.
+    /// The paused topics.
     package var pausedTopics: Set<TopicIndex> { self.topics.paused }
 
     /// Pauses or resumes a topic.
     ///
-    /// - Returns: whether it was the other way before.
+    /// - Returns: true if that changed the topic.
     package func setPaused(_ topic: TopicIndex, _ isPaused: Bool) -> Bool {
         let isChanged = self.topics.setPaused(topic, isPaused, at: self.now)
-        // Where the store is shared, no step keeps it: it is kept before it is in force.
+        // With a shared store, the pause was stored before this call, so the step must not store it.
         if self.isShared { _ = self.topics.takeChanges() }
         if isChanged { self.notePaused(topic, isPaused) }
         return isChanged
     }
 
-    /// The books of a topic as they are shown.
+    /// The counters of a topic to show, which reflect a pause.
     package func booksShown(_ topic: TopicIndex) -> Books {
         let books = self.topics.books(topic)
         return self.isPaused(topic) ? books.paused : books
     }
 
-    /// The books of all topics together as they are shown.
+    /// The counters of all topics together to show, which reflect pauses.
     package var totalsShown: Books {
         var totals = self.topics.totals
         for topic in self.topics.paused {
@@ -102,19 +103,19 @@ extension EmbeddedEngine {
         return totals
     }
 
-    /// For how long a launch has waited for a slot since this moment, in milliseconds: a pause is no wait for a slot.
+    /// The time for which a launch has waited for a slot since `moment`, in milliseconds, not counting a pause.
     func lateness(since moment: Instant, _ topic: TopicIndex) -> Int64 {
         let begin = max(moment, self.topics.resumedAt(topic))
         return begin == .distantPast ? .max : self.now.milliseconds - begin.milliseconds
     }
 }
 
-// MARK: - What people drop
+// MARK: - Manual cancellation
 
 extension EmbeddedEngine {
-    /// Discards the push that waits on a device, whose due is done: `catchUp`.
+    /// Discards the pending push of a device. Call `catchUp` for the device first.
     ///
-    /// - Returns: whether one waited.
+    /// - Returns: true if one was pending.
     package func cancelPending(_ device: DeviceIndex) -> Bool {
         guard let push = self.devices[device].state.pendingCancelled() else { return false }
         self.discard(push, .cancelled, device)
@@ -122,16 +123,16 @@ extension EmbeddedEngine {
         return true
     }
 
-    /// The push that waits on a device, and its content; nil when none does.
+    /// The pending push of a device and its content; nil if there is none.
     package func pendingPush(_ device: DeviceIndex) -> (push: PendingPush, content: PushContent)? {
         guard let push = self.devices[device].state.pending, let content = PushContent(push.handle) else { return nil }
         return (push, content)
     }
 }
 
-/// What whoever drives the engine looks at.
+/// Queries of the engine's owner.
 extension EmbeddedEngine {
-    /// The device whose push goes first to a slot of this topic.
+    /// The device of this topic whose push is first in line for a slot.
     package func longestReady(_ topic: TopicIndex) -> DeviceIndex? {
         self.ready.first(topic, at: self.now, in: self.devices)
     }
@@ -144,11 +145,11 @@ extension EmbeddedEngine {
 }
 
 extension Array {
-    /// The elements of which there is most, at most `countMax`, that with the most first: one pass, with a few steps of
-    /// a heap for each.
+    /// The `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap steps per
+    /// element.
     package consuming func most(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
         guard countMax > 0 else { return [] }
-        // The least of those that are listed is first: the one to leave for a greater one.
+        // A min-heap of the elements to return: a larger element replaces the first.
         var heap: [(amount: Int, place: Int)] = []
         for place in self.indices {
             let amount = amount(self[place])

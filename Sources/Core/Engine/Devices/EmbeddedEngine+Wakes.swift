@@ -2,9 +2,9 @@ import Policy
 package import Wire
 
 extension EmbeddedEngine {
-    /// Launches the device that has waited longest for a slot of this topic.
+    /// Launches the device of this topic that is first in line for a slot.
     ///
-    /// - Returns: the wake, valid until the engine is next called; nil when none waits.
+    /// - Returns: the wake, valid until the next call of the engine; nil if no device waits.
     package func claim(_ topic: TopicIndex) -> LaunchedWake? {
         while let device = self.longestReady(topic) {
             if let wake = self.claim(device) { return wake }
@@ -12,9 +12,9 @@ extension EmbeddedEngine {
         return nil
     }
 
-    /// Launches this device, if it waits for nothing but a slot.
+    /// Launches the pending push of this device if it waits only for a slot.
     ///
-    /// - Returns: the wake, valid until the engine is next called; nil when it does not wait.
+    /// - Returns: the wake, valid until the next call of the engine; nil if the device does not wait for a slot.
     package func claim(_ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
         guard record.isReady else { return nil }
@@ -26,7 +26,7 @@ extension EmbeddedEngine {
         return self.launchPush(device)
     }
 
-    /// Launches the pending push of a device that may launch it.
+    /// Launches the pending push of a device whose policy state allows it.
     func launchPush(_ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
         let (now, parameters) = (self.now, self.parameters(record.topic))
@@ -37,10 +37,10 @@ extension EmbeddedEngine {
         return self.launchedWake(wake, .push, device)
     }
 
-    /// How many devices wait for a slot of this topic.
+    /// The number of devices of this topic that wait for a slot.
     package func readyCount(_ topic: TopicIndex) -> Int { self.ready.count(topic) }
 
-    /// The wake in flight with this id, valid until the engine is next called.
+    /// The wake in flight with this id, valid until the next call of the engine.
     package func launchedWake(_ id: WakeID) -> LaunchedWake? {
         guard let device = self.wakes.device(of: id) else { return nil }
         return self.inFlight(id, device).flatMap { self.launchedWake(id, $0, device) }
@@ -78,12 +78,12 @@ extension EmbeddedEngine {
         )
     }
 
-    /// How long a push's wake of this topic may take at first, in milliseconds.
+    /// The initial execution time of a push wake of this topic, in milliseconds.
     package func executionWindow(_ topic: TopicIndex) -> Int64 {
         self.parameters(topic).executionWindow
     }
 
-    /// How long a wake in flight, or one that has ended and is remembered, could take at first, in milliseconds.
+    /// The initial execution time, in milliseconds, of a wake that is in flight or remembered.
     package func executionWindow(ofWake id: WakeID) -> Int64? {
         guard let device = self.wakes.device(of: id) else { return nil }
         let kind: LaunchKind?
@@ -95,7 +95,7 @@ extension EmbeddedEngine {
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
-    /// The wake of this device that ended last, if it expired and is remembered.
+    /// The last wake of this device, if it expired and is remembered.
     package func expiredWake(_ device: DeviceIndex) -> WakeID? {
         guard let last = self.devices[device].endedWakes?.elements.last else { return nil }
         return switch last.outcome {
@@ -104,12 +104,12 @@ extension EmbeddedEngine {
         }
     }
 
-    /// The topic of a wake in flight, or of one that has ended and is remembered.
+    /// The topic of a wake that is in flight, or ended and remembered.
     package func topic(ofWake id: WakeID) -> TopicIndex? {
         self.wakes.device(of: id).map { self.devices[$0].topic }
     }
 
-    /// A worker reported how a wake ended.
+    /// Applies a worker's result to a wake.
     package func report(_ report: WakeReport, wake id: WakeID) -> ReportOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
@@ -126,9 +126,9 @@ extension EmbeddedEngine {
         return .ended
     }
 
-    /// A push in flight ended; what is due then is up to the caller.
+    /// Ends the push in flight. The caller applies what is due then.
     ///
-    /// - Returns: its wake.
+    /// - Returns: the wake of the push.
     @discardableResult
     private func endPush(_ device: DeviceIndex, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) -> WakeID {
         let record = self.devices[device]
@@ -141,9 +141,9 @@ extension EmbeddedEngine {
         return wake
     }
 
-    /// A task in flight ended; what is due then is up to the caller.
+    /// Ends a task in flight. The caller applies what is due then.
     ///
-    /// - Returns: its wake.
+    /// - Returns: the wake of the task.
     @discardableResult
     private func endTask(
         _ wake: TaskWake,
@@ -158,7 +158,7 @@ extension EmbeddedEngine {
         return self.noteTaskEnd(device, wake, outcome, action)
     }
 
-    /// A worker asked for a wake in flight to last for `milliseconds` from now.
+    /// Extends a wake in flight to `milliseconds` from now, at the request of its worker.
     package func extend(_ id: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
@@ -189,7 +189,7 @@ extension EmbeddedEngine {
         return .lasts(deadline)
     }
 
-    /// Loses a wake that its worker could not begin: its attempt does not count.
+    /// Ends a wake as lost because its worker could not start it. The attempt does not count.
     package func release(_ id: WakeID) -> ReleaseOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
@@ -200,9 +200,9 @@ extension EmbeddedEngine {
         return .released
     }
 
-    /// The stream that carried a wake in flight ended.
+    /// Ends a wake as lost because its stream ended.
     ///
-    /// - `takingBackAttempt`: the wake never reached its worker, so that its attempt does not count.
+    /// - `takingBackAttempt`: true if the wake never reached its worker. The attempt does not count then.
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device, id)
@@ -211,7 +211,7 @@ extension EmbeddedEngine {
         self.settle(device)
     }
 
-    /// The stream that carried a wake ended, or the gateway restarted; what is due then is up to the caller.
+    /// Ends a wake as lost. The caller applies what is due then.
     func lose(_ inFlight: InFlight, _ device: DeviceIndex, takingBackAttempt: Bool) {
         switch inFlight {
         case .push: self.endPush(device, .lost, takingBackAttempt: takingBackAttempt)
@@ -219,8 +219,8 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Does what was due before an outcome that arrives now: at one moment a deadline goes before an outcome of its
-    /// wake and of those that end after it, but an outcome before the expiry of a pending push.
+    /// Applies what was due before an outcome that arrives now. Of events at the same instant, deadlines of this wake
+    /// and of the wakes listed before it come first, then the outcome, then the expiry of a pending push.
     func settleBeforeWakeEnds(_ device: DeviceIndex, _ id: WakeID) {
         self.warnIfDue(device)
         guard let moment = self.schedule[device], moment <= self.now else { return }
@@ -239,8 +239,8 @@ extension EmbeddedEngine {
         if wakes.prefix(last + 1).contains(where: { $0.deadline <= self.now }) { self.settle(device) }
     }
 
-    /// Launches what is pending, or an empty wake, or else the request of an identifier, outside interval, budget and
-    /// holds.
+    /// Launches the request of an identifier or, without one, the pending push or an empty wake. Ignores interval,
+    /// budget and holds.
     package func launchForced(_ device: DeviceIndex, identifier: String? = nil) -> ForcedLaunch {
         self.settle(device)
         let (now, parameters) = (self.now, self.parameters(of: device))
@@ -261,10 +261,10 @@ extension EmbeddedEngine {
         return .launched(id)
     }
 
-    /// Ends a wake in flight as expired now: that of the short lane, whatever it was launched for, or else that of an
-    /// identifier's request, or of a session of that name.
+    /// Expires a wake in flight immediately: without an identifier, that of the short lane, of any kind; otherwise that
+    /// of the request with this identifier, or of the session of this name.
     ///
-    /// - Returns: the wake that ended; nil when none is in flight.
+    /// - Returns: the wake; nil if none is in flight.
     package func expireForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
         self.settle(device)
         if identifier == nil, self.devices[device].state.inFlight != nil {
@@ -296,14 +296,14 @@ extension EmbeddedEngine {
         return id
     }
 
-    /// Counts and times a wake that ended, and remembers it for workers that answer late or twice.
+    /// Counts and times an ended wake, and remembers it for workers that answer late or repeatedly.
     private func noteEnd(_ wake: WakeID, _ outcome: LaunchOutcome, launchedAt: Instant, _ device: DeviceIndex) {
         self.count(self.devices[device].topic) { $0.noteEnd(outcome) }
         self.times.ended(outcome, after: self.now.milliseconds - launchedAt.milliseconds)
         self.wakes.ended(EndedWake(id: wake, outcome: outcome, at: self.now), device, in: &self.devices)
     }
 
-    /// - Parameter before: the record as it was while the wake was in flight.
+    /// - Parameter before: the device's record from before the wake ended.
     func noteEnd(
         _ device: DeviceIndex,
         _ before: DeviceRecord,
@@ -327,7 +327,7 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Notes with the pending push the traces of an older one, whose wake has ended and which is coalesced into it.
+    /// Adds the traces of an older push, whose wake ended and which was coalesced, to the pending push.
     private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
         guard let older = PushContent(older), let pending = self.devices[device].state.pending,
             let newer = PushContent(pending.handle), let joined = self.traces.content(of: newer, inPlaceOf: older)
@@ -338,7 +338,7 @@ extension EmbeddedEngine {
         self.memory.letGo(newer, topic)
     }
 
-    /// The push that another one was coalesced into when its wake ended.
+    /// The apns-id of the push that absorbed another one at the end of its wake.
     private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
         guard case .absorbed = action else { return nil }
         return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
@@ -346,7 +346,7 @@ extension EmbeddedEngine {
 }
 
 extension WakeReport {
-    /// How a wake of this kind ends that is reported so; nil for a kind that is not.
+    /// Returns the outcome of a wake of this kind with this report; nil if the report is for another kind.
     func outcome(of kind: LaunchKind) -> LaunchOutcome? {
         switch (self, kind.task) {
         case (.push(let result), nil): .push(result.outcome)
@@ -357,7 +357,7 @@ extension WakeReport {
 }
 
 extension FetchResult {
-    /// How a wake ends that is reported so.
+    /// The outcome of a wake with this result.
     var outcome: WakeOutcome {
         switch self {
         case .newData: .newData
@@ -370,7 +370,7 @@ extension FetchResult {
 // MARK: - Launches
 
 extension EmbeddedEngine {
-    /// Launches a task that may launch.
+    /// Launches a task whose policy state allows it.
     func launchTask(_ arrival: UInt64, _ device: DeviceIndex) -> WakeID {
         let (now, parameters) = (self.now, self.parameters(of: device))
         let wake = self.changeLanes(device) { $0.taskLaunched(arrival, at: now, parameters) }
@@ -394,10 +394,10 @@ extension EmbeddedEngine {
 // MARK: - Ends
 
 extension EmbeddedEngine {
-    /// Notes how a wake of a task ended, which the policy has done.
+    /// Records the end of a task's wake, which the policy has applied.
     ///
-    /// - `wake`: as it was in flight.
-    /// - Returns: its id.
+    /// - `wake`: the wake from before its end.
+    /// - Returns: the id of the wake.
     func noteTaskEnd(
         _ device: DeviceIndex,
         _ wake: TaskWake,
@@ -427,11 +427,11 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - In between
+// MARK: - Progress
 
 extension EmbeddedEngine {
-    /// A worker said how far its continued task is. A store hears of that a little later: many reports of one task are
-    /// kept as the last.
+    /// Applies a worker's progress report for a continued task. Reports are stored with a delay, so that only the last
+    /// of many is written.
     package func progress(_ progress: TaskProgress, wake id: WakeID) -> ProgressOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
@@ -458,8 +458,8 @@ extension EmbeddedEngine {
         }
     }
 
-    /// A deadline of the device's moved, and nothing else did: no more than its next moment follows from that, unless
-    /// something is due besides.
+    /// Updates the device's next due time after a deadline moved. If nothing else is due, nothing else can have
+    /// changed.
     private func deriveDeadline(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -474,17 +474,17 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - Which wake is which
+// MARK: - Identity of wakes
 
 extension EmbeddedEngine {
-    /// What a wake in flight was launched for.
+    /// The launch of a wake in flight.
     enum InFlight {
         case push
-        /// The task's wake in flight.
+        /// A task, with its wake in flight.
         case task(TaskWake)
     }
 
-    /// What the wake with this id was launched for; nil when it is not in flight.
+    /// Returns the launch of the wake with this id; nil if it is not in flight.
     @inline(__always)
     func inFlight(_ id: WakeID, _ device: DeviceIndex) -> InFlight? {
         if self.devices[device].wake == id, self.devices[device].state.inFlight != nil { return .push }
@@ -502,7 +502,7 @@ extension EmbeddedEngine {
 }
 
 extension TaskResult {
-    /// How a wake ends that is reported so.
+    /// The outcome of a wake with this result.
     var outcome: TaskOutcome {
         switch self {
         case .success: .success

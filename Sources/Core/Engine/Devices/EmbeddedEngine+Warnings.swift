@@ -1,14 +1,13 @@
 package import Policy
 package import Wire
 
-/// Workers are warned some time before the deadlines of their wakes.
+/// Warnings to workers some time before the deadlines of their wakes.
 ///
-/// A warning is a moment of its device, in addition to those of the policy, and changes no stored state. The streams
-/// keep which deadline a worker was last warned of. The engine of a shared store holds no devices between its steps and
-/// has no such moments: `SharedGatewayEngine` keeps them for the wakes of its streams.
+/// A warning adds a due time to its device and changes no stored state. Streams remember the deadline of their last
+/// warning. The engine of a shared store holds no devices between steps and has no such due times;
+/// `SharedGatewayEngine` keeps them for the wakes of its streams.
 extension EmbeddedEngine {
-    /// The moment of the warning of a wake in flight, and the deadline; nil for a wake that is not in flight, and if
-    /// `expirationLead` is 0.
+    /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
         guard let device = self.wakes.device(of: id), let inFlight = self.inFlight(id, device) else { return nil }
         let parameters = self.parameters(of: device)
@@ -28,7 +27,8 @@ extension EmbeddedEngine {
         return lead > 0 ? (deadline - lead, deadline) : nil
     }
 
-    /// The next moment of a device without tasks, when the policy's is `next`. Notes a wake whose deadline is near.
+    /// Returns the next due time of a device without tasks, given the policy's (`next`). Notes a wake whose deadline is
+    /// near.
     @inline(__always)
     func warning(
         _ device: DeviceIndex,
@@ -42,7 +42,7 @@ extension EmbeddedEngine {
         return self.moment(of: warning, self.devices[device].wake, before: next)
     }
 
-    /// The next moment of a device, when the policy's is `next`. Notes the wakes whose deadlines are near.
+    /// Returns the next due time of a device, given the policy's (`next`). Notes the wakes whose deadlines are near.
     func warning(
         _ device: DeviceIndex,
         _ row: TaskRow,
@@ -71,14 +71,14 @@ extension EmbeddedEngine {
         return next
     }
 
-    /// Warns the workers of a device whose warnings are due, as long as nothing else of it is due before.
+    /// Warns the workers of a device about their deadlines, until something other than a warning is due.
     func warnIfDue(_ device: DeviceIndex) {
         while let moment = self.schedule[device], moment <= self.now, self.warn(device, at: moment) {}
     }
 
-    /// Warns the workers of a device, if nothing else of it was due at `moment`: nothing but its next moment follows.
+    /// Warns the workers of a device if nothing else was due at `moment`. Changes only the device's next due time.
     ///
-    /// - Returns: false when something else may be due; nothing was done.
+    /// - Returns: false if something else may be due; nothing was done then.
     func warn(_ device: DeviceIndex, at moment: Instant) -> Bool {
         guard self.shared == nil else { return false }
         let parameters = self.parameters(of: device)
@@ -90,14 +90,14 @@ extension EmbeddedEngine {
             self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
             return true
         }
-        // A task that may launch from this very moment on does not wait for a slot a moment before.
+        // The instant before is used: a task that becomes launchable at `moment` does not wait for a slot yet then.
         let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
         guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
         self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
         return true
     }
 
-    /// Returns true if this is the moment of a warning of one of the device's wakes.
+    /// Returns true if `moment` is the time of a warning of one of the device's wakes.
     private func isWarning(
         _ moment: Instant,
         _ device: DeviceIndex,

@@ -1,54 +1,53 @@
 package import Policy
 package import Wire
 
-/// All devices in memory, stepped by one thread: states, due moments, queues of those that wait for a slot, books.
+/// The in-memory engine for all devices: states, due times, queues for slots, and counters. One thread steps it.
 ///
-/// `DeviceState` decides, and `DeviceLanes`. The engine has no clock: whoever drives it says with `advance` what time
-/// it is. No worker is known to it: whoever drives it says whether a slot is free, and claims devices that are ready
-/// for one.
+/// `DeviceState` and `DeviceLanes` make the decisions. The engine has no clock: its owner supplies the time with
+/// `advance`. It does not know workers: its owner says if a slot is free, and claims devices that are ready.
 package final class EmbeddedEngine {
-    /// Policy time: the moment of the current step.
+    /// Policy time of the current step.
     package internal(set) var now: Instant
     var configuration: EngineConfiguration
     let random: () -> (UInt64, UInt64)
     var devices: DeviceTable
     var topics: TopicTable
-    /// What some devices have besides for their requests, sessions and habits.
+    /// The tasks of devices that have requests, sessions or habits.
     var tasks = TaskTable()
-    /// Devices whose push waits for nothing but a slot.
+    /// Devices whose push waits only for a slot.
     package var ready = ReadyQueues()
-    /// Requests and sessions that came to wait for nothing but a slot and were not yet offered to a driver.
+    /// Requests and sessions that have begun to wait for a slot and were not offered to the dispatcher yet.
     var readyTasks = FIFOQueue<ReadyTask>()
-    /// When devices have something due.
+    /// The due times of devices.
     var schedule = DueSchedule()
     var wakes = WakeLedger()
-    /// The memory of pushes.
+    /// The memory of push contents.
     var memory = ContentMemory()
-    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    /// The memory of names and details of requests and sessions, and of the ids of session events.
     var taskMemory = ContentMemory()
     var traces = TraceJoiner()
-    /// What the history is to hear.
+    /// Pending events for the history.
     var events: EventQueue
-    /// What those are to hear who follow what happens.
+    /// Pending events for watchers.
     var watched = WatchedEvents()
-    /// Wall clock minus policy time; nil when nobody follows what happens.
+    /// Wall clock minus policy time; nil if no watcher is present.
     var watchOffset: WallOffset?
-    /// The present, as those hear of it who follow refusals, which may come without a step.
+    /// The time of events that occur outside of steps, such as refusals, for watchers.
     var watchedAt: Instant
-    /// How long launches were waited for, and wakes took.
+    /// Histograms of launch delays and wake durations.
     package var times = WakeTimes()
-    /// The step of a shared store; nil for an engine that has its store alone.
+    /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while a gateway shares the store that cannot read memory pressure: reports of it are then left out.
+    /// False while a gateway that cannot read memory pressure shares the store; reports of it are ignored then.
     package var keepsMemoryPressure = true
-    /// The tasks of the devices that have none; blank.
+    /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()
 
-    /// An engine without devices.
+    /// Creates an engine without devices.
     ///
     /// - `now`: policy time at the start.
-    /// - `historyKey`: the key of the history that its events go to.
-    /// - `random`: 128 unpredictable bits at each call; wake ids are made of them.
+    /// - `historyKey`: the key by which the history numbers devices.
+    /// - `random`: returns 128 unpredictable bits, which become the id of a wake.
     package init(
         configuration: EngineConfiguration,
         now: Instant,
@@ -64,17 +63,17 @@ package final class EmbeddedEngine {
         self.events = EventQueue(key: historyKey)
     }
 
-    /// Makes the numbers by which events name devices, and by which they are found.
+    /// The key that hashes device tokens to the numbers in events and in the device table.
     package var historyKey: HashKey { self.events.key }
 }
 
 // MARK: - Time
 
 extension EmbeddedEngine {
-    /// Goes on to `now`, and ends and expires what is due by then.
+    /// Advances to `now`; ends and expires what is due by then.
     ///
-    /// - `devicesMax`: the most devices looked at, so that a step is bounded.
-    /// - Returns: whether everything that is due was looked at.
+    /// - `devicesMax`: the maximum number of devices to examine, which bounds the step.
+    /// - Returns: true if everything due was examined.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.now = max(self.now, now)
         let isForgotten = self.wakes.forget(at: self.now, devicesMax: devicesMax, in: &self.devices)
@@ -89,9 +88,9 @@ extension EmbeddedEngine {
         return isForgotten && !self.schedule.isJudging && self.schedule.first.map { $0 > self.now } ?? true
     }
 
-    /// Looks at devices that wait under a policy that has changed.
+    /// Applies a changed policy to the next devices.
     ///
-    /// - Returns: whether all were looked at.
+    /// - Returns: true if all devices are done.
     private func judge(devicesMax: Int) -> Bool {
         guard self.schedule.isJudging else { return true }
         for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
@@ -103,33 +102,33 @@ extension EmbeddedEngine {
         return !self.schedule.isJudging
     }
 
-    /// Brings what follows from a device's state up to date with a policy that has changed.
+    /// Updates the state derived from a device after a policy change.
     func judge(_ device: DeviceIndex) {
         guard self.devices[device].hasTasks else { return self.derive(device) }
         let hasExcess = self.tasks[device]?.policy.hasExcess(self.parameters(of: device)) ?? false
         if hasExcess { self.settle(device) } else { self.derive(device) }
     }
 
-    /// The next moment at which `advance` has something to do.
+    /// The next time at which `advance` has work to do.
     package var nextDue: Instant? { self.schedule.first }
 
-    /// Takes one wake that ended without its worker's doing, the first first: its slot is to be taken back.
+    /// Takes the oldest wake that ended without its worker. Its slot must be freed.
     package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
 
-    /// Takes one wake whose deadline is near; its worker may have been warned of that deadline before.
+    /// Takes a wake whose deadline is near. Its worker may have been warned of that deadline already.
     package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
 
-    /// Whether a wake ended without its worker's doing, one's deadline is near, or something came to wait for a slot,
-    /// that was not taken yet.
+    /// True if there is an untaken wake that ended without its worker or is near its deadline, or an unoffered launch
+    /// that waits for a slot.
     package var hasNews: Bool {
         self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
     }
 
-    /// Goes on with another configuration, at once for whatever happens from now on.
+    /// Applies another configuration to everything that happens from now on.
     ///
-    /// The moments at which waiting devices launch follow in the next calls of `advance`, a bounded number of devices
-    /// in each; a device that is launched, asked about or pushed to before is looked at then. Wakes in flight keep
-    /// their deadlines. What is past a bound that has become tighter stays.
+    /// The launch times of pending pushes and tasks are updated in the next calls of `advance`, for a bounded number of
+    /// devices each; a device that is launched, queried or pushed to first is updated then. Wakes in flight keep their
+    /// deadlines. Contents that exceed a lowered limit remain.
     package func reconfigure(_ configuration: EngineConfiguration) {
         self.configuration = configuration
         if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
@@ -137,41 +136,41 @@ extension EmbeddedEngine {
     }
 }
 
-// MARK: - Questions
+// MARK: - Queries
 
 extension EmbeddedEngine {
-    /// The books of all topics together.
+    /// The counters of all topics together.
     package var totals: Books { self.topics.totals }
 
-    /// The memory of all pushes that wait or are in flight.
+    /// Bytes of memory of all pushes that are pending or in flight.
     package var contentBytes: Int { self.memory.bytes }
 
-    /// The bytes of pushes that may wait or be in flight.
+    /// The limit of `contentBytes`.
     package var contentBytesMax: Int { self.configuration.pendingBytesMax }
 
-    /// The memory of what requests and sessions are named and entitled, and of the ids of session events.
+    /// Bytes of memory of names and details of requests and sessions, and of the ids of session events.
     package var taskBytes: Int { self.taskMemory.bytes }
 
-    /// The bytes that requests and sessions may have for that.
+    /// The limit of `taskBytes`.
     package var taskBytesMax: Int { self.configuration.taskBytesMax }
 
     /// The identifiers that the workers of each topic may submit.
     package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
 
-    /// How many identifiers and sessions are kept by name for a device.
+    /// The number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
 
-    /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
+    /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
 
-    /// Something happened since `takeEvents` was last called.
+    /// True if there are events that `takeEvents` has not returned.
     package var hasEvents: Bool { !self.events.isEmpty }
 
-    /// Appends to `events` what happened since the last call, in its order.
+    /// Appends the events since the last call to `events`, in order.
     package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }
 }
 
-/// What one step of the engine changed.
+/// The changes made by one step of the engine.
 package struct EngineStep: Sendable {
     /// Policy time at the step.
     package let now: Instant
@@ -183,28 +182,28 @@ package struct EngineStep: Sendable {
     package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
 }
 
-// MARK: - Keeping
+// MARK: - Storing
 
 extension EmbeddedEngine {
-    /// Something changed since `takeStep` was last called. Progress that is told is a change a little later, so that
-    /// reports cost a store no more the more there are.
+    /// True if there are changes that `takeStep` has not returned. Reported progress becomes a change after a delay, so
+    /// that frequent reports do not cause more writes.
     package var hasChanges: Bool {
         self.devices.hasChanges || self.tasks.hasChanges(at: self.now) || self.topics.hasChanges
     }
 
-    /// When progress that was told is a change; nil when there is none that is not one yet.
+    /// The time at which reported progress becomes a change; nil if none is delayed.
     package var progressDue: Instant? { self.tasks.progressDue }
 
-    /// Progress that was told is a change from here on: for whoever steps no more.
+    /// Makes delayed progress a change now, for an owner that stops stepping.
     package func hurryProgress() { self.tasks.hurryProgress() }
 
-    /// Takes the changes since the last call: what a store has to make durable.
+    /// Takes the changes since the last call, which a store must make durable.
     package func takeStep() -> EngineStep {
         self.tasks.progressPassed(self.now)
         return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
     }
 
-    /// Takes the changes since the last call as records, in `batch`: each device and topic as it is now.
+    /// Appends the changed devices, tasks and topics since the last call to `batch`, as records of their current state.
     package func takeStep(into batch: inout RecordBatch) {
         self.tasks.progressPassed(self.now)
         self.topics.takeChanges(into: &batch)
@@ -216,9 +215,10 @@ extension EmbeddedEngine {
 // MARK: - Restoring
 
 extension EmbeddedEngine {
-    /// Takes one record of a topic or a device; others are not the engine's. Only before its first step.
+    /// Restores a record of a topic, a device or its tasks. Ignores other records. Call this before the first step
+    /// only.
     ///
-    /// - Throws: `StoreError` when the record is not one that `takeStep` wrote.
+    /// - Throws: `StoreError` if `takeStep` did not write the record.
     package func restore(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
         switch key.kind {
         case .clock, .origin, .rejections, .policies, .events: break
@@ -235,13 +235,13 @@ extension EmbeddedEngine {
         }
     }
 
-    /// The names of the topics that records have told of, by their numbers; empty after `finishRestoring`.
+    /// The names of the topics in the restored records, by number; empty after `finishRestoring`.
     package var restoredTopics: [String] { self.topics.restoredNames }
 
-    /// Every record has been handed over: brings up to date what follows from them, and goes on at `now`. Wakes that
-    /// were in flight still are: records do not tell whether their workers are there.
+    /// Updates all derived state after the last record, and continues at `now`. Wakes in flight remain in flight, as
+    /// records do not say if their workers still exist.
     ///
-    /// - Throws: `StoreError` when records are missing.
+    /// - Throws: `StoreError` if records are missing.
     package func finishRestoring(now: Instant) throws(StoreError) {
         self.now = now
         try self.topics.finishRestoring(self.configuration)
@@ -271,8 +271,9 @@ extension EmbeddedEngine {
         self.topics.beginSteps()
     }
 
-    /// Loses every wake in flight and takes its attempt back: for whoever knows that no worker holds one, as the only
-    /// user of a store does that has just started on it. A deadline that has passed does not go before that.
+    /// Ends every wake in flight as lost and takes its attempt back. For an owner that knows that no worker holds a
+    /// wake, such as a gateway that starts as the only user of a store. A loss takes precedence over a deadline that
+    /// has passed.
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
@@ -287,14 +288,14 @@ extension EmbeddedEngine {
 }
 
 extension StoreError {
-    /// What was found in records does not hold together.
+    /// An error for inconsistent stored records.
     static func unreadable(_ what: String) -> StoreError {
         StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
     }
 }
 
 extension EmbeddedEngine {
-    /// The device with this token, removed ones included.
+    /// Returns the device with this token, removed ones included.
     package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
         let number = HistoryEvent.device(of: token, self.events.key)
         guard let device = self.devices.find(token, hash: number) else { return nil }
@@ -302,10 +303,10 @@ extension EmbeddedEngine {
         return device
     }
 
-    /// The device that events know by this number, removed ones included.
+    /// Returns the device with this number in events, removed ones included.
     package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
 
-    /// The device's token, its topic, and whether it is registered.
+    /// The token and topic of a device, and true if it is registered.
     package func identity(_ device: DeviceIndex) -> (token: DeviceToken, topic: TopicIndex, isRegistered: Bool) {
         let record = self.devices[device]
         return (record.token.token, record.topic, record.isRegistered)
@@ -314,7 +315,7 @@ extension EmbeddedEngine {
     /// The device's topic.
     package func topic(of device: DeviceIndex) -> TopicIndex { self.devices[device].topic }
 
-    /// Registers a token, or leaves a registered one as it is.
+    /// Registers a token. A registered token is not changed.
     package func register(_ token: borrowing DeviceToken, topic name: ByteView) -> Admission {
         guard let device = self.find(token) else {
             if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
@@ -324,7 +325,7 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         let isSame = self.topics.isName(name, of: record.topic)
         guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
-        // A wake of the former registration is still counted under its topic.
+        // A wake from before the removal is still counted in the old topic.
         guard isSame || self.wakesInFlight(device).isEmpty else { return .refused(.otherTopic) }
         if !isSame {
             if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
@@ -334,15 +335,15 @@ extension EmbeddedEngine {
             self.devices[device].topic = topic
         }
         self.devices[device].isRegistered = true
-        // The removal discarded the pushes that these answers are about.
+        // The removal discarded the pushes that these answers are for.
         self.devices[device].forgetAnswers()
-        // The device starts afresh, whatever was reported of it while it was removed; nothing is pending.
+        // The device starts afresh, regardless of reports while it was removed. Nothing is pending.
         _ = self.startAfresh(device)
         self.noteRegistration(device)
         return .device(device)
     }
 
-    /// Removes a token: what is pending or waits is discarded, wakes in flight go on without a retry.
+    /// Removes a token. Everything pending is discarded, and wakes in flight continue without a retry.
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
@@ -366,15 +367,15 @@ extension EmbeddedEngine {
         }
     }
 
-    /// Notes what waited and was dropped for a reason.
+    /// Records pending launches that were dropped for `reason`.
     private func noteDropped(_ action: DroppedAction, _ reason: DiscardReason, _ device: DeviceIndex) {
         if let push = action.discardedPush { self.discard(push, reason, device) }
         for task in action.discarded { self.noteDropped(task, reason, device) }
     }
 
-    /// The device reported conditions.
+    /// Applies a device's report of its conditions.
     ///
-    /// - Returns: all its conditions now.
+    /// - Returns: all conditions of the device now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
         var report = report
         if !self.keepsMemoryPressure { report.memoryPressure = nil }
@@ -391,7 +392,7 @@ extension EmbeddedEngine {
 
     private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
         let isUsed = self.devices[device].state.conditions.appState == .active
-        // A use is kept beside the device's state.
+        // A use of the device is stored in its tasks, not in `DeviceState`.
         guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
             return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
         }
@@ -415,12 +416,12 @@ extension EmbeddedEngine {
         self.reconcile(device)
     }
 
-    /// Why no device may be added to the topic of this name; nil while there is room.
+    /// Returns the reason why no device can be added to the topic of this name; nil if one can.
     func refusalOfNewcomer(topic name: ByteView) -> Refusal? {
         self.devices.count < self.configuration.devicesMax ? self.refusalOfMove(topic: name) : .tooManyDevices
     }
 
-    /// Why no device that is there may be moved to the topic of this name; nil while there is room.
+    /// Returns the reason why no existing device can move to the topic of this name; nil if one can.
     private func refusalOfMove(topic name: ByteView) -> Refusal? {
         guard let topic = self.topics.find(name) else {
             return self.topics.count < self.configuration.topicsMax ? nil : .tooManyTopics

@@ -1,69 +1,69 @@
 package import Policy
 package import Wire
 
-/// How an engine is set up.
+/// The configuration of an engine.
 package struct EngineConfiguration: Sendable {
-    /// The policy of topics that have none of their own.
+    /// The policy of topics without their own.
     package var policy = Parameters()
-    /// The policy of topics by name.
+    /// Policies by topic name.
     package var topicPolicies: [String: Parameters] = [:]
-    /// Which identifiers of background tasks workers may submit.
+    /// The identifiers of background tasks that workers may submit.
     package var permittedTasks = PermittedTasks.none
-    /// Whether the first push registers an unknown token.
+    /// True if the first push registers an unknown token.
     package var openRegistration = false
-    /// The most tokens kept, removed ones included; ten million take 3 GB idle, and 9 GB with a push
-    /// waiting on each.
+    /// The maximum number of tokens, removed ones included. Ten million take 3 GB when idle, and 9 GB with one pending
+    /// push each.
     package var devicesMax = 10_000_000
-    /// The most tokens in one topic; all, as a gateway may serve one app alone.
+    /// The maximum number of tokens in one topic. By default all, as a gateway may serve a single app.
     package var devicesPerTopicMax = 10_000_000
-    /// The most topics kept; ten thousand, as a topic is an app.
+    /// The maximum number of topics. A topic corresponds to an app.
     package var topicsMax = 10_000
-    /// The most streams of workers that name one device; 0 is no limit.
+    /// The maximum number of worker streams that name one device; 0 means unlimited.
     package var streamsPerDeviceMax = 64
-    /// The most bytes of pushes that wait or are in flight.
+    /// The maximum bytes of pushes that are pending or in flight.
     package var pendingBytesMax = Int.max
-    /// The most bytes of one topic's pushes.
+    /// The maximum bytes of one topic's pushes.
     package var pendingBytesPerTopicMax = Int.max
-    /// The most requests of background tasks and sessions that wait or run; two for each of `devicesMax`.
+    /// The maximum number of requests and sessions that are pending or running; by default two per device.
     package var taskRequestsMax = 20_000_000
-    /// The most of them in one topic.
+    /// The maximum number of these in one topic.
     package var taskRequestsPerTopicMax = 20_000_000
-    /// The most bytes of what those are named and entitled, and of the ids of session events.
+    /// The maximum bytes of names and details of requests and sessions, and of the ids of session events.
     package var taskBytesMax = Int.max
-    /// The most of these bytes in one topic.
+    /// The maximum of these bytes in one topic.
     package var taskBytesPerTopicMax = Int.max
-    /// How many pushes one device takes.
+    /// The rate limit of pushes to one device.
     package var pushRate = PushRate()
 
     package init() {}
 
-    /// The policy of the topic of this name.
+    /// Returns the policy of the topic of this name.
     func parameters(topic name: String) -> Parameters { self.topicPolicies[name] ?? self.policy }
 }
 
-/// The bounds that the engine and its dispatcher meet, by their names in the configuration.
+/// The limits that the engine and its dispatcher enforce, by their names in the configuration.
 package enum EngineLimit: String, Sendable, CaseIterable {
-    /// A device was not registered.
+    /// The device was not registered.
     case devicesMax
-    /// A device was not registered.
+    /// The device was not registered.
     case devicesPerTopicMax
-    /// A device or a stream was not taken, whose topic is new.
+    /// The device or stream was refused because its topic is new.
     case topicsMax
-    /// A push was refused.
+    /// The push was refused.
     case pushesPerDeviceMax
-    /// A push was refused.
+    /// The push was refused.
     case pendingBytesMax
-    /// A push was refused.
+    /// The push was refused.
     case pendingTopicPercentMax
-    /// A stream got no more wakes until it answered some.
+    /// The stream got no more wakes until it answered some.
     case wakeBytesPerStreamMax
-    /// A stream was not taken, since as many name a device that it names.
+    /// The stream was refused because the maximum number of streams already name one of its devices.
     case streamsPerDeviceMax
-    /// A submission of a background task was refused.
+    /// The submission of a background task was refused.
     case taskRequestsMax
-    /// A submission of a background task was refused.
+    /// The submission of a background task was refused.
     case taskBytesMax
-    /// A submission of a background task was refused.
+    /// The submission of a background task was refused.
     case taskTopicPercentMax
 }
 
@@ -72,7 +72,7 @@ extension EngineLimit: CountedCase {
 }
 
 extension Refusal {
-    /// The bound that was met; nil when another reason applies.
+    /// The limit that was reached; nil if the refusal has another reason.
     package var limit: EngineLimit? {
         switch self {
         case .unknown, .unregistered, .otherTopic: nil
@@ -86,24 +86,24 @@ extension Refusal {
     }
 }
 
-/// Which identifiers of background tasks the workers of each topic may submit.
+/// The identifiers of background tasks that the workers of each topic may submit.
 package struct PermittedTasks: Hashable, Sendable {
-    /// The most patterns that one topic names.
+    /// The maximum number of patterns in one topic's list.
     package static let patternsPerTopicMax = 1000
 
-    /// Nothing is permitted but what a topic names.
+    /// Permits only what is listed for a topic.
     package static let none = PermittedTasks(permitsUnnamed: false)
-    /// Everything is permitted, but to a topic that names what is.
+    /// Permits everything, except in topics with a list.
     package static let all = PermittedTasks(permitsUnnamed: true)
 
-    /// What one topic names.
+    /// The list of one topic.
     private struct Topic: Hashable {
-        /// As they were written, to be shown.
+        /// The patterns in their original form, for display.
         let patterns: [IdentifierPattern]
         let identifiers: Set<Substring>
-        /// What patterns that stand for several begin with, each up to its dot.
+        /// The prefixes of patterns with a wildcard, each up to and including its last dot.
         let beginnings: Set<Substring>
-        /// The identifiers and beginnings, in ascending order.
+        /// The identifiers and prefixes, in ascending order.
         let stems: [Substring]
 
         init(_ patterns: [IdentifierPattern]) {
@@ -125,17 +125,17 @@ package struct PermittedTasks: Hashable, Sendable {
             return false
         }
 
-        /// Returns true if one identifier for which `pattern` stands is permitted.
+        /// Returns true if at least one identifier that matches `pattern` is permitted.
         func permitsAny(of pattern: IdentifierPattern) -> Bool {
             guard !pattern.isExact else { return self.permits(pattern.text) }
-            // Its stem ends with a dot, so a beginning that covers the stem covers this identifier.
+            // The stem ends with a dot, so a permitted prefix of the stem permits this identifier, too.
             if self.permits(pattern.stem + "x") { return true }
             var (low, high) = (0, self.stems.count)
             while low < high {
                 let middle = (low + high) / 2
                 if self.stems[middle] < pattern.stem[...] { low = middle + 1 } else { high = middle }
             }
-            // An identifier that equals the stem is none for which the pattern stands.
+            // The pattern does not match an identifier that equals its stem.
             if low < self.stems.count, self.stems[low] == pattern.stem[...] { low += 1 }
             return low < self.stems.count && self.stems[low].utf8.starts(with: pattern.stem.utf8)
         }
@@ -148,19 +148,19 @@ package struct PermittedTasks: Hashable, Sendable {
         self.permitsUnnamed = permitsUnnamed
     }
 
-    /// What the topic of this name permits, or nil when it has what all others have.
+    /// The patterns listed for the topic of this name; nil if it has no list.
     package subscript(topic: String) -> [IdentifierPattern]? {
         get { self.topics[topic]?.patterns }
         set { self.topics[topic] = newValue.map { Topic($0) } }
     }
 
-    /// The topics that name what they permit.
+    /// The topics with a list.
     package var namedTopics: some Collection<String> { self.topics.keys }
 
-    /// Whether a topic's workers may submit tasks of this identifier.
+    /// Returns true if a topic's workers may submit tasks with this identifier.
     ///
-    /// The cost is one look-up for each dot of the identifier, however many patterns there are. What is no identifier
-    /// is never permitted.
+    /// The cost is one lookup per dot in the identifier, regardless of the number of patterns. Malformed identifiers
+    /// are never permitted.
     package func permits(_ identifier: String, topic: String) -> Bool {
         guard self.permitsUnnamed || !self.topics.isEmpty, IdentifierPattern.isIdentifier(identifier.utf8) else {
             return false
@@ -168,8 +168,8 @@ package struct PermittedTasks: Hashable, Sendable {
         return self.topics[topic]?.permits(identifier) ?? self.permitsUnnamed
     }
 
-    /// Returns the warning for a worker of `topic` that takes tasks of these patterns, or nil if the topic permits some
-    /// identifier of each.
+    /// Returns the warning for a worker of `topic` that subscribes to these patterns; nil if the topic permits at least
+    /// one identifier of each.
     package func warning(
         topic: String,
         tasks: [IdentifierPattern],
@@ -186,33 +186,33 @@ package struct PermittedTasks: Hashable, Sendable {
     }
 }
 
-/// The warning of an accepted subscription that may wait in vain for some of its identifiers.
+/// A warning for an accepted subscription that can never receive tasks of some of its patterns.
 package struct SubscriptionWarning: Hashable, Sendable {
     package enum Problem: Hashable, Sendable {
-        /// The topic permits no identifier of these patterns, so that no such task can be submitted.
+        /// The topic permits no identifier of these patterns, so no such task can be submitted.
         case notPermitted
-        /// Every identifier is permitted here, as in `wakegate dev`, and would not be elsewhere.
+        /// This gateway permits every identifier, as `wakegate dev` does. Others would not.
         case everythingPermitted
     }
 
     package let problem: Problem
     package let topic: String
-    /// The patterns that the warning is about, in the order of the subscription.
+    /// The patterns that cause the warning, in the order of the subscription.
     package let tasks: [IdentifierPattern]
     /// The label of the stream.
     package let worker: String
 
-    /// The most patterns that the text names: a header has to pass through proxies.
+    /// The maximum number of patterns in the text, which limits the size of a header that must pass through proxies.
     package static let namesMax = 8
 
-    /// The patterns, of more than `namesMax` the first.
+    /// The first `namesMax` patterns, and the number of the others.
     package var names: String {
         let names = self.tasks.prefix(Self.namesMax).map(\.text).joined(separator: ", ")
         let others = self.tasks.count - Self.namesMax
         return others > 0 ? "\(names) and \(others) more" : names
     }
 
-    /// The remedy, in one sentence without a full stop.
+    /// The remedy, as a sentence without its period.
     package var remedy: String {
         switch self.problem {
         case .notPermitted: "add them to topics.\(self.topic).tasks of the gateway's configuration"
@@ -220,8 +220,7 @@ package struct SubscriptionWarning: Hashable, Sendable {
         }
     }
 
-    /// The value of the `wakegate-warning` header: a name that never changes, a semicolon, the problem, another
-    /// semicolon, and the remedy.
+    /// The value of the `wakegate-warning` header: a fixed name, a semicolon, the problem, a semicolon, and the remedy.
     package var text: String {
         switch self.problem {
         case .notPermitted:
@@ -234,20 +233,20 @@ package struct SubscriptionWarning: Hashable, Sendable {
     }
 }
 
-/// How many pushes one device takes: so many within a window, which the first of them opens.
+/// The rate limit of pushes to one device: a maximum number per window. The first push after a window starts the next.
 ///
-/// It is no part of the policy: what is refused was never accepted. Nothing of it is kept across a restart.
+/// The rate is not part of the policy: a refused push was never accepted. Its state does not survive a restart.
 package struct PushRate: Hashable, Sendable {
-    /// The most pushes within a window, at most 65,535; 0 is no limit.
+    /// The maximum number of pushes per window, at most 65,535; 0 means unlimited.
     package var pushesMax = 6000
-    /// How long a window is, in seconds.
+    /// The length of a window, in seconds.
     package var seconds = 60
 
     package init() {}
 }
 
 extension DeviceRecord {
-    /// Why the device takes no push now; nil while there is room in its window.
+    /// Returns the refusal of a push now; nil if the window has room.
     func rateRefusal(_ rate: PushRate, at now: Instant) -> Refusal? {
         guard rate.pushesMax > 0, !self.isRateWindowOver(rate, at: now), Int(self.rateWindowCount) >= rate.pushesMax
         else { return nil }
@@ -257,7 +256,7 @@ extension DeviceRecord {
 
     /// Counts a push.
     ///
-    /// - Throws: `tooMany` when the window has no room for it; it is then not counted.
+    /// - Throws: `tooMany` if the window is full; the push is not counted then.
     mutating func countRate(_ rate: PushRate, at now: Instant) throws(Refusal) {
         guard rate.pushesMax > 0 else { return }
         if self.isRateWindowOver(rate, at: now) {
@@ -278,38 +277,38 @@ extension DeviceRecord {
     }
 }
 
-/// Which launch policies were in force when: each has a number, one more than the last, across restarts too.
+/// The history of launch policies in effect. Version numbers increase by one, across restarts too.
 ///
-/// A policy is what holds for all topics and for each of them. Of the past the last `keptMax` are known.
+/// A version covers the default policy and those of all topics. The last `keptMax` versions are known.
 package struct PolicyVersions: Hashable, Sendable {
-    /// How many are remembered.
+    /// The maximum number of remembered versions.
     package static let keptMax = 32
 
     package struct Version: Hashable, Sendable {
-        /// From 1.
+        /// The version number, counted from 1.
         package let number: UInt32
-        /// Since when it is in force, in policy time.
+        /// The start of the version, in policy time.
         package let since: Instant
-        /// What tells its parameters from others.
+        /// A hash of the parameters, to detect changes.
         let fingerprint: UInt64
     }
 
-    /// From the oldest to the one in force.
+    /// The versions in ascending order; the last is in effect.
     private var versions: [Version] = []
 
     package init() {}
 
-    /// The version in force; nil before the first.
+    /// The version in effect; nil before the first.
     package var current: Version? { self.versions.last }
 
-    /// The number of the one that was in force at `moment`; nil when that is not remembered.
+    /// Returns the number of the version in effect at `moment`; nil if it is no longer remembered.
     package func number(at moment: Instant) -> UInt32? {
         self.versions.last { $0.since <= moment }?.number
     }
 
-    /// The policies of a configuration are in force from `now` on.
+    /// Starts a version at `now` if the policies of `configuration` differ from those in effect.
     ///
-    /// - Returns: whether they are others than before.
+    /// - Returns: true if they differ.
     package mutating func begin(_ configuration: EngineConfiguration, at now: Instant) -> Bool {
         let fingerprint = Self.fingerprint(configuration)
         guard fingerprint != self.current?.fingerprint else { return false }
@@ -319,10 +318,11 @@ package struct PolicyVersions: Hashable, Sendable {
         return true
     }
 
-    /// 64 bits of FNV-1a over every parameter and every topic that has others than all.
+    /// Returns the 64-bit FNV-1a hash of all parameters, and of the topics whose parameters differ from the default
+    /// policy.
     ///
-    /// A parameter that came later counts where it is not the default: a policy that names none of them has the
-    /// fingerprint that it had before there were any.
+    /// A parameter that was added later counts only if it is not the default. Fingerprints of policies that do not set
+    /// it therefore remain the same.
     private static func fingerprint(_ configuration: EngineConfiguration) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         func mix(_ byte: UInt8) { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
@@ -343,7 +343,7 @@ package struct PolicyVersions: Hashable, Sendable {
         mix(configuration.policy)
         for (topic, parameters) in configuration.topicPolicies.sorted(by: { $0.key < $1.key })
         where parameters != configuration.policy {
-            // No name of a topic holds a zero.
+            // Names of topics do not contain a zero byte.
             for byte in topic.utf8 { mix(byte) }
             mix(0)
             mix(parameters)
@@ -352,11 +352,11 @@ package struct PolicyVersions: Hashable, Sendable {
     }
 }
 
-/// How they are kept: number (4 bytes), since when (8) and fingerprint (8) of each, from the oldest to the newest.
+/// The stored form: number (4 bytes), start (8) and fingerprint (8) of each version, the oldest first.
 extension PolicyVersions {
     private static let versionBytes = 20
 
-    /// The versions that `store` wrote; nil when it did not, or when they do not follow each other.
+    /// Decodes the output of `store`; nil if it is malformed or the versions are out of order.
     package init?(stored bytes: ByteView) {
         guard bytes.count % Self.versionBytes == 0, bytes.count / Self.versionBytes <= Self.keptMax else { return nil }
         var reader = RecordReader(bytes)
@@ -379,8 +379,8 @@ extension PolicyVersions {
 }
 
 extension Parameters {
-    /// What tells these parameters from others in every process: 64 bits mixed from the names and values of those that
-    /// are not the default, so that a parameter more changes nothing where nobody sets it.
+    /// A hash that is the same in every process: 64 bits mixed from the names and values of the parameters that are not
+    /// the default. A parameter added later does not change it unless it is set.
     var digest: UInt64 {
         var hash: UInt64 = 0xE703_7ED1_A0B4_28DB
         func mix(_ word: UInt64) { hash = FoldedProduct.of(hash ^ word, 0xA076_1D64_78BD_642F) }

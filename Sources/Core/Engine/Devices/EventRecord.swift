@@ -1,15 +1,15 @@
 package import Policy
 package import Wire
 
-/// Events of one commit as a store keeps them, until the history has made them durable.
+/// Events of one commit as a store keeps them until the history has made them durable.
 ///
-/// A record is a version (1 byte), its sequence number (8), the mark of the history's key (8), the number of its events
-/// (4), and the events. An event is its code (1), flags (1), and what the flags say that it does not share with the
-/// event before it: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push and the
-/// related one (16 each, and 4 where letters are in upper case). The parts of a name are written as events that name
-/// pushes are, and are none that an event before them named. All integers are little-endian.
+/// A record is a version (1 byte), its sequence number (8), the mark of the history's key (8), the number of events
+/// (4), and the events. An event is its code (1), flags (1), and the fields that differ from the previous event, as
+/// announced by the flags: device (8), time (8), attempt and coalesced count (2 each), the identifiers of the push and
+/// of the related push (16 each, and 4 if letters are in upper case). Parts of a name are written like events with push
+/// identifiers, but later events never refer to them. All integers are little-endian.
 package struct EventRecord {
-    /// What is wrong with a record, as a clause.
+    /// The description of a malformed record, as a clause.
     package struct Fault: Error, Hashable {
         package let clause: String
 
@@ -18,29 +18,29 @@ package struct EventRecord {
         }
     }
 
-    /// The most bytes that `write` makes one record of.
+    /// The maximum size of a record that `write` makes, in bytes.
     package static let bytesMax = 65_536
-    /// The most events that `write` puts into one record.
+    /// The maximum number of events that `write` puts into one record.
     package static let eventsMax = 4096
 
     fileprivate static let version: UInt8 = 1
     fileprivate static let headerBytes = 21
-    /// The most bytes that one event takes.
+    /// The maximum size of one event, in bytes.
     fileprivate static let eventBytesMax = 2 + 8 + 8 + 4 + 2 * 20
 
-    /// The highest number that a record can have: from there on its followers can be counted for ever.
+    /// The maximum sequence number, which leaves room for the numbers of all following records.
     package static let sequenceMax: UInt64 = 1 << 62
-    /// The numbers that a second has for records, where they begin anew with those of the second.
+    /// The range of sequence numbers per second, for stores that restart numbering with that of the current second.
     package static let sequencesOfSecond: UInt64 = 1 << 30
 
-    /// Grows by one from each record of a store to the next; from 1 to `sequenceMax`.
+    /// The sequence number, from 1 to `sequenceMax`. Each record of a store has the number after the previous one.
     package let sequence: UInt64
-    /// The mark of the key that its devices are numbered with: `HistoryEvent.mark(of:)`.
+    /// The mark of the key by which its devices are numbered: `HistoryEvent.mark(of:)`.
     package let keyMark: UInt64
     package let eventCount: Int
     private let content: ByteView
 
-    /// Reads the header; the events are read by `read`.
+    /// Reads the header. `read` decodes the events.
     package init(_ content: ByteView) throws(Fault) {
         guard content.count >= Self.headerBytes else { throw Fault(clause: "is cut off after \(content.count) bytes") }
         guard content[0] == Self.version else {
@@ -56,7 +56,8 @@ package struct EventRecord {
         guard self.eventCount > 0 else { throw Fault(clause: "has no events") }
     }
 
-    /// Whether the numbers began anew between two that follow one another: records are not missing in such numbers.
+    /// Returns true if numbering was restarted between two consecutive records, so that the gap does not mean missing
+    /// records.
     package static func isBeginning(_ sequence: UInt64, after last: UInt64) -> Bool {
         sequence > last && sequence - last > self.sequencesOfSecond / 2
     }
@@ -66,10 +67,10 @@ package struct EventRecord {
         RecordKey(.events, UInt32(truncatingIfNeeded: sequence))
     }
 
-    /// Appends the content of a record with the events from `start` on, as many as one record takes.
+    /// Appends the content of a record with events from `start` on, as many as fit.
     ///
-    /// - `bytesMax`: the most bytes of the record, more than one event and its name take.
-    /// - Returns: the place of the first event that it did not take; no name is cut off from its event.
+    /// - `bytesMax`: the maximum size of the record in bytes; it must exceed the size of one event with its name.
+    /// - Returns: the index of the first event that did not fit. A name is never separated from its event.
     package static func write(
         _ events: [HistoryEvent],
         from start: Int,
@@ -86,7 +87,7 @@ package struct EventRecord {
         var writer = EventWriter()
         var place = start
         while place < events.count {
-            // A name and its event are in one record: no event is found without its name, nor with another's.
+            // A name and its event are in one record, so that no event loses its name or gets another's.
             let count = 1 + events[place].followers
             guard place + count <= start + self.eventsMax,
                 buffer.count - offset + count * self.eventBytesMax <= bytesMax
@@ -98,9 +99,9 @@ package struct EventRecord {
         return place
     }
 
-    /// Hands over every event in order.
+    /// Calls `body` with every event, in order.
     ///
-    /// - Throws: when there is something that `write` does not write; what was handed over may then not be used.
+    /// - Throws: if the record is malformed; events that were already passed to `body` must then be discarded.
     package func read(_ body: (HistoryEvent) -> Void) throws(Fault) {
         var reader = EventReader(self.content.dropFirst(Self.headerBytes))
         for number in 0..<self.eventCount {
@@ -109,11 +110,11 @@ package struct EventRecord {
             }
             body(event)
         }
-        guard reader.isAtEnd else { throw Fault(clause: "goes on behind its last event") }
+        guard reader.isAtEnd else { throw Fault(clause: "has bytes after its last event") }
     }
 }
 
-/// Which parts of an event are written.
+/// The parts of an event that are present.
 private struct EventParts: OptionSet {
     let rawValue: UInt8
 
@@ -121,12 +122,12 @@ private struct EventParts: OptionSet {
     static let time = EventParts(rawValue: 1 << 1)
     static let numbers = EventParts(rawValue: 1 << 2)
     static let apnsID = EventParts(rawValue: 1 << 3)
-    /// The push is the one that an event before it named last.
+    /// The push is the last one that an earlier event named.
     static let sameAPNsID = EventParts(rawValue: 1 << 4)
     static let related = EventParts(rawValue: 1 << 5)
-    /// The related push is the one that an event before it named last.
+    /// The related push is the last one that an earlier event named.
     static let sameRelated = EventParts(rawValue: 1 << 6)
-    /// Behind every identifier that is written stand four bytes of upper-case bits.
+    /// Each identifier is followed by four bytes of upper-case bits.
     static let upperCase = EventParts(rawValue: 1 << 7)
 }
 
@@ -203,7 +204,7 @@ private struct EventReader {
 
     var isAtEnd: Bool { self.reader.isWhole }
 
-    /// nil when there is no whole event that a writer writes.
+    /// Reads the next event; nil if it is incomplete or malformed.
     mutating func next() -> HistoryEvent? {
         let first: UInt16 = self.reader.integer()
         let parts = EventParts(rawValue: UInt8(first >> 8))
@@ -248,29 +249,29 @@ private struct EventReader {
     }
 }
 
-/// What happened to devices and was not yet taken for the history, which knows each by a number.
+/// Events of devices that the history has not taken yet. The history identifies a device by a number.
 package struct EventQueue: ~Copyable {
-    /// Makes the numbers of devices, by which they are found, too.
+    /// The key that hashes device tokens to their numbers, which also index the device table.
     package let key: HashKey
-    /// The device that was found or had an event last, and its number: what is asked of one device is asked several
-    /// times in a row.
+    /// The device that was found or had an event last, and its number. Queries about one device often follow each
+    /// other.
     private var lastNumbered: (device: DeviceIndex, number: UInt64) = (.none, 0)
     private var events: [HistoryEvent] = []
 
-    /// No events.
+    /// Creates an empty queue.
     ///
-    /// - `key`: the key of the history that they go to.
+    /// - `key`: the key of the history.
     package init(key: HashKey) {
         self.key = key
     }
 
-    /// Something happened since `take` was last called.
+    /// True if nothing was added since the last call of `take`.
     package var isEmpty: Bool { self.events.isEmpty }
 
-    /// A device was found, and by this number.
+    /// Caches the number of a device that was found.
     package mutating func found(_ device: DeviceIndex, number: UInt64) { self.lastNumbered = (device, number) }
 
-    /// Something happened to a device.
+    /// Adds an event of a device.
     package mutating func append(
         _ device: DeviceIndex,
         _ kind: HistoryEvent.Kind,
@@ -286,9 +287,9 @@ package struct EventQueue: ~Copyable {
         )
     }
 
-    /// Something happened to a task or a session of a device.
+    /// Adds an event of a task or a session of a device.
     ///
-    /// - `name`: the identifier, or the session's name, of 1...255 bytes; one of another length is not kept.
+    /// - `name`: the identifier, or the name of the session, of 1...255 bytes; other lengths are not stored.
     package mutating func append(
         _ device: DeviceIndex,
         _ kind: HistoryEvent.Kind,
@@ -308,34 +309,34 @@ package struct EventQueue: ~Copyable {
         return self.lastNumbered.number
     }
 
-    /// Devices have other places from here on.
+    /// Clears the cache, because devices get new positions.
     package mutating func forgetDevices() { self.lastNumbered = (.none, 0) }
 
-    /// Appends to `events` what happened since the last call, in its order.
+    /// Appends the events since the last call to `events`, in order.
     package mutating func take(into events: inout [HistoryEvent]) {
         if events.isEmpty { swap(&events, &self.events) } else { events += self.events }
         self.events.removeAll(keepingCapacity: true)
     }
 }
 
-/// One thing that happened, for those who follow what happens: with names, where the history has numbers.
+/// An event for watchers. It contains names, where the history has numbers.
 package struct WatchedEvent: Sendable {
     package enum Kind: Hashable, Sendable {
-        /// Something that the history keeps, too.
+        /// An event that the history keeps, too.
         case kept(HistoryEvent.Kind)
-        /// A push was refused, for the reason of this number.
+        /// A push was refused for the reason with this number.
         case refused(reason: Int)
-        /// A topic launches nothing by itself from now on.
+        /// The topic was paused and launches nothing.
         case paused
         case resumed
     }
 
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     package let at: Int64
     package let kind: Kind
-    /// Empty when none was named.
+    /// The name of the topic; empty if none was named.
     package let topic: String
-    /// nil of what happens to no device.
+    /// The device; nil for events without one.
     package let device: DeviceToken?
     package let apnsID: APNsID?
     /// The other push of a coalescing.
@@ -365,9 +366,9 @@ package struct WatchedEvent: Sendable {
     }
 }
 
-/// Events for those who follow them, in their order, and how many there was no room for behind these.
+/// Events for watchers, in order, and the number of events after them that were dropped.
 package struct WatchedEvents: Sendable {
-    /// The most that wait for the end of a commit, some 2 MB.
+    /// The maximum number of events that wait for the end of a commit, about 2 MB.
     private static let countMax = 8192
 
     package private(set) var events: [WatchedEvent] = []
@@ -377,7 +378,7 @@ package struct WatchedEvents: Sendable {
 
     package var isEmpty: Bool { self.events.isEmpty && self.missed == 0 }
 
-    /// Takes an event, or counts it where there is no room.
+    /// Adds an event, or counts it as missed if the buffer is full.
     package mutating func append(_ event: WatchedEvent) {
         if self.missed == 0, self.events.count < Self.countMax {
             self.events.append(event)
@@ -386,7 +387,7 @@ package struct WatchedEvents: Sendable {
         }
     }
 
-    /// Takes over everything of others, which are empty afterwards.
+    /// Moves all events of `others` to this value.
     package mutating func append(_ others: inout WatchedEvents) {
         if self.isEmpty {
             swap(&self, &others)
@@ -398,28 +399,28 @@ package struct WatchedEvents: Sendable {
     }
 
     package mutating func removeAll() {
-        // Nobody may come to follow events for months.
+        // Releases the memory: watchers may be absent for a long time.
         self.events = []
         self.missed = 0
     }
 }
 
 extension EmbeddedEngine {
-    /// Somebody follows what happens, or nobody does.
+    /// Starts or stops the collection of events for watchers.
     ///
-    /// - `offset`: wall clock minus policy time; nil when nobody follows.
-    /// - `now`: the present, which a step of a shared store does not go on to by itself.
+    /// - `offset`: wall clock minus policy time; nil without watchers.
+    /// - `now`: the present, for events between the steps of a shared store.
     package func watch(_ offset: WallOffset?, at now: Instant) {
         self.watchOffset = offset
         self.watchedAt = now
     }
 
-    /// Hands over what happened since the last call, for those who follow it.
+    /// Moves the events since the last call to `events`.
     package func takeWatched(into events: inout WatchedEvents) {
         if !self.watched.isEmpty { events.append(&self.watched) }
     }
 
-    /// A push was refused, which somebody may follow.
+    /// Records a refused push for watchers.
     package func noteRefused(_ token: DeviceToken, _ apnsID: APNsID, topic: ByteView, reason: Int) {
         guard let offset = self.watchOffset else { return }
         self.watched.append(
@@ -433,16 +434,16 @@ extension EmbeddedEngine {
         )
     }
 
-    /// A topic was paused, or launches by itself again, which somebody may follow.
+    /// Records for watchers that a topic was paused or resumed.
     package func notePaused(_ topic: TopicIndex, _ isPaused: Bool) {
         guard let offset = self.watchOffset else { return }
         let kind: WatchedEvent.Kind = isPaused ? .paused : .resumed
-        // In a shared store the present of the engine is that of its last transaction.
+        // With a shared store, the engine's `now` is the time of its last transaction.
         let moment = offset.wall(max(self.now, self.watchedAt))
         self.watched.append(WatchedEvent(at: moment, kind: kind, topic: self.topics.name(topic)))
     }
 
-    /// Something happened that the history keeps, and somebody follows it.
+    /// Records an event of the history for watchers.
     func watch(
         _ device: DeviceIndex,
         _ kind: HistoryEvent.Kind,

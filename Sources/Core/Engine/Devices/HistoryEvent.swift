@@ -1,53 +1,53 @@
 package import Policy
 package import Wire
 
-/// One thing that happened to one device, as the history keeps it: 64 bytes of plain memory.
+/// One event of one device as the history keeps it: 64 bytes of plain memory.
 package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     package enum Kind: Hashable, Sendable {
         case registered
         case removed
         case push(Disposition)
-        /// - `coalesced`: how many pushes were coalesced into the one launched; 0 of everything else.
+        /// - `coalesced`: the number of pushes coalesced into the launched one; 0 for other kinds.
         case launch(LaunchKind, attempt: UInt16, coalesced: UInt16 = 0)
         case result(LaunchOutcome)
-        /// A push, a request, or the transfers of a session, went without a result.
+        /// A push, a request, or the transfers of a session ended without a result.
         case discard(LaunchKind, DiscardReason)
         case conditions
-        /// A worker was given more time for its wake, which then had so many seconds left.
+        /// A worker extended its wake, which then had `seconds` left.
         case extended(LaunchKind, seconds: UInt16)
-        /// A request was taken.
+        /// A request was accepted.
         case taskSubmitted(TaskKind, TaskDisposition)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
-        /// Nothing that happened: up to 32 bytes of the identifier, or of the session's name, that the next event has.
+        /// Not an event: up to 32 bytes of the identifier or session name of the next event.
         ///
-        /// - `length`: of the whole name, in bytes.
-        /// - `place`: the part's, from 0.
+        /// - `length`: the length of the whole name, in bytes.
+        /// - `place`: the zero-based number of the part.
         case namePart(length: UInt8, place: UInt8)
     }
 
-    /// Which device: what `device(of:_:)` gives for its token.
+    /// The number of the device: `device(of:_:)` of its token.
     package let device: UInt64
-    /// When, in policy time.
+    /// The time, in policy time.
     package let at: Instant
-    /// The push it happened to, if it happened to one. Of a name's part: its first bytes.
+    /// The push of the event, if there is one. In a part of a name: its first 16 bytes.
     package let apnsID: APNsID?
-    /// What happened, as a number that files may keep: it never changes its meaning.
+    /// The kind of event, as a number that may be stored in files. Codes never change their meaning.
     package let code: UInt8
-    /// Of a launch: which one of its push or task. Of an extension: how many seconds were left then. Of a push: its
-    /// priority; 0 when that was not kept. Of finished transfers: their count. Of a name's part: the name's length.
+    /// For a launch: the attempt of its push or task. For an extension: the seconds left. For a push: its priority, or
+    /// 0 if that was not kept. For finished transfers: their count. For a part of a name: the length of the name.
     package let attempt: UInt16
-    /// The other push of a coalescing: the one this push took the place of, or the one it was coalesced into.
-    /// Of a name's part: its bytes behind the sixteenth.
+    /// The other push of a coalescing: the one that this push replaced, or the one that absorbed it. In a part of a
+    /// name: its bytes after the first 16.
     package let related: APNsID?
-    /// Of a push's launch: how many pushes were coalesced into it. Of a push: the code of its lifetime. Of a task's
-    /// launch and extension: the code of its kind; of its result, submission and drop: those of its kind and of the
-    /// outcome, disposition or cause. Of a name's part: its place.
+    /// For the launch of a push: the number of pushes coalesced into it. For a push: the code of its lifetime. For the
+    /// launch or extension of a task: the code of its kind. For the result, submission or drop of a task: the codes of
+    /// its kind and of the outcome, disposition or reason. For a part of a name: its number.
     package let coalesced: UInt16
 
-    /// Something that happened to a device.
+    /// Creates an event of a device.
     ///
-    /// - `terms`: how a push was sent; of everything else nil.
+    /// - `terms`: the terms on which a push was sent; nil for other kinds.
     package init(
         device: UInt64,
         at: Instant,
@@ -71,7 +71,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         }
     }
 
-    /// An event from its stored parts; nil when no kind has this code, or not with these numbers.
+    /// Creates an event from its stored parts; nil if no kind has this code, or none with these numbers.
     package init?(
         device: UInt64,
         at: Instant,
@@ -92,7 +92,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         self.coalesced = coalesced
     }
 
-    /// How a push was sent; nil of everything else, and where it was not kept.
+    /// The terms on which a push was sent; nil for other events, and if they were not kept.
     package var terms: PushTerms? {
         guard case .push = self.kind, let priority = Priority(rawValue: UInt8(clamping: self.attempt)) else {
             return nil
@@ -107,39 +107,39 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         return kind
     }
 
-    /// The number the history knows a device by.
+    /// Returns the number by which the history knows a device.
     ///
-    /// Who registers devices is shown what happened to them. Without the key nobody finds a token with the number of
-    /// another: a million of tokens tried hit one of a million devices once in 2^24 times.
+    /// A client that registers devices can read the events of its devices. Without the key, it cannot find a token with
+    /// the number of another: a million random tokens hit one of a million devices once in 2^24 attempts.
     package static func device(of token: borrowing DeviceToken, _ key: HashKey) -> UInt64 {
         key.hash(token)
     }
 
-    /// What tells keys apart: events that were numbered under one are of no use under another.
+    /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
-        // No token is as short.
+        // No token is this short.
         "history".withByteView { key.hash($0) }
     }
 }
 
 extension HistoryEvent.Kind {
-    /// The codes that have a meaning, one bit each.
+    /// The defined codes, one bit each.
     static var codes: UInt32 { 0x3F3F_FFFE }
 
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x1020_E0C0
 
-    /// Whether `code`, which stands for a kind, does so with some numbers alone.
+    /// Returns true if `code`, which is that of a kind, is valid with some numbers only.
     static func hasBoundNumbers(_ code: UInt8) -> Bool {
         Self.codesWithBoundNumbers & (1 << UInt32(code)) != 0
     }
 
-    /// Whether `code` stands for a kind.
+    /// Returns true if `code` is that of a kind.
     package static func isCode(_ code: UInt8) -> Bool {
         code < 32 && Self.codes & (1 << UInt32(code)) != 0
     }
 
-    /// The numbers that are stored for it: its code, which is below 32 and never changes, and the two that go with it.
+    /// The stored numbers: the code, which is below 32 and never changes, and its two arguments.
     package var stored: (code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch self {
         case .registered: (1, 0, 0)
@@ -165,7 +165,7 @@ extension HistoryEvent.Kind {
 
     private static func numbers(_ kind: LaunchKind) -> UInt16 { UInt16(kind.task?.storedCode ?? 0) }
 
-    /// The kind that a code stands for with these numbers; nil when it stands for none.
+    /// Creates the kind with this code and these numbers; nil if there is none.
     package init?(code: UInt8, attempt: UInt16, coalesced: UInt16) {
         switch code {
         case 1: self = .registered
@@ -193,10 +193,10 @@ extension HistoryEvent.Kind {
         }
     }
 
-    /// The kind that a code stands for with some numbers alone; nil when it stands for none with these.
+    /// Creates the kind of a code that is valid with some numbers only; nil if these are not valid.
     private init?(boundCode: UInt8, attempt: UInt16, coalesced: UInt16) {
         guard let stored = UInt8(exactly: coalesced) else { return nil }
-        // The kind of task alone, or in the upper half.
+        // The kind of task is the whole number, or its upper half.
         let (whole, upper) = (TaskKind(storedCode: stored), TaskKind(storedCode: stored >> 4))
         switch (boundCode, attempt) {
         case (6, _):
@@ -227,7 +227,7 @@ extension HistoryEvent.Kind {
     }
 }
 
-/// How a push was sent, as far as it decides what would have become of it under another policy.
+/// The terms on which a push was sent, as far as they decide its outcome under another policy.
 package struct PushTerms: Hashable, Sendable {
     package let priority: Priority
     package let lifetime: Lifetime
@@ -248,17 +248,18 @@ package struct PushTerms: Hashable, Sendable {
             }
     }
 
-    /// How long a push may wait.
+    /// The time for which a push may be pending.
     package enum Lifetime: Hashable, Sendable {
-        /// As long as the policy gives to pushes that say nothing.
+        /// The default of the policy for pushes without an expiration.
         case unlimited
         case nowOrNever
         case seconds(Int64)
 
-        /// Seconds that are kept exactly; longer ones in whole minutes, up to 22 days, and what is longer as that.
+        /// The maximum number of seconds stored exactly. Longer times are stored in whole minutes, up to a maximum of
+        /// 22 days.
         static let exactMax: Int64 = 32_767
 
-        /// The number that stands for it in files, and never changes its meaning.
+        /// The code of the lifetime in files. Codes never change their meaning.
         package var code: UInt16 {
             switch self {
             case .unlimited: 0
@@ -279,18 +280,18 @@ package struct PushTerms: Hashable, Sendable {
     }
 }
 
-/// An identifier, or a session's name, as the history keeps it: as parts of 32 bytes, which are events of the same
-/// device and moment right before the event that it belongs to.
+/// The stored form of an identifier or session name: parts of 32 bytes, which are events of the same device and time
+/// immediately before the event of the name.
 package enum NameParts {
-    /// The bytes of every part but the last.
+    /// The size of every part but the last, in bytes.
     private static let partBytes = 32
-    /// The most bytes of a name.
+    /// The maximum length of a name, in bytes.
     package static let bytesMax = 255
 
-    /// How many parts a name of so many bytes has.
+    /// The number of parts of a name with this number of bytes.
     package static func count(ofBytes bytes: Int) -> Int { (bytes + self.partBytes - 1) / self.partBytes }
 
-    /// Appends the parts of a name; none of one that has not 1...255 bytes.
+    /// Appends the parts of a name; none if its length is not 1...255 bytes.
     package static func append(_ name: String, device: UInt64, at: Instant, to events: inout [HistoryEvent]) {
         guard let length = UInt8(exactly: name.utf8.count) else { return }
         var bytes = name.utf8.makeIterator()
@@ -312,7 +313,7 @@ package enum NameParts {
         APNsID(first: self.nextWord(&bytes), second: self.nextWord(&bytes), upperCase: 0)
     }
 
-    /// The next eight bytes, the first lowest; zeros behind the last.
+    /// The next eight bytes, the first in the lowest bits, padded with zeros.
     private static func nextWord(_ bytes: inout String.UTF8View.Iterator) -> UInt64 {
         var word: UInt64 = 0
         for shift in stride(from: 0, to: UInt64.bitWidth, by: 8) {
@@ -322,7 +323,7 @@ package enum NameParts {
         return word
     }
 
-    /// The bytes of a part of a name of `length` bytes; nil when some are missing.
+    /// Returns the bytes of a part of a name of `length` bytes; nil if some are missing.
     static func bytes(of part: HistoryEvent, length: Int, place: Int) -> [UInt8]? {
         let count = min(length - place * self.partBytes, self.partBytes)
         guard let apnsID = part.apnsID else { return nil }
@@ -334,21 +335,22 @@ package enum NameParts {
 }
 
 extension HistoryEvent {
-    /// Whether it is a part of a name, and nothing that happened.
+    /// True if this is a part of a name, and not an event.
     package var isNamePart: Bool { self.code == 13 }
 
-    /// How many events right behind this one are not to be cut off from it: of a name's part the parts that follow, and
-    /// the event that has the name.
+    /// The number of following events that must not be separated from this one. For a part of a name: the remaining
+    /// parts and the event of the name.
     package var followers: Int {
         guard self.isNamePart, case .namePart(let length, let place) = self.kind else { return 0 }
         return NameParts.count(ofBytes: Int(length)) - Int(place)
     }
 }
 
-/// Something that happened to a device, with the name of what it happened to.
+/// An event of a device, with the name of its task or session.
 package struct HistoryEntry: Hashable, Sendable {
     package let event: HistoryEvent
-    /// The identifier of the task, or the session's name; nil of everything else, and when the history has it no more.
+    /// The identifier of the task, or the name of the session; nil for other events, and if the history no longer has
+    /// it.
     package let name: String?
 
     package init(_ event: HistoryEvent, name: String? = nil) {
@@ -357,23 +359,23 @@ package struct HistoryEntry: Hashable, Sendable {
     }
 }
 
-/// Makes entries of the events of one device, which come the newest first: each is whole when its name is, or when the
-/// event before it is there.
+/// Assembles the entries of one device from its events, which arrive newest first. An entry is complete once its whole
+/// name is read, or the preceding event.
 package struct HistoryEntries {
     private var entries: [HistoryEntry] = []
-    /// An event whose name is missing yet, wholly or partly.
+    /// An event whose name is not complete yet.
     private var open: HistoryEvent?
-    /// The parts of the open event's name, the last first.
+    /// The parts of the name of `open`, the last part first.
     private var parts: [[UInt8]] = []
-    /// The length and the place of the part that was taken last.
+    /// The length of the name, and the number of the part that was appended last.
     private var last: (length: UInt8, place: UInt8)?
 
     package init() {}
 
-    /// How many things happened, whole or not.
+    /// The number of entries, complete or not.
     package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
 
-    /// Takes the event before the one that was taken last.
+    /// Appends the event that precedes the last one.
     package mutating func append(_ event: HistoryEvent) {
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
@@ -396,7 +398,7 @@ package struct HistoryEntries {
         if place == 0 { self.close(String(validating: self.parts.reversed().joined(), as: UTF8.self)) }
     }
 
-    /// Takes what is there for all there is.
+    /// Completes the last entry with what was read.
     ///
     /// - Returns: the entries, the newest first.
     package mutating func finish() -> [HistoryEntry] {
@@ -413,7 +415,7 @@ package struct HistoryEntries {
 }
 
 extension HistoryEvent.Kind {
-    /// Of what happened to a task or a session its kind, which an event with a name before it has; else nil.
+    /// The kind of the task or session, for kinds of events that follow a name; nil for others.
     package var task: TaskKind? {
         switch self {
         case .launch(let kind, _, _), .discard(let kind, _), .extended(let kind, _): kind.task

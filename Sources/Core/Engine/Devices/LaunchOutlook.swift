@@ -1,23 +1,23 @@
 package import Policy
 import Wire
 
-/// Everything that keeps a launch back at a given time.
+/// All conditions that delay a launch at a given time.
 ///
-/// Of a push of priority 5 that comes now it says what a dry run of one is answered, and besides everything that the
+/// For a push of priority 5 that arrives now, this matches the answer to a dry run and includes everything that the
 /// answer leaves out.
 package struct LaunchOutlook: Hashable, Sendable {
     package let kind: LaunchKind
-    /// Every hold by the device's conditions and its topic, the deciding one first.
+    /// Every hold by the device's conditions and its topic, the one that takes precedence first.
     package let holds: [Hold]
-    /// The first moment at which interval, budget, earliest beginning and habits allow its launch; may lie in the past.
+    /// The first time at which interval, budget, earliest start and habits allow its launch; may be in the past.
     package let eligibleAt: Instant
-    /// True if it waits for another wake of its lane, or is running itself.
+    /// True if it waits for another wake of its lane, or is running.
     package let isInFlight: Bool
     package var takers: Takers
-    /// The moment.
+    /// The time of the outlook.
     package let now: Instant
 
-    /// The first obstacle: a hold, the missing slot included, or a wake in flight, or a time.
+    /// The first obstacle: a hold (a missing slot included), a wake in flight, or a time.
     package enum Verdict: String, Sendable {
         case ready, waiting, held, inFlight
     }
@@ -29,7 +29,7 @@ package struct LaunchOutlook: Hashable, Sendable {
         return self.takers == .free ? .ready : .held
     }
 
-    /// When it may launch, as far as nothing but time and what is in flight keeps it back.
+    /// The time at which it may launch, if only time or a wake in flight delays it.
     package var answeredEligibleAt: Instant? {
         switch self.verdict {
         case .waiting, .inFlight: max(self.eligibleAt, self.now)
@@ -39,7 +39,7 @@ package struct LaunchOutlook: Hashable, Sendable {
 }
 
 extension DeviceSnapshot {
-    /// The outlook of a push of priority 5 that arrives at `now`, the moment of the snapshot.
+    /// Returns the outlook of a push of priority 5 that arrives at `now`, the time of the snapshot.
     package func outlook(at now: Instant) -> LaunchOutlook {
         let priority = max(.considerate, self.state.pending?.priority ?? .passive)
         let holds = Hold.ofPushes.filter {
@@ -57,28 +57,28 @@ extension DeviceSnapshot {
     }
 }
 
-/// Everything that keeps a request of an identifier back.
+/// All conditions that delay the request of an identifier.
 package struct TaskOutlook: Sendable {
     package let name: String
     /// True if its topic permits the identifier.
     package let isPermitted: Bool
-    /// The request that waits, or else runs; nil for one that would be submitted now.
+    /// The pending request, or else the running one; nil if there is none and a new one is assumed.
     package let found: TaskSnapshot?
-    /// The request that is looked at: a refresh where there is none.
+    /// The request of this outlook; a refresh if none was found.
     package let task: BackgroundTask
     package var launch: LaunchOutlook
-    /// From when on processing tasks may launch by their interval.
+    /// The time from which the interval of processing tasks allows a launch.
     package let processingFrom: Instant
 
-    /// The kind, name and resources that a stream must take to get it.
+    /// The kind, name and resources that a stream must accept to get the launch.
     package var target: LaunchTarget {
         LaunchTarget(kind: self.launch.kind, name: self.name, resources: self.found?.details.resources ?? [])
     }
 }
 
 extension EmbeddedEngine {
-    /// The outlook of the request of this identifier, or of one that would be submitted now; the dispatcher adds the
-    /// streams that take it.
+    /// Returns the outlook of the request with this identifier, or of one that would be submitted now. The dispatcher
+    /// adds the streams that take it.
     func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
         let found = self.tasks(of: device).first { $0.name == name && $0.task.kind != .urlSession }
         let (lanes, parameters) = (self.lanes(device), self.parameters(of: device))
@@ -112,7 +112,7 @@ extension EmbeddedEngine {
 }
 
 extension EmbeddedEngine {
-    /// The shortest time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
+    /// The minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
     package func interval(_ kind: TaskKind, topic: TopicIndex) -> Int64? {
         switch kind {
         case .appRefresh, .urlSession: self.parameters(topic).launchInterval

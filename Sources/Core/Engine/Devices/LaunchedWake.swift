@@ -1,11 +1,11 @@
 package import Policy
 package import Wire
 
-/// A wake that was launched, as its worker is told of it.
+/// A launched wake, with the data for its worker.
 package struct LaunchedWake {
-    /// What a wake was launched for.
+    /// The reason for a wake.
     package enum Cause {
-        /// - `content`: nil for an empty wake; valid during the call.
+        /// - `content`: valid during the call; nil for an empty wake.
         case push(PendingPush, content: PushContent?)
         case task(LaunchedTask)
     }
@@ -14,16 +14,16 @@ package struct LaunchedWake {
     package let token: DeviceToken
     package let topic: String
     package let deadline: Instant
-    /// How long until the deadline, in milliseconds.
+    /// The time until the deadline, in milliseconds.
     package let timeLeft: Int64
     package let cause: Cause
 
-    /// The push that it was launched for; nil for a task.
+    /// The launched push; nil for a task.
     package var push: PendingPush? {
         if case .push(let push, _) = self.cause { push } else { nil }
     }
 
-    /// What that push carries; nil for an empty wake and for a task, valid during the call.
+    /// The content of the push, valid during the call; nil for an empty wake and for a task.
     package var content: PushContent? {
         if case .push(_, let content) = self.cause { content } else { nil }
     }
@@ -36,43 +36,43 @@ package struct LaunchedWake {
     }
 }
 
-/// A task or a session that was launched.
+/// A launched task or session.
 package struct LaunchedTask: Hashable, Sendable {
-    /// The identifier, or the session's name.
+    /// The identifier, or the name of the session.
     package let name: String
-    /// The task, its `attempts` counting this launch.
+    /// The task. Its `attempts` include this launch.
     package let task: BackgroundTask
     package let details: TaskDetails
-    /// What a continued task goes on from that launched before; nil in the first launch, and for other kinds.
+    /// The state from which a relaunched continued task resumes; nil for the first launch, and for other kinds.
     package let resumedFrom: TaskResumption?
 }
 
-/// How the worker's part of a wake ended, as the worker says it.
+/// A worker's report of the end of its wake.
 package enum WakeReport: Hashable, Sendable {
     case push(FetchResult)
-    /// Of a task or a session.
+    /// The result of a task or a session.
     case task(TaskResult)
 }
 
-/// What a reported result did.
+/// The effect of a reported result.
 package enum ReportOutcome: Hashable, Sendable {
     /// The report ended the wake.
     case ended
     /// The wake ended before, with this very result.
     case repeated
-    /// The wake ended before, in another way.
+    /// The wake had ended with another outcome.
     case endedOtherwise(LaunchOutcome)
-    /// The wake is a push's and the report a task's, or the other way round; nothing has changed.
+    /// The wake is a push's and the report a task's, or vice versa. Nothing has changed.
     case otherKind
     /// No such wake is remembered.
     case unknown
 }
 
-/// What a report of progress came to.
+/// The effect of a progress report.
 package enum ProgressOutcome: Hashable, Sendable {
-    /// The wake lasts until then.
+    /// The wake's deadline is now this time.
     case lasts(Instant)
-    /// The wake is of another kind than continued.
+    /// The wake is not that of a continued task.
     case notContinued
     /// The wake has ended.
     case ended(LaunchOutcome)
@@ -80,11 +80,11 @@ package enum ProgressOutcome: Hashable, Sendable {
     case unknown
 }
 
-/// What a worker's wish for more time came to.
+/// The effect of a worker's request for more time.
 package enum ExtensionOutcome: Hashable, Sendable {
-    /// The wake lasts until then.
+    /// The wake's deadline is now this time.
     case lasts(Instant)
-    /// The wake has all the time that its topic's policy gives; it ends then.
+    /// The wake has reached the maximum that its topic's policy allows, and ends at this time.
     case limitReached(Instant)
     /// The wake has ended.
     case ended(LaunchOutcome)
@@ -92,21 +92,21 @@ package enum ExtensionOutcome: Hashable, Sendable {
     case unknown
 }
 
-/// The outcome of a worker's request to give a wake back.
+/// The effect of a worker's request to give a wake back.
 package enum ReleaseOutcome: Hashable, Sendable {
-    /// The wake is lost, and its launch waits again.
+    /// The wake is lost, and its launch is pending again.
     case released
-    /// The wake had ended before.
+    /// The wake had already ended.
     case ended(LaunchOutcome)
     /// No such wake is remembered.
     case unknown
 }
 
-/// What an operator's forced launch did.
+/// The effect of an operator's forced launch.
 package enum ForcedLaunch: Hashable, Sendable {
     case launched(WakeID)
-    /// The lane is full.
+    /// The lane has no room for another wake.
     case laneIsFull
-    /// No request of the identifier waits.
+    /// No request with the identifier is pending.
     case notWaiting
 }

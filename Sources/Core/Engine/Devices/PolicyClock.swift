@@ -1,23 +1,23 @@
 package import Policy
 package import Wire
 
-/// Policy time: a clock that goes on with the machine's uptime and never steps, however the wall clock is set.
+/// Policy time: a clock that follows the machine's uptime and never jumps, even if the wall clock is set.
 ///
-/// A pure value: the readings of both clocks come in as arguments, in milliseconds.
+/// This is a pure value: the readings of both clocks are arguments, in milliseconds.
 package struct PolicyClock: Sendable {
     private let origin: Instant
     private let bootAtOrigin: Int64
-    /// nil where it is not known which boot this is.
+    /// The id of this boot; nil if it is unknown.
     private let bootID: BootID?
-    /// How far the wall clock was ahead of policy time at most.
+    /// The maximum lead of the wall clock over policy time, in milliseconds.
     private var wallAheadMax: Int64
 
-    /// The first start: policy time begins at the wall clock.
+    /// Creates the clock of a first start: policy time starts at the wall clock.
     ///
     /// - Parameters:
     ///   - wall: milliseconds since 1970.
     ///   - boot: CLOCK_BOOTTIME, in milliseconds.
-    ///   - bootID: nil where it is not known which boot this is.
+    ///   - bootID: the id of this boot; nil if it is unknown.
     package init(wall: Int64, boot: Int64, bootID: BootID? = nil) {
         self.origin = Instant(milliseconds: wall)
         self.bootAtOrigin = boot
@@ -25,14 +25,14 @@ package struct PolicyClock: Sendable {
         self.wallAheadMax = 0
     }
 
-    /// A restart: policy time goes on where it stood, plus what has passed since.
+    /// Creates the clock of a restart: policy time continues at the stored time plus the elapsed time.
     ///
-    /// Within one boot that is what the uptime says. Across boots it is what the wall clock says, if that is not less
-    /// than nothing; a wall clock that had gone back makes up for that first. A jump of more than `jumpMax` is not
-    /// believed: nothing has passed then.
+    /// Within one boot, the uptime measures the elapsed time. Across boots, the wall clock does, but not below zero; a
+    /// wall clock that was set back must catch up first. A jump of more than `jumpMax` is not trusted: no time has
+    /// elapsed then.
     ///
-    /// - Returns: besides the clock, the wall clock's jump where that is more than `jumpMax`, forward or back, and
-    ///   policy time does not go by the uptime.
+    /// - Returns: the clock, and the jump of the wall clock if it exceeds `jumpMax` in either direction and the uptime
+    ///   does not determine the elapsed time.
     package static func resumed(
         _ stored: ClockRecord,
         wall: Int64,
@@ -72,14 +72,14 @@ package struct PolicyClock: Sendable {
         self.wallAheadMax = wallAheadMax
     }
 
-    /// The moment at which the uptime is `boot`.
+    /// The policy time at an uptime of `boot`.
     package func now(boot: Int64) -> Instant {
         self.origin + (boot - self.bootAtOrigin)
     }
 
-    /// What is kept of the clocks at `now`.
+    /// Returns the record of both clocks at `now`.
     ///
-    /// - `offset`: how the wall clock stands to policy time then.
+    /// - `offset`: the offset of the wall clock to policy time then.
     package mutating func record(_ now: Instant, _ offset: WallOffset) -> ClockRecord {
         self.wallAheadMax = max(self.wallAheadMax, offset.milliseconds)
         let passed = max(0, Self.difference(now.milliseconds, self.origin.milliseconds))
@@ -91,20 +91,20 @@ package struct PolicyClock: Sendable {
         )
     }
 
-    /// The difference, or the number next to it when it does not fit.
+    /// Returns the difference, clamped to the range of `Int64`.
     private static func difference(_ left: Int64, _ right: Int64) -> Int64 {
         let (difference, isPastAll) = left.subtractingReportingOverflow(right)
         return isPastAll ? (left < 0 ? .min : .max) : difference
     }
 }
 
-/// A wall clock that stands elsewhere at a start than the time since the last commit can explain.
+/// A change of the wall clock at a start that the time since the last commit does not explain.
 package struct WallClockJump: Hashable, Sendable {
     /// The wall clock at the last commit, in milliseconds since 1970.
     package let from: Int64
     /// The wall clock at the start, in milliseconds since 1970.
     package let to: Int64
-    /// Policy time stands where it stood at the last commit: no time counts as passed.
+    /// True if policy time continues at the last commit, as if no time had elapsed.
     package let isHeldBack: Bool
 
     package init(from: Int64, to: Int64, isHeldBack: Bool) {
@@ -114,13 +114,13 @@ package struct WallClockJump: Hashable, Sendable {
     }
 }
 
-/// How policy time stands to the wall clock: what the edges translate with.
+/// The offset of the wall clock to policy time, used to convert times at the edges.
 ///
-/// It is kept while readings of both clocks differ from it by no more than they are taken apart, so that one moment is
-/// always the same number; it follows a wall clock that is set.
+/// The offset ignores differences below `stepMin`, so that one instant always converts to the same number. It follows a
+/// wall clock that is set.
 package struct WallOffset: Hashable, Sendable {
-    /// The least change that is a wall clock that was set, in milliseconds. No clock is read a tenth of that later than
-    /// the other, and who sets a wall clock by less is not seen.
+    /// The minimum change that counts as setting the wall clock, in milliseconds. Both clocks are read within a tenth
+    /// of that. Smaller changes are not detected.
     package static let stepMin: Int64 = 50
 
     /// Wall clock minus policy time, in milliseconds.
@@ -131,10 +131,10 @@ package struct WallOffset: Hashable, Sendable {
         self.milliseconds = isPastAll ? (wall < 0 ? .min : .max) : milliseconds
     }
 
-    /// The offset to go on with after another reading of both clocks.
+    /// Returns the offset to use after another reading of both clocks.
     ///
-    /// - `tolerance`: how long after one clock the other may have been read, in milliseconds; a reading of too much
-    ///   says nothing.
+    /// - `tolerance`: the maximum time between the readings of the two clocks, in milliseconds. A reading with too
+    ///   large a tolerance is ignored.
     package func following(wall: Int64, now: Instant, tolerance: Int64) -> WallOffset {
         let read = WallOffset(wall: wall, now: now)
         guard tolerance < Self.stepMin / 10, abs(read.milliseconds - self.milliseconds) >= Self.stepMin else {
@@ -154,30 +154,30 @@ package struct WallOffset: Hashable, Sendable {
         return milliseconds / 1000 + (milliseconds % 1000 > 0 ? 1 : 0)
     }
 
-    /// The moment of `milliseconds` since 1970 on the wall clock.
+    /// The policy time at `milliseconds` since 1970 on the wall clock.
     package func instant(wallMilliseconds milliseconds: Int64) -> Instant {
         Instant(milliseconds: milliseconds) - self.milliseconds
     }
 
-    /// The moment of `seconds` since 1970 on the wall clock.
+    /// The policy time at `seconds` since 1970 on the wall clock.
     package func instant(wallSeconds seconds: UInt64) -> Instant {
         let wall = Instant(milliseconds: Int64(min(seconds, UInt64(Int64.max / 2000))) * 1000)
         return wall - self.milliseconds
     }
 }
 
-/// The clocks at a commit: what policy time goes on from at the next start.
+/// The state of both clocks at a commit, from which policy time continues at the next start.
 package struct ClockRecord: Hashable, Sendable {
     package let now: Instant
     /// Milliseconds since 1970.
     package let wall: Int64
-    /// How far the wall clock was ahead of policy time at most, in milliseconds: less than it is now only where a
-    /// record says nothing of it.
+    /// The maximum lead of the wall clock over policy time, in milliseconds. It is below the current lead only if an
+    /// older record does not contain it.
     package let wallAheadMax: Int64
-    /// The machine's uptime; nil where it is not known which boot it was.
+    /// The machine's uptime; nil if the boot is unknown.
     package let boot: BootMoment?
 
-    /// - `wallAheadMax`: nil when the wall clock was never ahead by more than it is now.
+    /// - `wallAheadMax`: nil if the wall clock was never ahead by more than now.
     package init(now: Instant, wall: Int64, wallAheadMax: Int64? = nil, boot: BootMoment? = nil) {
         self.now = now
         self.wall = wall
@@ -185,7 +185,7 @@ package struct ClockRecord: Hashable, Sendable {
         self.boot = boot
     }
 
-    /// The record that `store` wrote, or an older build, which knew of no boot; nil when it is none.
+    /// Decodes the output of `store`, or of an older version without a boot; nil if it is malformed.
     package init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let now = reader.moment()
@@ -203,10 +203,10 @@ package struct ClockRecord: Hashable, Sendable {
         guard reader.isWhole else { return nil }
     }
 
-    /// Policy time and wall clock alone.
+    /// The size of an older record, with policy time and wall clock only.
     private static let olderBytes = 16
 
-    /// Appends policy time, wall clock and its greatest lead (8 bytes each), the boot's id (16) and the uptime (8).
+    /// Appends policy time, wall clock and its maximum lead (8 bytes each), the boot's id (16) and the uptime (8).
     package func store(to buffer: inout ByteBuffer) {
         let id = self.boot?.id ?? .unknown
         buffer.appendLittleEndian(self.now.milliseconds)
@@ -218,12 +218,12 @@ package struct ClockRecord: Hashable, Sendable {
     }
 }
 
-/// What tells one boot of a machine from every other.
+/// The unique id of one boot of a machine.
 package struct BootID: Hashable, Sendable {
     package let first: UInt64
     package let second: UInt64
 
-    /// No boot has it.
+    /// The placeholder for an unknown boot.
     package static let unknown = BootID(first: 0, second: 0)
 
     package init(first: UInt64, second: UInt64) {
@@ -231,7 +231,7 @@ package struct BootID: Hashable, Sendable {
         self.second = second
     }
 
-    /// The id as Linux writes it: 32 hexadecimal digits, with hyphens; nil when it is none.
+    /// Parses the id in the form of Linux: 32 hexadecimal digits, with hyphens; nil if it is malformed.
     package init?(text: some StringProtocol) {
         let digits = String(text).filter { $0 != "-" }
         guard digits.utf8.count == 32, let first = UInt64(digits.prefix(16), radix: 16),
@@ -242,7 +242,7 @@ package struct BootID: Hashable, Sendable {
     }
 }
 
-/// A moment on the uptime of one boot.
+/// An uptime within one boot.
 package struct BootMoment: Hashable, Sendable {
     package let id: BootID
     /// CLOCK_BOOTTIME, in milliseconds.

@@ -1,7 +1,7 @@
 package import Policy
 package import Wire
 
-/// What a push carries: its apns-id, collapse id, payload and trace, in one block of memory.
+/// The content of a push: its apns-id, collapse id, payload and trace, in one block of memory.
 ///
 /// A value is a reference with one owner, who calls `deallocate` once. The policy carries it as a `PushHandle`.
 @safe
@@ -9,17 +9,17 @@ package struct PushContent {
     private struct Header {
         let apnsID: APNsID
         let collapseIDCount: UInt16
-        /// The bytes of the trace; the count stands where alignment leaves room.
+        /// The size of the trace in bytes. This position uses padding.
         let traceCount: UInt16
         let payloadCount: UInt32
     }
 
     private let base: UnsafeMutableRawPointer
 
-    /// Copies the parts into a block of their own.
+    /// Copies the parts into a new block.
     ///
-    /// - `collapseID`: at most 64 bytes, empty when there is none.
-    /// - `trace`: what `PushTrace` keeps, empty when there is none.
+    /// - `collapseID`: at most 64 bytes; empty if there is none.
+    /// - `trace`: the stored form of a `PushTrace`; empty if there is none.
     package init(apnsID: APNsID, collapseID: ByteView, payload: ByteView, trace: ByteView = ByteView()) {
         let size = Self.byteCount(
             collapseIDCount: collapseID.count,
@@ -39,20 +39,20 @@ package struct PushContent {
         self.write(trace, at: collapseID.count + payload.count)
     }
 
-    /// The content behind a handle that `handle` gave; nil for the handle of no push.
+    /// Returns the content of a handle made by `handle`; nil for the handle of no push.
     package init?(_ handle: PushHandle) {
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: UInt(handle.rawValue)) else { return nil }
         unsafe self.base = base
     }
 
-    /// The content as the policy carries it.
+    /// The content in the form that the policy carries.
     package var handle: PushHandle {
         unsafe PushHandle(rawValue: UInt64(UInt(bitPattern: self.base)))
     }
 
     package var apnsID: APNsID { self.header.apnsID }
 
-    /// Empty when the push has none; valid until `deallocate`.
+    /// The collapse id; empty if there is none. Valid until `deallocate`.
     package var collapseID: ByteView {
         self.bytes(from: 0, count: Int(self.header.collapseIDCount))
     }
@@ -62,7 +62,7 @@ package struct PushContent {
         self.bytes(from: Int(self.header.collapseIDCount), count: Int(self.header.payloadCount))
     }
 
-    /// The traces it belongs to, for `PushTrace` to read; empty when there are none, valid until `deallocate`.
+    /// The traces of the push in the form of `PushTrace`; empty if there are none. Valid until `deallocate`.
     package var trace: ByteView {
         let header = self.header
         return self.bytes(
@@ -71,7 +71,7 @@ package struct PushContent {
         )
     }
 
-    /// The memory it takes.
+    /// The size of its memory block in bytes.
     var byteCount: Int {
         let header = self.header
         return Self.byteCount(
@@ -81,7 +81,7 @@ package struct PushContent {
         )
     }
 
-    /// The memory that the content of a push would take.
+    /// The size of the memory block for the content of a push, in bytes.
     static func byteCount(_ push: Push) -> Int {
         Self.byteCount(
             collapseIDCount: push.collapseID.count,
@@ -112,24 +112,24 @@ package struct PushContent {
     }
 }
 
-/// The memory of pushes, or of what background tasks are named and entitled, counted for each topic and in all.
+/// Memory used by pushes, or by the texts of background tasks, per topic and in total.
 package struct ContentMemory: ~Copyable {
     /// The bytes of all topics together.
     package private(set) var bytes = 0
-    /// By topic number.
+    /// Bytes by topic number.
     private var topicBytes: [Int] = []
 
-    /// No pushes.
+    /// Creates an empty account.
     package init() {}
 
-    /// Counts for each of so many topics from now on.
+    /// Adds topics up to `topicCount`.
     package mutating func grow(topicCount: Int) {
         while self.topicBytes.count < topicCount { self.topicBytes.append(0) }
     }
 
-    /// Why there is no room for so many bytes more; nil while there is.
+    /// Returns the reason why there is not enough room for `byteCount` more bytes; nil if there is.
     ///
-    /// - `topic`: nil for one that is not known yet, and has none.
+    /// - `topic`: nil for a topic that does not exist yet.
     package func refusal(
         _ byteCount: Int,
         _ topic: TopicIndex?,
@@ -137,17 +137,17 @@ package struct ContentMemory: ~Copyable {
         bytesPerTopicMax: Int
     ) -> Refusal? {
         let topicBytes = topic.map { self.topicBytes[Int($0.rawValue)] } ?? 0
-        // Who takes more than a share of it is told so, also when others have taken the rest.
+        // A topic over its share gets the topic's reason, even if other topics have used up the total.
         if topicBytes + byteCount > bytesPerTopicMax { return .noMemoryForTopic }
         return self.bytes + byteCount > bytesMax ? .noMemory : nil
     }
 
-    /// The content of a push of this topic is held from now on.
+    /// Counts the content of a push of this topic.
     package mutating func hold(_ content: PushContent, _ topic: TopicIndex) {
         self.change(by: content.byteCount, topic)
     }
 
-    /// A topic holds so many bytes more, or fewer.
+    /// Adds `bytes` to the topic; negative for a decrease.
     mutating func change(by bytes: Int, _ topic: TopicIndex) {
         self.bytes += bytes
         self.topicBytes[Int(topic.rawValue)] += bytes
@@ -156,28 +156,28 @@ package struct ContentMemory: ~Copyable {
     /// The bytes of one topic.
     package func bytes(_ topic: TopicIndex) -> Int { self.topicBytes[Int(topic.rawValue)] }
 
-    /// Goes on from so many bytes of one topic, which somebody else has counted.
+    /// Sets the bytes of one topic to the count of another source.
     package mutating func set(_ topic: TopicIndex, to bytes: Int) { self.topicBytes[Int(topic.rawValue)] = bytes }
 
-    /// Goes on from so many bytes of all topics together, which somebody else has counted.
+    /// Sets the bytes of all topics together to the count of another source.
     package mutating func set(to bytes: Int) { self.bytes = bytes }
 
-    /// Frees the content of a push of this topic, which nobody needs any more.
+    /// Frees the content of a push of this topic, which is no longer needed.
     package mutating func letGo(_ content: PushContent, _ topic: TopicIndex) {
         self.change(by: -content.byteCount, topic)
         content.deallocate()
     }
 }
 
-/// The trace that a push belongs to, and those of the pushes it stands for: a view of the bytes they are kept as.
+/// The trace of a push, and the traces of the pushes coalesced into it: a view of their stored form.
 ///
-/// All integers are little-endian: whether it has a trace of its own (1 byte), how many links there are (1), the bytes
-/// of `tracestate` (2), how many links were dropped (4); then its own parent, the links, and `tracestate`. A parent or
-/// link is trace id (16), parent id (8) and flags (1). No bytes at all are no trace: most pushes have none.
+/// All integers are little-endian: 1 if the push has its own trace, else 0 (1 byte), number of links (1), size of
+/// `tracestate` in bytes (2), number of dropped links (4); then the push's own parent, the links, and `tracestate`. A
+/// parent or link is trace id (16), parent id (8) and flags (1). Most pushes have no trace, and then no bytes at all.
 package struct PushTrace {
-    /// The most links that are kept, the newest.
+    /// The maximum number of links, of which the newest are kept.
     package static let linksMax = 8
-    /// The most bytes of `tracestate` that are kept; the W3C text asks for as many.
+    /// The maximum size of `tracestate` in bytes, as the W3C recommendation requires.
     package static let stateBytesMax = 512
 
     private static let headCount = 8
@@ -185,7 +185,7 @@ package struct PushTrace {
 
     private let bytes: ByteView
 
-    /// - Returns: nil when there are no bytes, or none that `write` made.
+    /// - Returns: nil if `bytes` is empty or malformed.
     package init?(_ bytes: ByteView) {
         guard bytes.count >= Self.headCount, bytes[0] <= 1, bytes[1] <= Self.linksMax else { return nil }
         self.bytes = bytes
@@ -194,24 +194,24 @@ package struct PushTrace {
         }
     }
 
-    /// What the push's sender said; nil when it said nothing.
+    /// The trace context of the push's sender; nil if there is none.
     package var parent: TraceParent? { self.bytes[0] == 0 ? nil : self.parent(at: Self.headCount) }
 
     /// The sender's `tracestate`; empty when there is none.
     package var state: ByteView { self.bytes.dropFirst(self.stateStart) }
 
-    /// How many of the pushes it stands for have a trace that is kept.
+    /// The number of kept traces of coalesced pushes.
     package var linkCount: Int { Int(self.bytes[1]) }
 
-    /// How many more there were.
+    /// The number of dropped traces of coalesced pushes.
     package var linksDropped: UInt32 { UInt32(littleEndian: self.bytes.load(UInt32.self, at: 4)) }
 
-    /// The trace of a push that it stands for, the newest at 0.
+    /// The trace of a coalesced push, the newest at 0.
     package func link(_ index: Int) -> TraceParent {
         self.parent(at: Self.headCount + (Int(self.bytes[0]) + index) * Self.parentCount)
     }
 
-    /// Appends the trace of a push that stands for itself alone.
+    /// Appends the trace of a push without coalesced pushes.
     ///
     /// - `state`: at most `stateBytesMax` bytes.
     package static func write(_ parent: TraceParent, state: ByteView, to buffer: inout ByteBuffer) {
@@ -220,9 +220,9 @@ package struct PushTrace {
         buffer.append(state)
     }
 
-    /// Appends the trace of a push that stands for an older one as well.
+    /// Appends the trace of a push that an older one is coalesced into.
     ///
-    /// - Parameter newer: nil when that push has no trace.
+    /// - Parameter newer: the trace of the newer push; nil if it has none.
     static func write(_ newer: PushTrace?, standingFor older: PushTrace, to buffer: inout ByteBuffer) {
         var links = (0..<(newer?.linkCount ?? 0)).compactMap { newer?.link($0) }
         if let parent = older.parent { links.append(parent) }
@@ -285,19 +285,20 @@ extension UInt32 {
     }
 }
 
-/// Puts together the traces of pushes that take the place of others.
+/// Merges the traces of coalesced pushes.
 struct TraceJoiner: ~Copyable {
-    /// Where they are put together.
+    /// A buffer for the merged trace.
     private var joined = ByteBuffer()
 
-    /// The content of an arriving push, with the traces of a waiting one that it takes the place of.
+    /// Returns the content of an arriving push, including the traces of the pending push that it replaces.
     mutating func content(of push: Push, inPlaceOf older: PushContent?) -> PushContent {
         var trace = push.trace
         if let older = older.flatMap({ PushTrace($0.trace) }) { trace = self.join(PushTrace(trace), older) }
         return PushContent(apnsID: push.apnsID, collapseID: push.collapseID, payload: push.payload, trace: trace)
     }
 
-    /// What is in `newer`, with the traces of an older push that is coalesced into it; nil when that has none.
+    /// Returns a copy of `newer` that includes the traces of `older`, which is coalesced into it; nil if `older` has
+    /// none.
     mutating func content(of newer: PushContent, inPlaceOf older: PushContent) -> PushContent? {
         guard let trace = PushTrace(older.trace) else { return nil }
         return PushContent(
@@ -308,7 +309,7 @@ struct TraceJoiner: ~Copyable {
         )
     }
 
-    /// Both traces in one; valid until the next call.
+    /// Merges both traces. The result is valid until the next call.
     private mutating func join(_ newer: PushTrace?, _ older: PushTrace) -> ByteView {
         self.joined.removeAll()
         PushTrace.write(newer, standingFor: older, to: &self.joined)

@@ -1,9 +1,9 @@
 package import Policy
 
-/// Devices that wait for nothing but a slot: a queue for each topic, in the order of `ReadyOrder`.
+/// Devices that wait only for a slot: a queue for each topic, in the order of `ReadyOrder`.
 ///
-/// Devices that were never used are a list in the order in which they came to wait: its links are in the devices' rows,
-/// so that it takes no memory of its own. Devices that were used are in a heap, and the first of the two goes first.
+/// Devices that were never used form a linked list in order of arrival. Its links are in the device records, so it
+/// needs no memory of its own. Used devices are in a heap. The next device is the first of list and heap.
 package struct ReadyQueues: ~Copyable {
     private struct Queue {
         var first = DeviceIndex.none
@@ -13,20 +13,20 @@ package struct ReadyQueues: ~Copyable {
         var used = UsedDevices()
     }
 
-    /// By topic number.
+    /// Queues by topic number.
     private var queues: [Queue] = []
-    /// Devices that came to wait and were not yet offered to a driver.
+    /// Devices that began to wait and were not offered to the dispatcher yet.
     private var newcomers = FIFOQueue<DeviceIndex>()
 
-    /// No queues.
+    /// Creates a value without queues.
     package init() {}
 
-    /// Has a queue for each of so many topics from now on.
+    /// Adds queues for topics up to `topicCount`.
     package mutating func grow(topicCount: Int) {
         while self.queues.count < topicCount { self.queues.append(Queue()) }
     }
 
-    /// The device that goes first to a slot of this topic.
+    /// The device of this topic that is first in line for a slot.
     package func first(_ topic: TopicIndex, at now: Instant, in devices: borrowing DeviceTable) -> DeviceIndex? {
         let first = self.queues[Int(topic.rawValue)].first
         guard let used = self.queues[Int(topic.rawValue)].used.first else { return first == .none ? nil : first }
@@ -37,10 +37,10 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The place of a waiting device among all that wait: a use since it came to wait does not move it within
-    /// one engine. A shared store orders by the last use that is known when the row is read.
+    /// The position of a device among all that wait. A use after it began to wait does not move it within one engine. A
+    /// shared store orders by the last use known when the row is read.
     ///
-    /// - Parameter moment: When it came to wait.
+    /// - Parameter moment: the time at which it began to wait.
     package func order(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -51,13 +51,13 @@ package struct ReadyQueues: ~Copyable {
         return self.queues[topic].used.order(at: Int(devices[device].previousReady.rawValue))
     }
 
-    /// How many devices wait for a slot of this topic.
+    /// The number of devices of this topic that wait for a slot.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
     /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices of the
     /// same second, the wait of the first one counts.
     ///
-    /// - `longestOf`: the most that devices of a topic can have waited; nil for a topic that is not looked at.
+    /// - `longestOf`: the longest possible wait of a topic's devices; nil to skip the topic.
     package func longestMilliseconds(
         at now: Instant,
         in devices: borrowing DeviceTable,
@@ -73,11 +73,11 @@ package struct ReadyQueues: ~Copyable {
         return longest
     }
 
-    /// Puts a device that waits in no queue at its place in its topic's.
+    /// Inserts a device into its topic's queue.
     ///
     /// - Parameters:
-    ///   - moment: When it came to wait.
-    ///   - lastUse: When it was last used; `distantPast` for never.
+    ///   - moment: the time at which it began to wait.
+    ///   - lastUse: the time of its last use; `distantPast` for never.
     package mutating func append(
         _ device: DeviceIndex,
         since moment: Instant,
@@ -101,7 +101,7 @@ package struct ReadyQueues: ~Copyable {
         self.newcomers.append(device)
     }
 
-    /// Takes a device that waits out of its topic's queue.
+    /// Removes a device from its topic's queue.
     package mutating func remove(_ device: DeviceIndex, in devices: inout DeviceTable) {
         let topic = Int(devices[device].topic.rawValue)
         if UsedDevices.holds(devices[device]) {
@@ -117,28 +117,28 @@ package struct ReadyQueues: ~Copyable {
         devices[device].isReady = false
     }
 
-    /// Empties the queue of this topic without a look at its devices, which are forgotten.
+    /// Empties the queue of this topic without access to its devices, whose records are being dropped.
     package mutating func removeAll(_ topic: TopicIndex) { self.queues[Int(topic.rawValue)] = Queue() }
 
-    /// No device came to wait: those that did are forgotten.
+    /// Forgets the devices that were not offered yet.
     package mutating func removeNewcomers() { self.newcomers.removeAll() }
 
-    /// Whether a device came to wait that was not taken by `popNewcomer` yet.
+    /// True if there is a device for `popNewcomer`.
     package var hasNewcomer: Bool { !self.newcomers.isEmpty }
 
-    /// Takes one device that came to wait, the first first; it may have ceased to.
+    /// Takes the device that began to wait first; it may no longer wait.
     package mutating func popNewcomer() -> DeviceIndex? { self.newcomers.popFirst() }
 }
 
-/// The order of launches among everything that waits for a slot: the earliest second first, then the device that was
-/// used last, then the first comer.
+/// The order of launches that wait for a slot: the earliest second first, then the most recently used device, then the
+/// earliest arrival.
 package struct ReadyOrder: Comparable, Sendable {
-    /// When it came to wait.
+    /// The time at which it began to wait.
     let since: Instant
-    /// When its device was last used; `distantPast` for never.
+    /// The time of its device's last use; `distantPast` for never.
     let lastUse: Instant
 
-    /// The second of policy time that `moment` is in.
+    /// The second of policy time that contains `moment`.
     static func second(of moment: Instant) -> Int64 {
         let (seconds, rest) = moment.milliseconds.quotientAndRemainder(dividingBy: 1000)
         return rest < 0 ? seconds - 1 : seconds
@@ -151,11 +151,11 @@ package struct ReadyOrder: Comparable, Sendable {
     }
 }
 
-/// The waiting devices of a topic that were used: a heap, of which each device's row knows its place.
+/// The used devices of a topic that wait: a heap, with the position of each device in its record.
 private struct UsedDevices {
     private struct Entry {
         let order: ReadyOrder
-        /// The number in the order of coming.
+        /// The sequence number of the insertion.
         let number: UInt64
         let device: DeviceIndex
 
@@ -164,7 +164,7 @@ private struct UsedDevices {
         }
     }
 
-    /// The link of a device that is in a heap; its other one is its place there.
+    /// The value of `nextReady` of a device in a heap; `previousReady` is its position there.
     private static let mark = DeviceIndex(rawValue: .max - 1)
 
     private var heap: [Entry] = []
@@ -173,7 +173,7 @@ private struct UsedDevices {
     /// Returns true if a device that waits is in a heap.
     static func holds(_ record: DeviceRecord) -> Bool { record.nextReady == Self.mark }
 
-    /// The device that goes first.
+    /// The first device of the order.
     var first: DeviceIndex? { self.heap.first?.device }
 
     func order(at place: Int) -> ReadyOrder { self.heap[place].order }
@@ -195,7 +195,7 @@ private struct UsedDevices {
             self.rise(last, from: place, in: &devices)
             self.sink(last, from: Int(devices[last.device].previousReady.rawValue), in: &devices)
         }
-        // The memory of a crowd is released.
+        // Releases memory after a peak.
         if self.heap.isEmpty { self.heap = [] }
     }
 
@@ -226,13 +226,13 @@ private struct UsedDevices {
     }
 }
 
-/// What waits in the order in which it came; taking the first costs the same however many wait.
+/// A first-in, first-out queue. Removing the first element takes amortized constant time.
 ///
-/// Other modules have it made for their own elements, as generic code that is not would be many times slower.
+/// Other modules specialize it for their elements: unspecialized generic code would be many times slower.
 @usableFromInline
 package struct FIFOQueue<Element> {
     @usableFromInline var elements: [Element] = []
-    /// The elements before it have been taken.
+    /// The index of the first element that was not taken.
     @usableFromInline var firstIndex = 0
 
     /// An empty queue.
@@ -242,7 +242,7 @@ package struct FIFOQueue<Element> {
     @inlinable
     package var isEmpty: Bool { self.firstIndex == self.elements.count }
 
-    /// The element that has waited longest.
+    /// The oldest element.
     @inlinable
     package var first: Element? {
         self.firstIndex < self.elements.count ? self.elements[self.firstIndex] : nil
@@ -251,13 +251,13 @@ package struct FIFOQueue<Element> {
     @inlinable
     package mutating func append(_ element: Element) { self.elements.append(element) }
 
-    /// Takes the element that has waited longest.
+    /// Takes the oldest element.
     @inlinable
     package mutating func popFirst() -> Element? {
         guard self.firstIndex < self.elements.count else { return nil }
         let element = self.elements[self.firstIndex]
         self.firstIndex += 1
-        // The memory is kept; an empty array would make some. A queue that is never empty keeps no more than it had.
+        // Keeping the memory avoids a new allocation. A queue that is never empty does not grow without bound.
         if self.firstIndex == self.elements.count {
             self.elements.removeAll(keepingCapacity: true)
             self.firstIndex = 0
@@ -268,18 +268,18 @@ package struct FIFOQueue<Element> {
         return element
     }
 
-    /// For how many elements it has memory.
+    /// The number of elements it has memory for.
     @inlinable
     package var capacity: Int { self.elements.capacity }
 
-    /// Gives the memory of an empty queue back that a burst has left, unless it is for no more elements than these.
+    /// Releases the memory of an empty queue if its capacity exceeds `count` elements.
     @inlinable
     package mutating func shrink(keeping count: Int) {
         guard self.isEmpty, self.capacity > count else { return }
         self = FIFOQueue()
     }
 
-    /// Drops every element and keeps the memory.
+    /// Removes every element and keeps the memory.
     @inlinable
     package mutating func removeAll() {
         self.elements.removeAll(keepingCapacity: true)
@@ -287,23 +287,23 @@ package struct FIFOQueue<Element> {
     }
 }
 
-/// A request or a session that came to wait for nothing but a slot on a stream that takes it.
+/// A request or a session that has begun to wait for a slot on a stream that takes it.
 package struct ReadyTask: Sendable {
     package let device: DeviceIndex
     package let topic: TopicIndex
     package let target: LaunchTarget
-    /// The place among all that wait.
+    /// The position among all that wait.
     package let order: ReadyOrder
-    /// Which of the device's tasks it is.
+    /// The arrival number of the device's task.
     let arrival: UInt64
 }
 
-/// What a stream has to take for a launch.
+/// The requirements of a launch for a stream.
 package struct LaunchTarget: Hashable, Sendable {
     package let kind: LaunchKind
-    /// The identifier, or the session's name; empty for a push.
+    /// The identifier, or the name of the session; empty for a push.
     package let name: String
-    /// What the stream must offer.
+    /// The resources that the stream must offer.
     package let resources: [String]
 
     package static let push = LaunchTarget(kind: .push, name: "")
@@ -316,21 +316,21 @@ package struct LaunchTarget: Hashable, Sendable {
 }
 
 extension EmbeddedEngine {
-    /// Whether the device has requests, sessions or habits.
+    /// True if the device has requests, sessions or habits.
     package func hasTasks(_ device: DeviceIndex) -> Bool { self.devices[device].hasTasks }
 
-    /// When the device was last used; `distantPast` for never.
+    /// The time of the device's last use; `distantPast` for never.
     func lastUse(_ device: DeviceIndex) -> Instant {
         guard self.devices[device].hasTasks else { return .distantPast }
         return self.tasks[device]?.policy.usage.last ?? .distantPast
     }
 
-    /// The place of a device among all that wait for a slot, by when its push came to.
+    /// The position of a device's push among all launches that wait for a slot.
     package func readyOrder(_ device: DeviceIndex) -> ReadyOrder {
         self.ready.order(device, since: self.readySince(device), in: self.devices)
     }
 
-    /// Whether the task still waits for nothing but a slot.
+    /// True if the task still waits only for a slot.
     package func isReady(_ task: ReadyTask) -> Bool {
         guard let row = self.tasks[task.device], row.readySince(task.arrival) != nil,
             let waiting = row.policy.waiting.first(where: { $0.arrival == task.arrival })
@@ -338,10 +338,10 @@ extension EmbeddedEngine {
         return LaunchKind(waiting.kind) == task.target.kind && row.text(waiting.name) == task.target.name
     }
 
-    /// Launches what is next on the device by its policy, a slot for it provided.
+    /// Launches the device's next push or task by its policy, given a slot.
     ///
-    /// - `hasSlot`: whether a stream that takes it has a free slot for this device.
-    /// - Returns: the wake, valid until the engine is next called; nil when nothing launches.
+    /// - `hasSlot`: returns true if a stream that takes the launch has a free slot for this device.
+    /// - Returns: the wake, valid until the next call of the engine; nil if nothing launches.
     package func claim(_ device: DeviceIndex, hasSlot: (LaunchTarget) -> Bool) -> LaunchedWake? {
         guard let row = self.tasks[device] else {
             return self.devices[device].isReady && hasSlot(.push) ? self.claim(device) : nil
@@ -368,7 +368,7 @@ extension EmbeddedEngine {
 }
 
 extension TaskRow {
-    /// What a stream has to take to be sent this task.
+    /// The requirements of this task for a stream.
     func target(_ task: BackgroundTask) -> LaunchTarget {
         LaunchTarget(
             kind: LaunchKind(task.kind),

@@ -1,41 +1,43 @@
 import Policy
 package import Wire
 
-/// Keeps records so that they outlive the process.
+/// A durable store of records.
 ///
-/// It has one user at a time, on any thread.
+/// A store has one user at a time, on any thread.
 package protocol RecordStore: AnyObject {
-    /// Hands over the newest record of every key, each once, in no particular order; a view is valid during the call.
+    /// Calls `take` with the newest record of every key, each once, in no particular order. A view is valid during the
+    /// call.
     ///
-    /// Of events it hands over every record that is still there, some perhaps twice, and in any case the newest.
-    /// Called once, before `begin`. Nothing is written.
+    /// For events it passes every record that still exists, at least the newest, some perhaps twice. Called once,
+    /// before `begin`. Nothing is written.
     ///
-    /// - Throws: `StoreError` when what is kept cannot be read whole; then nothing that was handed over may be used.
+    /// - Throws: `StoreError` if the store cannot be read completely. Records already passed must then be discarded.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 
-    /// What was lost of what was once committed, and is given up by `begin`; nil when nothing was. Known until then.
+    /// The committed data that is lost and that `begin` gives up; nil if nothing is lost. Known until `begin`.
     var loss: StoreLoss? { get }
 
-    /// What `begin` makes goes on beside another store from what both have in common: it is a copy, or something is
-    /// given up. Numbers that either gives could be given by the other, too. Known until then.
+    /// True if `begin` forks the history of another store: this one is a copy, or data is given up. Sequence numbers
+    /// could then be assigned twice. Known until `begin`.
     var beginsAnother: Bool { get }
 
-    /// Takes over what was loaded, when its user has verified what it means: it is durable from here on, and commits
-    /// may follow. Called once, before the first commit; until then every file is as it was.
+    /// Accepts the loaded records after the user has verified them. They are durable from here on, and commits may
+    /// follow. Called once, before the first commit. Until then, no file is changed.
     ///
-    /// - Throws: `StoreError` when nothing can be written; the store is then of no use.
+    /// - Throws: `StoreError` if the store cannot be written; it is then unusable.
     func begin() throws(StoreError)
 
-    /// Makes one batch durable: when this returns, a crash loses nothing of it.
+    /// Makes one batch durable. After this returns, a crash loses nothing of it.
     ///
-    /// - Throws: `StoreError` when it could not. Whether the batch is found at the next start is then open: nothing of
-    ///   it may be told to anybody, and nothing more may be committed.
+    /// - Throws: `StoreError` on failure. The batch may or may not be found at the next start. Its effects must not be
+    ///   published, and nothing more may be committed.
     func commit(_ batch: borrowing RecordBatch) throws(StoreError)
 
-    /// Why nothing more can be committed, if that is known before the next commit. Any thread.
+    /// The reason why commits fail, if it is known before the next commit. May be read on any thread.
     var failure: StoreError? { get }
 
-    /// Hands over, as `load` does, what was durable when a commit failed, reading it anew. Only after a failure.
+    /// Passes the records that were durable when a commit failed, read again, as `load` does. Call this after a failure
+    /// only.
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 }
 
@@ -45,9 +47,9 @@ extension RecordStore {
     package var failure: StoreError? { nil }
 }
 
-/// Why a store could not keep, or not give back, what it was asked for.
+/// An error of a store.
 package struct StoreError: Error, Hashable, Sendable {
-    /// What happened, to which file, and what to do, in whole sentences.
+    /// The problem, the file and the remedy, in full sentences.
     package let message: String
 
     package init(message: String) {
@@ -59,17 +61,17 @@ extension StoreError: CustomStringConvertible {
     package var description: String { self.message }
 }
 
-/// What a store has lost of what was once committed, and goes on without.
+/// Committed data that a store has lost.
 package struct StoreLoss: Hashable, Sendable {
-    /// The path of the file that lacks it.
+    /// The path of the damaged file.
     package let file: String
-    /// What is wrong with it, as a clause.
+    /// The damage, as a clause.
     package let fault: String
-    /// How many rows and commits are missing; nil when nothing tells.
+    /// The numbers of missing rows and commits; nil if unknown.
     package let rows: Int64?
     package let commits: Int64?
-    /// When the newest commit that is there was made, and the newest that is missing, in milliseconds since 1970; nil
-    /// when nothing tells.
+    /// The times of the newest commit that remains and of the newest that is missing, in milliseconds since 1970; nil
+    /// if unknown.
     package let since: Int64?
     package let until: Int64?
 
@@ -90,33 +92,32 @@ package struct StoreLoss: Hashable, Sendable {
     }
 }
 
-/// Names what a record is about; of several records with one key the newest counts, and of events each.
+/// The key of a record. A newer record replaces an older one with the same key, except for events.
 package struct RecordKey: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
         /// Policy time and wall clock of the commit; one record, index 0.
         case clock = 1
-        /// When the counters began; one record, index 0, and `RecordKey.workersAsked`.
+        /// The start of the counters; one record, index 0, and `RecordKey.workersAsked`.
         case origin = 2
         /// A topic with its counters, by topic number.
         case topic = 3
-        /// A device, by its place in the engine's table.
+        /// A device, by its position in the device table.
         case device = 4
-        /// Refused pushes by reason, of one topic; `RecordKey.everyTopic` for those of all.
+        /// Rejected pushes by reason, by topic number; `RecordKey.everyTopic` for the total.
         case rejections = 5
-        /// Which launch policies were in force when; one record, index 0.
+        /// The history of launch policies; one record, index 0.
         case policies = 6
-        /// Events for the history, by the lower half of their sequence number: none takes the place of another.
+        /// Events for the history, by the lower half of their sequence number. They do not replace each other.
         case events = 7
-        /// What a device has besides its own record for its requests, sessions and habits; empty when there is nothing
-        /// any more.
+        /// The requests, sessions and habits of a device, by its position; empty if it has none left.
         case tasks = 8
     }
 
-    /// Workers were asked who they are, and had something to show. It says again when the counters began: that is what
-    /// programs take it for that know no other record of this kind.
+    /// Marks that workers were required to authenticate. Its content repeats the start of the counters, which older
+    /// versions read from every record of this kind.
     package static let workersAsked = RecordKey(.origin, 1)
 
-    /// The index of what concerns all topics.
+    /// The index for the total of all topics.
     package static let everyTopic = UInt32.max
 
     package let kind: Kind
@@ -128,16 +129,16 @@ package struct RecordKey: Hashable, Sendable {
     }
 }
 
-/// The records of one commit, each key at most once, in one run of bytes.
+/// The records of one commit, each key at most once, in contiguous bytes.
 ///
 /// A record is a header of 9 bytes (kind, index and byte count, little-endian) and its content.
 package struct RecordBatch: ~Copyable {
-    /// The bytes of a record's header.
+    /// The size of a record's header in bytes.
     package static let headerCount = 9
 
-    /// The header of the record that begins at `offset` of `bytes`.
+    /// Returns the header of the record at `offset` of `bytes`.
     ///
-    /// - Returns: nil when there is no whole record of a known kind.
+    /// - Returns: nil if the record is incomplete or of an unknown kind.
     package static func header(of bytes: ByteView, at offset: Int) -> (key: RecordKey, count: Int)? {
         guard offset >= 0, bytes.count - offset >= Self.headerCount, let kind = RecordKey.Kind(rawValue: bytes[offset])
         else { return nil }
@@ -153,10 +154,10 @@ package struct RecordBatch: ~Copyable {
 
     package var isEmpty: Bool { self.buffer.isEmpty }
 
-    /// All records, one behind the other; valid until the batch is next changed.
+    /// All records in order; valid until the next change of the batch.
     package var bytes: ByteView { self.buffer.view }
 
-    /// Appends a record whose content `write` appends to the buffer it is given.
+    /// Appends a record whose content `write` appends to the buffer.
     package mutating func append(_ key: RecordKey, _ write: (inout ByteBuffer) -> Void) {
         self.buffer.append(key.kind.rawValue)
         self.buffer.append(memoryOf: key.index.littleEndian)
@@ -166,7 +167,7 @@ package struct RecordBatch: ~Copyable {
         self.buffer.overwrite(memoryOf: UInt32(self.buffer.count - start).littleEndian, at: start - 4)
     }
 
-    /// Hands over every record in order; a view is valid during the call.
+    /// Calls `body` with every record, in order. A view is valid during the call.
     package func forEach(_ body: (RecordKey, ByteView) -> Void) {
         let bytes = self.buffer.view
         var offset = 0
@@ -177,20 +178,20 @@ package struct RecordBatch: ~Copyable {
         }
     }
 
-    /// Drops every record and keeps the memory.
+    /// Removes every record and keeps the memory.
     package mutating func removeAll() {
         self.buffer.removeAll()
     }
 }
 
-/// Reads what `ByteBuffer.appendLittleEndian` wrote, part by part.
+/// A reader for the output of `ByteBuffer.appendLittleEndian`.
 ///
-/// Past the end, and where something cannot be, it gives zeros and is not `isWhole` any more: whoever reads a record
-/// asks once, at its end.
+/// After the end of the bytes, or after an impossible value, it returns zeros and `isWhole` is false. A caller can
+/// therefore check once, at the end of a record.
 struct RecordReader {
     private let bytes: ByteView
     private var offset = 0
-    /// A part was not there.
+    /// True if a part was missing.
     private(set) var isShort = false
     private var isImpossible = false
 
@@ -198,10 +199,10 @@ struct RecordReader {
         self.bytes = bytes
     }
 
-    /// Every part was there, and nothing is left.
+    /// True if every part was present and valid, and no bytes remain.
     var isWhole: Bool { !self.isShort && !self.isImpossible && self.offset == self.bytes.count }
 
-    /// Every part that was read was there, and something is left.
+    /// True if every part was present so far, and bytes remain.
     var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
 
     mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ type: Value.Type = Value.self) -> Value {
@@ -209,20 +210,20 @@ struct RecordReader {
         return Value(littleEndian: self.bytes.load(Value.self, at: self.offset - MemoryLayout<Value>.size))
     }
 
-    /// A moment at which something happened or will; sums and differences of such moments do not overflow.
+    /// Reads the time of an event. Sums and differences of such times do not overflow.
     mutating func moment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// A moment that a stranger chose, such as an expiry: farther away than what happens, and no less safe.
+    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future, with the same guarantees.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }
 
-    /// A count of what has happened since the beginning; thousands of them can be added up.
+    /// Reads a counter. Thousands of counters can be added without overflow.
     mutating func count() -> Int64 { self.integer(0...Self.countMax) }
 
-    /// An integer that must lie in `range`, or its lower bound.
+    /// Reads an integer; its lower bound if it is outside of `range`.
     mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ range: ClosedRange<Value>) -> Value {
         let value: Value = self.integer()
         if range.contains(value) { return value }
@@ -230,14 +231,14 @@ struct RecordReader {
         return range.lowerBound
     }
 
-    /// 36 million years.
+    /// 36 million years, in milliseconds.
     private static let momentMax: Int64 = 1 << 60
-    /// What `WallOffset.instant` gives at most lies below, wherever policy time stands.
+    /// An upper bound of the results of `WallOffset.instant`.
     private static let distantMomentMax: Int64 = 3 << 61
-    /// A hundred thousand a second for 89 years.
+    /// 100,000 per second for 89 years.
     private static let countMax: Int64 = 1 << 48
 
-    /// The next `count` bytes, none when there are fewer.
+    /// The next `count` bytes; empty if fewer remain.
     mutating func view(_ count: Int) -> ByteView {
         guard self.take(count) else { return ByteView() }
         return self.bytes[self.offset - count..<self.offset]

@@ -1,38 +1,39 @@
 package import Policy
 package import Wire
 
-/// The rows that a step of a shared store took, as they were, and what is counted of all devices besides.
+/// The rows taken by a step of a shared store, in their stored form, and the counters of all devices.
 final class SharedStep {
-    /// A row as it was taken. The place is the device's.
+    /// A row in its state when it was taken. Its index is that of the device.
     struct Row {
         let topic: TopicIndex
         let derived: DerivedState
-        /// Where its wakes begin in `wakes`: those in flight, and behind them those that ended and are remembered.
+        /// The index of its first wake in `wakes`: those in flight come first, then those that ended and are
+        /// remembered.
         let firstWake: Int
         let inFlightCount: Int
         let endedCount: Int
     }
 
-    /// As it was set, without the bounds that a step puts in the place of some.
+    /// The configuration, without the limits that a step overrides.
     var configuration: EngineConfiguration
     private(set) var rows: [Row] = []
     private var wakes: [WakeID] = []
-    /// What is to be offered when the step begins.
+    /// The launches to offer when the step begins.
     var ready: [DeviceIndex] = []
     var readyTasks: [ReadyTask] = []
-    /// What all gateways have counted of each topic, as of lately, and in all.
+    /// The recent counters of all gateways, by topic and in total.
     private var books: [TopicIndex: Books] = [:]
     var totals = Books()
-    /// `Parameters.digest` by topic number; nil while nobody asked.
+    /// `Parameters.digest` by topic number; nil until it is needed.
     private var digests: [UInt64?] = []
-    /// Where records are written.
+    /// A buffer for encoding records.
     var buffer = ByteBuffer()
 
     init(configuration: EngineConfiguration) {
         self.configuration = configuration
     }
 
-    /// The row of a device was taken, whose place is the next.
+    /// Appends the row of the next device.
     func append(_ topic: TopicIndex, _ derived: DerivedState, inFlight: [WakeID], ended: Ring<EndedWake>?) {
         let first = self.wakes.count
         self.wakes += inFlight
@@ -48,7 +49,7 @@ final class SharedStep {
         )
     }
 
-    /// The row of a device as it was taken; nil when there was none.
+    /// The row of a device in its state when it was taken; nil if it was not taken.
     func row(_ device: DeviceIndex) -> Row? {
         Int(device.rawValue) < self.rows.count ? self.rows[Int(device.rawValue)] : nil
     }
@@ -62,7 +63,7 @@ final class SharedStep {
         return self.wakes[start..<start + row.endedCount]
     }
 
-    /// No row is taken any more.
+    /// Removes all rows.
     func removeRows() {
         self.rows.removeAll(keepingCapacity: true)
         self.wakes.removeAll(keepingCapacity: true)
@@ -70,7 +71,7 @@ final class SharedStep {
         self.readyTasks.removeAll(keepingCapacity: true)
     }
 
-    /// What all gateways have counted of a topic.
+    /// The counters of a topic, of all gateways.
     subscript(topic: TopicIndex) -> Books {
         get { self.books.isEmpty ? Books() : self.books[topic] ?? Books() }
         set { self.books[topic] = newValue }
@@ -89,18 +90,18 @@ final class SharedStep {
     func forgetDigests() { self.digests.removeAll() }
 }
 
-/// A device as a store keeps it that several gateways share.
+/// The row of a device in a store that several gateways share.
 package struct SharedDevice: Sendable {
-    /// The bit of `derived` that is set while a push is pending: bit 0 of byte 1, as bits are counted on from the least
-    /// one of byte 0.
+    /// The number of the bit in `derived` that is set while a push is pending: bit 0 of byte 1, counted from the lowest
+    /// bit of byte 0.
     package static let pendingBit = 8
 
     package let token: DeviceToken
-    /// What `DeviceRecord` stores.
+    /// The stored form of `DeviceRecord`.
     package let record: [UInt8]
-    /// What `TaskRow` stores; empty when there is nothing.
+    /// The stored form of `TaskRow`; empty if there is none.
     package let tasks: [UInt8]
-    /// What follows from both, as of when they were last stored: `DerivedState`.
+    /// The stored form of `DerivedState`, from the time of the last write.
     package let derived: [UInt8]
 
     package init(token: DeviceToken, record: [UInt8], tasks: [UInt8], derived: [UInt8]) {
@@ -111,9 +112,9 @@ package struct SharedDevice: Sendable {
     }
 }
 
-/// What a step changed of one device.
+/// The changes of a step to one device.
 package struct SharedDeviceChange: Sendable {
-    /// A lane that waits for nothing but a slot.
+    /// A lane that waits only for a slot.
     package struct ReadyLane: Hashable, Sendable {
         package let target: LaunchTarget
         package let since: Instant
@@ -124,26 +125,26 @@ package struct SharedDeviceChange: Sendable {
         }
     }
 
-    /// A moment that stays what it was, or does not.
+    /// A due time, or no change of it.
     package enum Due: Hashable, Sendable {
         case unchanged
-        /// nil when nothing is due at any time.
+        /// The new due time; nil for never.
         case at(Instant?)
     }
 
     package let device: SharedDevice
     package let topic: TopicIndex
-    /// The device was not there before.
+    /// True if the store does not have the device yet.
     package let isNew: Bool
     package let due: Due
-    /// All lanes of the device that wait for a slot; nil when they are those there were.
+    /// All lanes of the device that wait for a slot; nil if they have not changed.
     package let ready: [ReadyLane]?
-    /// Wakes that were launched, and their deadlines.
+    /// Launched wakes, with their deadlines.
     package let launched: [(wake: WakeID, deadline: Instant)]
-    /// Wakes that were in flight before, and are no more.
+    /// Wakes that are no longer in flight.
     package let ended: [WakeID]
 
-    /// Whether something follows from it for others than the device: slots, wakes and moments.
+    /// True if the change affects more than the device's row: slots, wakes or due times.
     package var hasNews: Bool {
         self.due != .unchanged || self.ready != nil || !self.launched.isEmpty || !self.ended.isEmpty
     }
@@ -167,10 +168,10 @@ package struct SharedDeviceChange: Sendable {
     }
 }
 
-/// What follows from a device's records under the policy that was in force when they were last stored, and what is
-/// kept beside them: as the books have counted it, so that they can be corrected to the digit.
+/// State derived from a device's records under the policy at their last write, and values stored in addition. The
+/// counters include exactly this state, so that they can be corrected exactly.
 struct DerivedState {
-    /// The gauges of a device's requests and sessions, and those of them that wait for nothing but a slot.
+    /// The gauges of a device's requests and sessions, and the tasks that wait only for a slot.
     final class Tasks {
         let counted: TaskGauges
         let ready: [TaskRow.Ready]
@@ -185,20 +186,20 @@ struct DerivedState {
     var isInFlight = false
     var isReady = false
     var held: Hold?
-    /// The same as in `DeviceRecord`; 0 while the device's push does not wait for a slot.
+    /// The value of `DeviceRecord.readySince`; 0 if the device's push does not wait for a slot.
     var readySince: UInt32 = 0
     var rateWindowStart: UInt32 = 0
     var rateWindowCount: UInt16 = 0
-    /// When something is due.
+    /// The next due time.
     var due: Instant?
-    /// nil for a device without requests, sessions and habits.
+    /// The state of tasks; nil for a device without requests, sessions and habits.
     var tasks: Tasks?
-    /// `Parameters.digest`; nothing follows from the policy for a device that has nothing waiting or in flight.
+    /// `Parameters.digest`. Irrelevant for a device with nothing pending or in flight.
     var policy: UInt64 = 0
 }
 
 extension DerivedState {
-    /// Whether a store that has `other` has this; the policy's digest alone is nothing that it has to keep.
+    /// True if a store with `other` does not need a write. A difference of the policy's digest alone needs none.
     func isSame(as other: DerivedState) -> Bool {
         self.isPending == other.isPending && self.isInFlight == other.isInFlight && self.held == other.held
             && self.rateWindowStart == other.rateWindowStart && self.rateWindowCount == other.rateWindowCount
@@ -206,7 +207,7 @@ extension DerivedState {
             && self.tasks?.counted == other.tasks?.counted
     }
 
-    /// Whether the same waits for a slot, and since the same moments.
+    /// True if the same launches wait for a slot since the same times.
     func isSameReady(as other: DerivedState) -> Bool {
         guard self.isReady == other.isReady, self.readySince == other.readySince else { return false }
         let (ready, others) = (self.tasks?.ready ?? [], other.tasks?.ready ?? [])
@@ -216,11 +217,11 @@ extension DerivedState {
 
 // MARK: - Stored
 
-/// How it is kept: a version and flags (1 byte each), and by flag the digest (8), the moment that is due (8), the hold
-/// (1), since when the push waits for a slot (4), the push-rate window (4) and its count (2); of tasks the gauges, each
-/// count (8), and the tasks that wait for a slot behind their number (2), arrival and since when (8 each).
-/// Little-endian. Version 2 has one more gauge at its end, of tasks that memory pressure holds, and is written if there
-/// are any: programs that know of none refuse it.
+/// The stored form: version and flags (1 byte each), then by flag: the digest (8), the due time (8), the hold (1), the
+/// start of the push's wait for a slot (4), the window of the push rate (4) and its count (2), and for tasks the gauges
+/// (8 each) and the tasks that wait for a slot as count (2) and arrival and start of the wait (8 each). Integers are
+/// little-endian. Version 2 appends the gauge of tasks held by memory pressure. It is written only if that gauge is not
+/// zero, because older versions cannot read it.
 extension DerivedState {
     private static let version: UInt8 = 1
     private static let versionWithMemory: UInt8 = 2
@@ -270,7 +271,7 @@ extension DerivedState {
         if self.heldByMemory != 0 { buffer.appendLittleEndian(self.heldByMemory) }
     }
 
-    /// What `store` wrote; nil when it did not.
+    /// Decodes the output of `store`; nil if it is malformed.
     init?(stored bytes: ByteView) {
         var reader = RecordReader(bytes)
         let version: UInt8 = reader.integer()
@@ -306,7 +307,7 @@ extension DerivedState {
 }
 
 extension TaskGauges {
-    /// A pause is of a topic, and no device has a count of it. That of memory stands elsewhere.
+    /// Pauses are counted per topic, not per device. The count for memory pressure is stored separately.
     private static let storedHolds = Hold.taskCodes.filter { $0 != .paused && $0 != .memory }
 
     fileprivate func store(to buffer: inout ByteBuffer) {

@@ -1,12 +1,12 @@
 package import Policy
 
-/// A case that records keep as one byte, which never changes its meaning.
+/// An enumeration whose cases records store as one byte. Codes never change their meaning.
 package protocol StoredCase: CaseIterable {
     var storedCode: UInt8 { get }
 }
 
 extension StoredCase {
-    /// The case with this code; nil when there is none.
+    /// Returns the case with this code; nil if there is none.
     init?(storedCode: UInt8) {
         guard let found = Self.allCases.first(where: { $0.storedCode == storedCode }) else { return nil }
         self = found
@@ -14,10 +14,10 @@ extension StoredCase {
 }
 
 extension Array where Element: Equatable {
-    /// The code of an element, where the place of each is its code, from 1 on; 0 when it is not there.
+    /// Returns the code of an element, which is its position from 1 on; 0 if it is not in the array.
     func code(_ element: Element) -> UInt8 { self.firstIndex(of: element).map { UInt8($0) + 1 } ?? 0 }
 
-    /// The element with this code; nil when there is none.
+    /// Returns the element with this code; nil if there is none.
     func element(code: UInt8) -> Element? { 1...self.count ~= Int(code) ? self[Int(code) - 1] : nil }
 }
 
@@ -68,8 +68,8 @@ extension TaskDisposition: StoredCase {
 }
 
 extension LaunchOutcome {
-    /// Of a push the code of its outcome; of a task that of its kind in the upper half, and that of its outcome in the
-    /// lower.
+    /// The code of a push is that of its outcome. The code of a task has that of its kind in the upper four bits and
+    /// that of its outcome in the lower four.
     package var storedCode: UInt8 {
         switch self {
         case .push(let outcome): outcome.storedCode
@@ -77,7 +77,7 @@ extension LaunchOutcome {
         }
     }
 
-    /// The outcome with this code; nil when there is none.
+    /// Returns the outcome with this code; nil if there is none.
     init?(storedCode: UInt8) {
         if storedCode < 1 << 4 {
             guard let outcome = WakeOutcome(storedCode: storedCode) else { return nil }
@@ -92,7 +92,7 @@ extension LaunchOutcome {
 }
 
 extension DiscardReason {
-    /// The reasons that requests and sessions can have, in the order of the codes by which events keep them, from 1 on.
+    /// The discard reasons of requests and sessions, in the order of their codes in events, which start at 1.
     package static let ofRequests: [DiscardReason] = [.replaced, .cancelled, .exhausted, .forceQuit, .unregistered]
 }
 
@@ -100,7 +100,7 @@ extension Disposition: StoredCase {
     package var storedCode: UInt8 { self.rawValue + 1 }
 }
 
-/// Records keep holds of pushes and of tasks by codes of their own, which are places in these lists, from 1 on.
+/// Holds of pushes and of tasks have separate codes in records: the positions in these lists, from 1 on.
 extension Hold {
     static let pushCodes: [Hold] = [
         .forceQuit, .backgroundRefresh, .network, .thermal, .battery, .priority, .worker, .paused,

@@ -1,71 +1,71 @@
 import Policy
 import Wire
 
-/// What the engine keeps of one device for its requests, sessions and habits, beside its `DeviceRecord`.
+/// The requests, sessions and habits of one device.
 final class TaskRow {
-    /// A wake of a task that is in flight.
+    /// The wake in flight of a task.
     struct Flight {
-        /// The task's, which names it among those in flight.
+        /// The arrival number of the task, which identifies it among those in flight.
         let arrival: UInt64
         let wake: WakeID
-        /// What a continued task goes on from in this launch; nil in its first.
+        /// The state from which a continued task resumes in this launch; nil for its first launch.
         let resumedFrom: TaskResumption?
-        /// The last progress that was told in this launch.
+        /// The last progress reported in this launch.
         var progress: TaskProgress?
     }
 
-    /// What a request carries that the policy does not ask for.
+    /// Data of a request that the policy does not use.
     struct Note {
-        /// The request's.
+        /// The arrival number of the request.
         let arrival: UInt64
         var details: TaskDetails
-        /// What a continued task is to go on from that waits again; nil before its first launch.
+        /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
 
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil }
     }
 
-    /// A task that waits for nothing but a slot, and since when.
+    /// A task that waits only for a slot, and the start of the wait.
     typealias Ready = (arrival: UInt64, since: Instant)
 
-    /// How many ids of session events are remembered.
+    /// The maximum number of remembered ids of session events.
     static let eventIDsMax = 16
 
     var policy = BackgroundTasks()
-    /// By arrival, as the notes are: of the thousand that one device may have each is found by halves.
+    /// Flights by arrival number. Sorted for binary search, as a device may have a thousand. The same holds for notes.
     private(set) var flights: [Flight] = []
-    /// A note of each request that carries something, by arrival.
+    /// A note for each request that has data for one, by arrival number.
     private(set) var notes: [Note] = []
-    /// The ids of the session events that came last with one, the oldest first.
+    /// The ids of the most recent session events with an id, the oldest first.
     private(set) var eventIDs: [String] = []
-    /// What waits for nothing but a slot, by arrival.
+    /// The tasks that wait only for a slot, by arrival number.
     var ready: [Ready] = []
-    /// What the books count of the device.
+    /// The device's contribution to the counters.
     var counted = TaskGauges()
-    /// Whether the row is among the changes of the step.
+    /// True if the row is in the current step's list of changes.
     var isChanged = false
-    /// Whether it holds progress that is not among the changes yet.
+    /// True if the row has progress that is not in the list of changes yet.
     var isAhead = false
-    /// Whether a store has, or is to have, a record of the row.
+    /// True if a store has a record of the row, or will have one with the next commit.
     var isKept = false
-    /// The texts of the names in `policy`, by name.
+    /// The text of each name in `policy`, by name.
     private var texts: [(name: TaskName, text: String)] = []
     private var lastName: UInt64 = 0
 
-    /// Takes the policy's part to have it changed where it lies: whoever takes it gives it back.
+    /// Moves the policy state out so that it can be changed without a copy. The caller must put it back.
     func takePolicy() -> BackgroundTasks {
         defer { self.policy = BackgroundTasks() }
         return self.policy
     }
 
-    /// Whether there is nothing to keep.
+    /// True if there is nothing to store.
     var isBlank: Bool { self.policy.isBlank && self.eventIDs.isEmpty }
 }
 
 // MARK: - Names
 
 extension TaskRow {
-    /// The name that stands for this identifier or session, which something carries from here on.
+    /// Returns the name for this identifier or session, and adds it if it is new.
     @discardableResult
     func keepName(_ text: String) -> TaskName {
         if let known = self.texts.first(where: { $0.text == text }) { return known.name }
@@ -75,16 +75,16 @@ extension TaskRow {
         return name
     }
 
-    /// The name that stands for this identifier or session, or will once it is kept: what is refused leaves nothing.
+    /// Returns the name that `keepName` would return, without adding it, so that a refused request leaves no trace.
     func nameToBe(_ text: String) -> TaskName { self.find(text) ?? TaskName(rawValue: self.lastName + 1) }
 
-    /// The name that stands for this identifier or session, if anything carries it.
+    /// Returns the name for this identifier or session; nil if it is not in use.
     func find(_ text: String) -> TaskName? { self.texts.first { $0.text == text }?.name }
 
-    /// How many names are kept.
+    /// The number of names.
     var nameCount: Int { self.texts.count }
 
-    /// The identifier or session that a name of `policy` stands for.
+    /// The identifier or session of a name in `policy`.
     func text(_ name: TaskName) -> String {
         guard let place = self.texts.find(name.rawValue, { $0.name.rawValue }) else {
             preconditionFailure("a task has a name that stands for nothing")
@@ -92,7 +92,7 @@ extension TaskRow {
         return self.texts[place].text
     }
 
-    /// Forgets what belongs to nothing that waits or is in flight.
+    /// Removes names and notes that no pending or running task uses.
     func tidy() {
         var isNamed = [Bool](repeating: false, count: self.texts.count)
         var isNoted = [Bool](repeating: false, count: self.notes.count)
@@ -108,7 +108,7 @@ extension TaskRow {
     }
 }
 
-// MARK: - What requests carry
+// MARK: - Data of requests
 
 extension TaskRow {
     func details(_ task: BackgroundTask) -> TaskDetails { self.note(task)?.details ?? TaskDetails() }
@@ -121,12 +121,12 @@ extension TaskRow {
         if !note.isBlank { self.notes.insert(note, { $0.arrival }) }
     }
 
-    /// What a request carries; nil when that is nothing.
+    /// The data of a request; nil if it has none.
     func note(_ task: BackgroundTask) -> Note? {
         task.kind == .urlSession ? nil : self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
     }
 
-    /// The continued task that a flight was of waits again, and knows that it launched and how far it came.
+    /// Notes for a continued task that is pending again that it launched, and its progress.
     func keepResumption(of flight: Flight) {
         let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .nothingTold
         if let index = self.notes.find(flight.arrival, { $0.arrival }) {
@@ -140,7 +140,7 @@ extension TaskRow {
 // MARK: - Wakes
 
 extension TaskRow {
-    /// The wake with this id; nil when it is not in flight.
+    /// The wake with this id; nil if it is not in flight.
     func wake(_ id: WakeID) -> TaskWake? {
         guard let flight = self.flights.first(where: { $0.wake == id }) else { return nil }
         return self.policy.inFlight.first { $0.task.arrival == flight.arrival }
@@ -152,7 +152,7 @@ extension TaskRow {
 
     func takeOff(_ flight: Flight) { self.flights.insert(flight, { $0.arrival }) }
 
-    /// Forgets the flight of a wake that has ended.
+    /// Removes the flight of a wake that has ended.
     func land(_ arrival: UInt64) -> Flight {
         guard let index = self.flights.find(arrival, { $0.arrival }) else {
             preconditionFailure("a wake in flight has an id")
@@ -160,7 +160,7 @@ extension TaskRow {
         return self.flights.remove(at: index)
     }
 
-    /// - Returns: whether that is news.
+    /// - Returns: true if the progress has changed.
     func told(_ progress: TaskProgress, of arrival: UInt64) -> Bool {
         guard let index = self.flights.find(arrival, { $0.arrival }) else { return false }
         guard self.flights[index].progress != progress else { return false }
@@ -169,17 +169,17 @@ extension TaskRow {
     }
 }
 
-// MARK: - What waits for a slot
+// MARK: - Waits for a slot
 
 extension TaskRow {
-    /// Since when the task waits for nothing but a slot; nil when it does not.
+    /// The time since which the task waits only for a slot; nil if it does not.
     func readySince(_ arrival: UInt64) -> Instant? {
         self.ready.find(arrival, { $0.arrival }).map { self.ready[$0].since }
     }
 }
 
 extension Array {
-    /// The place of the first element whose number is not below this one, of elements by number.
+    /// The index of the first element whose number is at least `number`, in an array sorted by number.
     private func place(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int {
         var (low, high) = (0, self.count)
         while low < high {
@@ -189,13 +189,13 @@ extension Array {
         return low
     }
 
-    /// The place of the element of this number, of elements by number; nil when there is none.
+    /// The index of the element with this number, in an array sorted by number; nil if there is none.
     fileprivate func find(_ number: UInt64, _ numberOf: (Element) -> UInt64) -> Int? {
         let place = self.place(number, numberOf)
         return place < self.count && numberOf(self[place]) == number ? place : nil
     }
 
-    /// Inserts an element among elements by number.
+    /// Inserts an element into an array sorted by number.
     fileprivate mutating func insert(_ element: Element, _ numberOf: (Element) -> UInt64) {
         self.insert(element, at: self.place(numberOf(element), numberOf))
     }
@@ -211,49 +211,49 @@ extension TaskRow {
         if self.eventIDs.count > Self.eventIDsMax { self.eventIDs.removeFirst() }
     }
 
-    /// The device starts afresh: an id that it had before says nothing of the events that come.
+    /// Forgets all ids, because the device starts afresh and earlier ids do not apply to new events.
     func forgetEvents() { self.eventIDs = [] }
 }
 
-/// What the books count of one device's requests and sessions, at one moment.
+/// The contribution of one device's requests and sessions to the gauges of the counters, at one instant.
 struct TaskGauges: Hashable {
-    /// Requests that wait, and those in flight, by kind; of sessions the wakes.
+    /// Requests that are pending or in flight, by kind. Sessions count wakes.
     var waiting = PerCase<TaskKind>()
     var inFlight = PerCase<TaskKind>()
-    /// What waits and is held, by the first hold that applies.
+    /// Pending requests that are held, by the first hold that applies.
     var held = PerCase<Hold>()
-    /// Finished transfers.
+    /// Finished transfers that are pending or in flight.
     var transfersWaiting: Int64 = 0
     var transfersInFlight: Int64 = 0
-    /// The memory of what waits and is in flight, and of the ids of session events.
+    /// Bytes of memory of tasks that are pending or in flight, and of the ids of session events.
     var bytes = 0
 
     var sessionWakes: Int64 { self.waiting[.urlSession] + self.inFlight[.urlSession] }
 }
 
 extension TaskRow {
-    /// The memory that one task takes, besides its texts.
+    /// The memory of one task without its texts, in bytes.
     private static let bytesOfTask = 128
 
-    /// The memory that a request takes.
+    /// The memory of a request, in bytes.
     static func bytes(_ identifier: String, _ details: TaskDetails) -> Int {
         let texts = [details.title ?? "", details.subtitle ?? ""] + details.resources
         return self.bytesOfTask + identifier.utf8.count + details.trace.count + texts.reduce(0) { $0 + $1.utf8.count }
     }
 
-    /// The memory that the id of a session event takes, besides its text.
+    /// The memory of the id of a session event without its text, in bytes.
     private static let bytesOfEvent = 16
 
     private static func bytes(event id: String) -> Int { Self.bytesOfEvent + id.utf8.count }
 
-    /// How much more memory the ids of session events take once this one is kept, in the place of the oldest if need
-    /// be.
+    /// Returns the change in memory, in bytes, that adding this event id causes. The oldest id is dropped if the list
+    /// is full.
     func bytesAdded(byEvent id: String) -> Int {
         let oldest = self.eventIDs.count < Self.eventIDsMax ? nil : self.eventIDs.first
         return Self.bytes(event: id) - (oldest.map { Self.bytes(event: $0) } ?? 0)
     }
 
-    /// What is to be counted of the device at `now`.
+    /// Returns the device's gauges at `now`.
     func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
         var gauges = TaskGauges()
         gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }
@@ -276,11 +276,11 @@ extension TaskRow {
     }
 }
 
-/// How a row is kept, all integers little-endian, texts behind their byte counts (2 bytes): flags (1); by flag, when
-/// the device was used last (8), the number of the hour in which a use last began (8) and the hours of a week (3 times
-/// 8); by flag, when a processing task last launched (8); by flag, when pressure ends the next
-/// continued task (4); the numbers of arrivals (3 times 8); the waiting tasks and the wakes
-/// in flight, each list behind its count (2); the ids of session events behind their count (1).
+/// The stored form of a row. All integers are little-endian, and texts follow their byte counts (2 bytes): flags (1);
+/// by flag, the time of the last use (8), the number of the hour in which a use last began (8) and the hours of a week
+/// (3 times 8); by flag, the last launch of a processing task (8); by flag, the time at which pressure ends the next
+/// continued task (4); the numbers of arrivals (3 times 8); the pending tasks and the wakes in flight, each list after
+/// its count (2); the ids of session events after their count (1).
 extension TaskRow {
     private struct Flags: OptionSet {
         let rawValue: UInt8
@@ -291,7 +291,7 @@ extension TaskRow {
         static let known: Flags = [.usage, .processing, .pressure]
     }
 
-    /// Appends the row as it is kept.
+    /// Appends the stored form of the row.
     func store(to buffer: inout ByteBuffer) {
         let policy = self.policy
         var flags: Flags = []
@@ -319,7 +319,8 @@ extension TaskRow {
         for id in self.eventIDs { buffer.append(text: id) }
     }
 
-    /// The row that `store` wrote; nil when it is none, or holds what no device can come to: the policy counts on that.
+    /// Decodes the output of `store`; nil if it is malformed or contains values that no device can reach. The policy
+    /// relies on that.
     convenience init?(stored bytes: ByteView) {
         self.init()
         var reader = RecordReader(bytes)
@@ -355,9 +356,9 @@ extension TaskRow {
         )
     }
 
-    /// The number of no hour that a moment of a record lies in.
+    /// A number of hours beyond any valid time.
     private static let hourMax: Int64 = 1 << 40
-    /// More than ever arrive.
+    /// A number of arrivals that is never reached.
     private static let arrivalMax: UInt64 = 1 << 48
 }
 
@@ -372,14 +373,14 @@ extension TaskRow {
         static let resources = TaskFlags(rawValue: 1 << 2)
         static let progress = TaskFlags(rawValue: 1 << 3)
         static let trace = TaskFlags(rawValue: 1 << 4)
-        /// The task launched before, and no launch told of progress.
+        /// The task has launched, and no launch reported progress.
         static let nothingTold = TaskFlags(rawValue: 1 << 5)
         static let known = TaskFlags(rawValue: 1 << 6 - 1)
     }
 
-    /// Kind and needs (1 each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4), flags (1), and
-    /// by flag title, subtitle, resources behind their count (1), the last progress, and the trace behind its count
-    /// (2).
+    /// Stores kind and needs (1 byte each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4),
+    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, and the trace after
+    /// its size (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
         buffer.append(task.needs.rawValue)
@@ -472,19 +473,19 @@ extension TaskRow {
 
         static let isCancelled = WakeFlags(rawValue: 1 << 0)
         static let isOfRemovedDevice = WakeFlags(rawValue: 1 << 1)
-        /// The launch cost what the short lane's do; what that was before follows.
+        /// The launch was charged to the short lane. The spacing before it follows.
         static let short = WakeFlags(rawValue: 1 << 2)
-        /// The launch cost what a processing task's does; when the one before was follows.
+        /// The launch was charged as a processing task. The time of the launch before it follows.
         static let processing = WakeFlags(rawValue: 1 << 3)
         static let resumedFrom = WakeFlags(rawValue: 1 << 4)
         static let progress = WakeFlags(rawValue: 1 << 5)
-        /// The task launched before, and no launch before this one told of progress.
+        /// The task has launched before, and no earlier launch reported progress.
         static let resumedFromNothing = WakeFlags(rawValue: 1 << 6)
         static let known = WakeFlags(rawValue: 1 << 7 - 1)
     }
 
-    /// The task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2), flags
-    /// (1), and by flag what the launch cost, and the progress that was told before and in this launch.
+    /// Stores the task, then the wake's id (16 bytes), launchedAt, deadline, progress (8 each), tolerated holds (2),
+    /// flags (1), and by flag the charge of the launch and the progress reported before and in this launch.
     private func store(_ wake: TaskWake, to buffer: inout ByteBuffer) {
         guard let flight = self.flight(of: wake.task.arrival) else {
             preconditionFailure("a wake in flight has an id")
@@ -551,7 +552,7 @@ extension TaskRow {
             }
             wakes.append(wake)
         }
-        // No parameter lets more of these run at a time.
+        // The policy never runs more than one of these at a time.
         let isCrowded = [Lane.short, .processing].contains { lane in wakes.count { $0.task.kind.lane == lane } > 1 }
         return isCrowded ? nil : wakes
     }
@@ -560,13 +561,13 @@ extension TaskRow {
 // MARK: - Parts
 
 extension ByteBuffer {
-    /// A text of at most 65,535 bytes behind its byte count.
+    /// Appends a text of at most 65,535 bytes after its byte count.
     fileprivate mutating func append(text: String) {
         self.appendLittleEndian(UInt16(text.utf8.count))
         self.append(text)
     }
 
-    /// Completed and total (8 bytes each), title and subtitle, each empty when there is none.
+    /// Appends completed and total (8 bytes each), title and subtitle; a missing text is stored as empty.
     fileprivate mutating func append(_ progress: TaskProgress) {
         self.appendLittleEndian(progress.completed)
         self.appendLittleEndian(progress.total)

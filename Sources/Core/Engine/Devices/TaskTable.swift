@@ -1,32 +1,31 @@
 import Policy
 import Wire
 
-/// The rows of those devices that have requests, sessions or habits; the others cost nothing.
+/// The task rows of devices that have requests, sessions or habits. Other devices take no memory here.
 struct TaskTable: ~Copyable {
-    /// One of 256 dictionaries, which a device's number chooses: when one grows, few places are moved.
+    /// 256 dictionaries, chosen by the device's number, so that growth of one moves only a few entries.
     private var shards = [[DeviceIndex: Int]](repeating: [:], count: 256)
-    /// Rows in an order that does not hang on the process, and places that are free.
+    /// Rows in an order that is the same in every process, and free positions.
     private var rows: [(device: DeviceIndex, row: TaskRow)?] = []
     private var unused: [Int] = []
-    /// The devices whose rows have changed or gone, each once.
+    /// Devices whose rows have changed or were removed, each once.
     private var changed: [DeviceIndex] = []
-    /// The devices in `changed` that have no row any more.
+    /// Devices in `changed` whose row was removed.
     private var gone: Set<DeviceIndex> = []
-    /// Devices in whose rows progress was told that is not among the changes yet; one may be there again, and may have
-    /// been stored meanwhile.
+    /// Devices with reported progress that is not in `changed` yet. An entry may be a duplicate, or already stored.
     private var told: [DeviceIndex] = []
-    /// When that comes among the changes; nil when there is none.
+    /// The time at which that progress becomes a change; nil if there is none.
     private(set) var progressDue: Instant?
 
-    /// How many rows there are.
+    /// The number of rows.
     var count: Int { self.rows.count - self.unused.count }
 
-    /// The device's row; nil when it has none.
+    /// The device's row; nil if it has none.
     subscript(device: DeviceIndex) -> TaskRow? {
         self.shards[Self.shard(device)][device].flatMap { self.rows[$0]?.row }
     }
 
-    /// The device's row, made when it has none.
+    /// The device's row, created if it has none.
     mutating func row(_ device: DeviceIndex) -> TaskRow {
         if let row = self[device] { return row }
         let row = TaskRow()
@@ -38,11 +37,11 @@ struct TaskTable: ~Copyable {
         let place = self.unused.popLast() ?? self.rows.count
         if place == self.rows.count { self.rows.append((device, row)) } else { self.rows[place] = (device, row) }
         self.shards[Self.shard(device)][device] = place
-        // A store that was to hear that it is gone hears of the new one instead.
+        // The new row replaces the removal that would otherwise be stored.
         if self.gone.remove(device) != nil { row.isChanged = true }
     }
 
-    /// Lets go of a row that has nothing to keep any more.
+    /// Removes a row that has become blank.
     mutating func remove(_ device: DeviceIndex) {
         guard let place = self.shards[Self.shard(device)].removeValue(forKey: device), let row = self.rows[place]?.row
         else { return }
@@ -53,9 +52,9 @@ struct TaskTable: ~Copyable {
         if !row.isChanged { self.changed.append(device) }
     }
 
-    /// Takes the record of a device's row; an empty one says that it has none.
+    /// Restores the record of a device's row. An empty record means no row.
     ///
-    /// - Returns: false when it is none that `takeChanges` wrote, or is there twice.
+    /// - Returns: false if the record is malformed or a duplicate.
     mutating func restore(_ device: DeviceIndex, _ content: ByteView) -> Bool {
         guard !content.isEmpty else { return true }
         guard self[device] == nil, let row = TaskRow(stored: content) else { return false }
@@ -64,7 +63,7 @@ struct TaskTable: ~Copyable {
         return true
     }
 
-    /// Forgets every row and every change.
+    /// Removes every row and every change.
     mutating func removeAll() {
         for case (let device, _)? in self.rows { self.shards[Self.shard(device)][device] = nil }
         self.rows.removeAll(keepingCapacity: true)
@@ -75,13 +74,13 @@ struct TaskTable: ~Copyable {
         self.progressDue = nil
     }
 
-    /// Whether each row is of one of so many devices.
+    /// True if every row belongs to a device below `count`.
     func isOfDevices(below count: Int) -> Bool { self.rows.allSatisfy { Int($0?.device.rawValue ?? 0) < count } }
 
-    /// How many names are kept for the device's requests and sessions.
+    /// The number of names of the device's requests and sessions.
     func nameCount(_ device: DeviceIndex) -> Int { self[device]?.nameCount ?? 0 }
 
-    /// Hands over every row, until `body` says that it is enough.
+    /// Calls `body` with every row, until it returns false.
     func visit(_ body: (DeviceIndex, TaskRow) -> Bool) {
         for case (let device, let row)? in self.rows where !body(device, row) { return }
     }
@@ -89,26 +88,26 @@ struct TaskTable: ~Copyable {
     private static func shard(_ device: DeviceIndex) -> Int { Int(device.rawValue & 255) }
 }
 
-// MARK: - Keeping
+// MARK: - Storing
 
 extension TaskTable {
-    /// How long a store may be without progress that was told, in milliseconds. The rest of the second that a crash may
-    /// cost is for the commit that takes it and for one that is under way.
+    /// The time after which reported progress becomes a change, in milliseconds. A crash may lose one second of
+    /// progress; the other 250 milliseconds are for the commit and for one that is under way.
     static let progressInterval: Int64 = 750
 
-    /// Whether a row changed since changes were last taken, or told of progress so long ago that it counts as a change.
+    /// True if a row has changed since the last call of `takeChanges`, or delayed progress is due.
     func hasChanges(at now: Instant) -> Bool {
         !self.changed.isEmpty || self.progressDue.map { $0 <= now } ?? false
     }
 
-    /// What a store has to keep of a device's row has changed.
+    /// Notes that the stored form of a device's row has changed.
     mutating func noteChange(_ device: DeviceIndex, _ row: TaskRow) {
         guard !row.isChanged else { return }
         row.isChanged = true
         self.changed.append(device)
     }
 
-    /// A task of a device's row told of progress: the row changes with the next change of another kind, or within
+    /// Notes that a task reported progress. The row becomes a change with the next change of another kind or after
     /// `progressInterval`, whichever comes first.
     mutating func noteProgress(_ device: DeviceIndex, _ row: TaskRow, at now: Instant) {
         guard !row.isChanged, !row.isAhead else { return }
@@ -117,7 +116,7 @@ extension TaskTable {
         if self.progressDue == nil { self.progressDue = now + Self.progressInterval }
     }
 
-    /// Progress that was told counts as a change from here on.
+    /// Makes all delayed progress a change.
     mutating func hurryProgress() {
         for device in self.told {
             if let row = self[device], row.isAhead { self.noteChange(device, row) }
@@ -126,12 +125,12 @@ extension TaskTable {
         self.progressDue = nil
     }
 
-    /// Progress that was told long enough ago counts as a change from here on.
+    /// Makes delayed progress a change if it is due.
     mutating func progressPassed(_ now: Instant) {
         if let due = self.progressDue, due <= now { self.hurryProgress() }
     }
 
-    /// Takes the devices whose rows changed or went since changes were last taken, each once.
+    /// Takes the devices whose rows changed or were removed since the last call, each once.
     mutating func takeChanges() -> [DeviceIndex] {
         for device in self.changed {
             guard let row = self[device] else { continue }
@@ -146,7 +145,7 @@ extension TaskTable {
         return self.changed
     }
 
-    /// Takes what changed since changes were last taken as records; that of a row that went is empty.
+    /// Appends the changes since the last call as records. The record of a removed row is empty.
     mutating func takeChanges(into batch: inout RecordBatch) {
         for device in self.takeChanges() {
             batch.append(RecordKey(.tasks, device.rawValue)) { self[device]?.store(to: &$0) }

@@ -1,7 +1,7 @@
 package import Policy
 package import Wire
 
-/// The place of a topic in the engine's table; it never changes while the engine lives.
+/// The position of a topic in the topic table. It never changes while the engine runs.
 package struct TopicIndex: Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -10,50 +10,50 @@ package struct TopicIndex: Hashable, Sendable {
     }
 }
 
-/// One topic: its policy and its books.
+/// A topic with its policy and its counters.
 struct Topic {
     var parameters: Parameters
     var books = Books()
-    /// How many devices the topic has, removed ones included.
+    /// The number of the topic's devices, removed ones included.
     var deviceCount = 0
-    /// Nothing of the topic launches by itself.
+    /// True if the topic is paused: nothing of it launches.
     var isPaused = false
-    /// When it was resumed last, since this engine has been there: nothing has waited for a slot for longer.
+    /// The time of the last resumption in this engine's lifetime. Waits for a slot before it do not count.
     var resumedAt = Instant.distantPast
-    /// Whether the topic is among the changes of the step.
+    /// True if the topic is in the current step's list of changes.
     var isChanged = false
 }
 
-/// All topics: their names, policies and books, and which of them have changed.
+/// All topics: their names, policies and counters, and the list of changed topics.
 ///
-/// What is counted of one topic is counted of all together, too.
+/// A count for one topic is also added to the totals.
 package struct TopicTable: ~Copyable {
     private var topics: [Topic] = []
     private var names: TopicNames
-    /// By topic number.
+    /// Names by topic number.
     private var texts: [String] = []
-    /// The topics that have changed, each once.
+    /// Topics that have changed, each once.
     private var changed: [TopicIndex] = []
-    /// The books of all topics together.
+    /// The counters of all topics together.
     package private(set) var totals = Books()
-    /// What records say, by topic number, until all are there.
+    /// Restored records by topic number, until all are read.
     private var restored: [UInt32: Topic.Stored] = [:]
-    /// The topics that are paused.
+    /// The paused topics.
     package private(set) var paused: Set<TopicIndex> = []
 
-    /// The secret key that names are hashed with.
+    /// The secret key of the hash of names.
     var key: HashKey { self.names.key }
 
-    /// No topics.
+    /// Creates an empty table.
     ///
-    /// - `key`: what names are hashed with.
+    /// - `key`: the key of the hash of names.
     package init(key: HashKey) {
         self.names = TopicNames(key: key)
     }
 
     package var count: Int { self.topics.count }
 
-    /// Every topic, in the order of their making.
+    /// Every topic, in order of creation.
     package var indices: [TopicIndex] { self.topics.indices.map { TopicIndex(rawValue: UInt32($0)) } }
 
     package func find(_ name: ByteView) -> TopicIndex? { self.names.find(name) }
@@ -66,17 +66,17 @@ package struct TopicTable: ~Copyable {
 
     package func books(_ topic: TopicIndex) -> Books { self.topics[Int(topic.rawValue)].books }
 
-    /// Whether nothing of the topic launches by itself.
+    /// True if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool {
         !self.paused.isEmpty && self.topics[Int(topic.rawValue)].isPaused
     }
 
-    /// When the topic was resumed last; long ago when it never was.
+    /// The time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
     /// Pauses or resumes a topic.
     ///
-    /// - Returns: whether it was the other way before.
+    /// - Returns: true if that changed the topic.
     package mutating func setPaused(_ topic: TopicIndex, _ isPaused: Bool, at now: Instant) -> Bool {
         let place = Int(topic.rawValue)
         guard self.topics[place].isPaused != isPaused else { return false }
@@ -91,44 +91,44 @@ package struct TopicTable: ~Copyable {
         return true
     }
 
-    /// How many devices the topic has, removed ones included.
+    /// The number of the topic's devices, removed ones included.
     package func deviceCount(_ topic: TopicIndex) -> Int { self.topics[Int(topic.rawValue)].deviceCount }
 
-    /// Adds a topic of a name that is not there yet, which a store has to keep.
+    /// Adds a topic with a new name. This is a change that a store must keep.
     package mutating func insert(_ name: ByteView, _ configuration: EngineConfiguration) -> TopicIndex {
         let text = name.string
         self.texts.append(text)
         self.topics.append(Topic(parameters: configuration.parameters(topic: text)))
         let topic = self.names.insert(name)
-        // Kept at once: topics are numbered without gaps.
+        // Stored immediately, because topics are numbered without gaps.
         self.noteChange(topic)
         return topic
     }
 
-    /// Counts something in the books of a topic, and in those of all.
+    /// Applies a count to the topic and to the totals.
     package mutating func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) {
         change(&self.topics[Int(topic.rawValue)].books)
         change(&self.totals)
         self.noteChange(topic)
     }
 
-    /// The topic has more devices, or fewer.
+    /// Changes the number of the topic's devices.
     package mutating func countDevices(_ topic: TopicIndex, _ change: Int) {
         self.topics[Int(topic.rawValue)].deviceCount += change
     }
 
-    /// Goes on from books of a topic that somebody else has kept. No change that a store has to keep.
+    /// Sets the counters of a topic to those of another source. This is not a change that a store must keep.
     mutating func set(_ topic: TopicIndex, to books: Books) {
         self.topics[Int(topic.rawValue)].books = books
         self.topics[Int(topic.rawValue)].deviceCount = Int(books.stock.devices)
     }
 
-    /// Goes on from books of all topics together that somebody else has kept.
+    /// Sets the totals to those of another source.
     mutating func set(to totals: Books) { self.totals = totals }
 
-    /// Goes on with the policies of another configuration.
+    /// Applies the policies of another configuration.
     ///
-    /// - Returns: whether a topic's is another than before.
+    /// - Returns: true if a topic's policy has changed.
     package mutating func reconfigure(_ configuration: EngineConfiguration) -> Bool {
         var isChanged = false
         for place in self.topics.indices {
@@ -148,20 +148,20 @@ package struct TopicTable: ~Copyable {
     }
 }
 
-// MARK: - Keeping
+// MARK: - Storing
 
 extension TopicTable {
-    /// Whether a topic changed since changes were last taken.
+    /// True if a topic has changed since the last call of `takeChanges`.
     package var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// Takes the topics that changed since changes were last taken, each once.
+    /// Takes the topics that changed since the last call, each once.
     package mutating func takeChanges() -> [TopicIndex] {
         for topic in self.changed { self.topics[Int(topic.rawValue)].isChanged = false }
         defer { self.changed.removeAll(keepingCapacity: true) }
         return self.changed
     }
 
-    /// Takes the topics that changed since changes were last taken as records, each as it is now.
+    /// Appends the topics that changed since the last call as records of their current state.
     package mutating func takeChanges(into batch: inout RecordBatch) {
         for topic in self.changed {
             let place = Int(topic.rawValue)
@@ -171,23 +171,23 @@ extension TopicTable {
         self.changed.removeAll(keepingCapacity: true)
     }
 
-    /// Takes the record of the topic with this number.
+    /// Restores the record of the topic with this number.
     ///
-    /// - Returns: false when it is none that `takeChanges` wrote.
+    /// - Returns: false if the record is malformed.
     package mutating func restore(_ number: UInt32, _ content: ByteView) -> Bool {
         guard let stored = Topic.read(stored: content) else { return false }
         self.restored[number] = stored
         return true
     }
 
-    /// The names of the topics whose records were taken, by their numbers; empty once they are made.
+    /// The names of the topics in the restored records, by number; empty after `finishRestoring`.
     package var restoredNames: [String] {
         self.restored.sorted { $0.key < $1.key }.map { $0.value.name.withByteView { $0.string } }
     }
 
-    /// Makes the topics of all records. What is counted from here on is no change, until `beginSteps`.
+    /// Creates the topics of all restored records. Counts from here on are not changes, until `beginSteps`.
     ///
-    /// - Throws: `StoreError` when a record is missing, or there twice.
+    /// - Throws: `StoreError` if a record is missing or duplicated.
     package mutating func finishRestoring(_ configuration: EngineConfiguration) throws(StoreError) {
         for number in 0..<UInt32(self.restored.count) {
             guard let stored = self.restored[number] else {
@@ -203,30 +203,30 @@ extension TopicTable {
         self.restored = [:]
     }
 
-    /// Everything that records say is counted: the topics are as a store has them.
+    /// Ends restoring: computes the totals and discards the changes, since the store has all of them.
     package mutating func beginSteps() {
         self.totals = self.topics.reduce(into: Books()) { $0 += $1.books }
         _ = self.takeChanges()
     }
 }
 
-/// Finds a topic by the bytes of its name, without making a string of them.
+/// An index of topics by the bytes of their names, which avoids creating strings.
 package struct TopicNames: ~Copyable {
     private var cells: [UInt32] = Array(repeating: 0, count: 64)
-    /// The names, one behind the other, and where each ends.
+    /// The concatenated names, and the end of each.
     private var text = ByteBuffer()
     private var ends: [Int] = []
-    /// Keeps strangers from choosing names that collide.
+    /// The hash key. It prevents clients from choosing names that collide.
     let key: HashKey
 
-    /// No names.
+    /// Creates an empty index.
     ///
-    /// - Parameter key: what names are hashed with.
+    /// - Parameter key: the key of the hash of names.
     package init(key: HashKey) {
         self.key = key
     }
 
-    /// The number of the topic with this name; nil when there is none.
+    /// Returns the number of the topic with this name; nil if there is none.
     package func find(_ name: ByteView) -> TopicIndex? {
         var place = self.place(name)
         while self.cells[place] != 0 {
@@ -241,7 +241,7 @@ package struct TopicNames: ~Copyable {
         self.name(Int(topic.rawValue)) == name
     }
 
-    /// Adds a name that is not there yet; topics are numbered in the order of their adding.
+    /// Adds a new name. Topics are numbered in the order in which they are added.
     package mutating func insert(_ name: ByteView) -> TopicIndex {
         self.text.append(name)
         self.ends.append(self.text.count)
@@ -268,23 +268,23 @@ package struct TopicNames: ~Copyable {
     }
 }
 
-/// How a topic is kept: name (2 bytes and its own), `accepted`, `noWake`, `completed`, `coalesced`, `launched`
-/// (8 each), then discards and results as pairs of a code (1) and a count (8), each list behind its length (1). Then
-/// parts behind their codes (1): of each kind of task that ever launched a wake its code, its launches (8) and its
-/// results as such a list; behind `requestsCode`, when there ever was a request, `replaced` and `cancelled` (8 each)
-/// and lists of what was submitted, refused and discarded; behind `sessionsCode`, when a transfer ever finished,
-/// `finished`, `refused` and `completed` (8 each) and the list of what was discarded; `pausedCode` alone while the
-/// topic is paused. What waits, is in flight, registered or held is counted from the devices.
+/// The stored form of a topic: name (2 bytes of length and its bytes), `accepted`, `noWake`, `completed`, `coalesced`,
+/// `launched` (8 each), then discards and results as pairs of a code (1) and a count (8), each list after its length
+/// (1). Then parts after their codes (1): for each kind of task with launches, its code, its launches (8) and its
+/// results as such a list; after `requestsCode`, if there ever was a request, `replaced` and `cancelled` (8 each) and
+/// lists of submitted, refused and discarded requests; after `sessionsCode`, if a transfer ever finished, `finished`,
+/// `refused` and `completed` (8 each) and the list of discarded transfers; `pausedCode` alone while the topic is
+/// paused. Gauges (pending, in flight, registered, held) are recomputed from the devices.
 ///
-/// Programs that do not know a code refuse the record. So what came later than they did is written where there is
-/// something to say of it, and nowhere else: a state in which no push was ever cancelled has no count of those.
+/// Versions that do not know a code refuse the record. Parts added later are therefore written only if they have
+/// content: a state in which no push was ever cancelled does not contain that count.
 extension Topic {
-    /// Beyond the codes of kinds.
+    /// Codes above those of task kinds.
     private static let requestsCode: UInt8 = 32
     private static let sessionsCode: UInt8 = 33
     private static let pausedCode: UInt8 = 34
 
-    /// Appends the topic as it is kept, with its name.
+    /// Appends the stored form of the topic, with its name.
     func store(_ name: String, to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(UInt16(name.utf8.count))
         buffer.append(name)
@@ -324,14 +324,14 @@ extension Topic {
         self.store(sessions.discarded, DiscardReason.ofTasks, to: &buffer)
     }
 
-    /// What `store` wrote of a topic.
+    /// A decoded record of a topic.
     struct Stored {
         let name: [UInt8]
         var books = Books()
         var isPaused = false
     }
 
-    /// What `store` wrote; nil when it did not, or when no topic comes to such a name or count.
+    /// Decodes the output of `store`; nil if it is malformed or has an impossible name or count.
     static func read(stored bytes: ByteView) -> Stored? {
         var reader = RecordReader(bytes)
         var stored = Stored(name: reader.view(Int(reader.integer(UInt16.self))).array)
@@ -368,7 +368,7 @@ extension Topic {
         return true
     }
 
-    /// - Returns: false when it was read before.
+    /// - Returns: false if the part occurs twice.
     private static func read(_ isPaused: inout Bool) -> Bool {
         defer { isPaused = true }
         return !isPaused
@@ -396,8 +396,8 @@ extension Topic {
         return self.read(&sessions.discarded, &reader, DiscardReason.ofTasks) && sessions != SessionBooks()
     }
 
-    /// - `keys`: the cases in the order of their codes, which count from 1.
-    /// - `later`: cases that are left out while nothing is counted of them.
+    /// - `keys`: the cases in the order of their codes, which start at 1.
+    /// - `later`: cases that are left out if their count is zero.
     private static func store<Case>(
         _ counts: PerCase<Case>,
         _ keys: [Case] = Case.allCases,

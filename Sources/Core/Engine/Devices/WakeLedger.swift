@@ -1,7 +1,7 @@
 package import Policy
 public import Wire
 
-/// A wake that ended, remembered for workers that answer late or twice.
+/// An ended wake, remembered for workers that answer late or repeatedly.
 package struct EndedWake: Hashable, Sendable {
     package let id: WakeID
     package let outcome: LaunchOutcome
@@ -14,7 +14,7 @@ package struct EndedWake: Hashable, Sendable {
     }
 }
 
-/// A wake that ended without its worker's doing.
+/// A wake that ended without its worker.
 package struct ExpiredWake: Hashable, Sendable {
     package let id: WakeID
     package let reason: ExpirationReason
@@ -36,42 +36,42 @@ package struct ExpiringWake: Hashable, Sendable {
     }
 }
 
-/// Whose wake is whose: those in flight, those that ended and are remembered, those whose deadline is near, and those
-/// that expired and whose slot was not yet taken back.
+/// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues wakes that are near
+/// their deadline, and expired wakes whose slot is not freed yet.
 ///
-/// What is remembered of a wake that ended is in its device's row: the last four of each device, for ten minutes.
+/// Ended wakes are remembered in their device's row: the last four of each device, for ten minutes.
 package struct WakeLedger: ~Copyable {
-    /// How long ended wakes are remembered, in milliseconds.
+    /// The time for which ended wakes are remembered, in milliseconds.
     static let endedWakeMemory: Int64 = 600_000
 
     private var devices = WakeTable<DeviceIndex>()
-    /// When each device's oldest ended wake is forgotten: a place for each device, however many wakes it ends.
+    /// The time at which each device's oldest ended wake is forgotten; one entry per device.
     private var forgetting = DueIndex()
     private var expired = FIFOQueue<ExpiredWake>()
     private var expiring = FIFOQueue<ExpiringWake>()
 
-    /// No wakes.
+    /// Creates an empty ledger.
     package init() {}
 
-    /// The device of a wake in flight, or of one that has ended and is remembered.
+    /// The device of a wake that is in flight, or ended and remembered.
     package func device(of wake: WakeID) -> DeviceIndex? { self.devices[wake] }
 
-    /// How many wakes are known by their ids, in flight or ended, and how many devices have ended ones.
+    /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
     package var known: (ids: Int, devicesWithEnded: Int) { (self.devices.count, self.forgetting.count) }
 
-    /// A wake of this device is in flight.
+    /// Adds a wake in flight of this device.
     package mutating func launched(_ wake: WakeID, _ device: DeviceIndex) { self.devices[wake] = device }
 
-    /// Remembers a wake of this device that has ended; the device's oldest makes room for its newest.
+    /// Remembers an ended wake of this device. The device's oldest ended wake is dropped if there are four already.
     package mutating func ended(_ wake: EndedWake, _ device: DeviceIndex, in devices: inout DeviceTable) {
         let forgotten = devices[device].ended(wake)
         if let forgotten { self.devices[forgotten.id] = nil }
         self.noteWhenForgotten(device, in: devices)
     }
 
-    /// Forgets the wakes that ended long enough before `now`, of so many devices at most.
+    /// Forgets wakes that ended long enough before `now`, of at most `devicesMax` devices.
     ///
-    /// - Returns: whether all of them are forgotten.
+    /// - Returns: true if all such wakes are forgotten.
     package mutating func forget(at now: Instant, devicesMax: Int, in devices: inout DeviceTable) -> Bool {
         let horizon = now - Self.endedWakeMemory
         for _ in 0..<devicesMax {
@@ -84,18 +84,18 @@ package struct WakeLedger: ~Copyable {
         return self.forgetting.first.map { $0 > now } ?? true
     }
 
-    /// A wake ended without its worker's doing: its slot is to be taken back.
+    /// Adds a wake that ended without its worker. Its slot must be freed.
     package mutating func expired(_ wake: WakeID, _ reason: ExpirationReason) {
         self.expired.append(ExpiredWake(id: wake, reason: reason))
     }
 
-    /// Whether a wake ended so that was not taken yet.
+    /// True if there is a wake for `popExpired`.
     package var hasExpired: Bool { !self.expired.isEmpty }
 
-    /// Takes one wake that ended so, the first first.
+    /// Takes the oldest wake that ended without its worker.
     package mutating func popExpired() -> ExpiredWake? { self.expired.popFirst() }
 
-    /// The deadline of a wake is near; said perhaps several times.
+    /// Adds a wake whose deadline is near. A wake may be added several times.
     package mutating func expiring(_ wake: WakeID, deadline: Instant) {
         self.expiring.append(ExpiringWake(id: wake, deadline: deadline))
     }
@@ -103,13 +103,13 @@ package struct WakeLedger: ~Copyable {
     /// True if there is a wake for `popExpiring`.
     package var hasExpiring: Bool { !self.expiring.isEmpty }
 
-    /// Takes one wake whose deadline is near, the first first.
+    /// Takes the first wake whose deadline is near.
     package mutating func popExpiring() -> ExpiringWake? { self.expiring.popFirst() }
 
-    /// Knows the wakes of a device whose row a store gave back.
+    /// Adds the wakes of a device whose row was restored from a store.
     ///
     /// - `inFlight`: its wakes in flight.
-    /// - Returns: false when one of them is known as another's; it must be no other's.
+    /// - Returns: false if one of the wakes already belongs to a device.
     package mutating func restore(
         _ device: DeviceIndex,
         inFlight: [WakeID],
@@ -124,7 +124,7 @@ package struct WakeLedger: ~Copyable {
         return true
     }
 
-    /// Forgets the wakes of a device, which is forgotten itself; `removeAll` forgets the rest.
+    /// Removes the wakes of a device that is being evicted. `removeAll` clears the rest.
     ///
     /// - `inFlight`: its wakes in flight.
     mutating func remove(_ device: borrowing DeviceRecord, inFlight: [WakeID]) {
@@ -133,7 +133,7 @@ package struct WakeLedger: ~Copyable {
         for wake in ended.elements { self.devices[wake.id] = nil }
     }
 
-    /// Forgets when ended wakes are forgotten, and which ones expired; the devices of all wakes are forgotten before.
+    /// Clears the due times and the queue of expired wakes. The wakes of all devices must have been removed before.
     mutating func removeAll() {
         precondition(self.devices.count == 0, "every wake was one of a device")
         self.forgetting.removeAll()
@@ -146,7 +146,7 @@ package struct WakeLedger: ~Copyable {
     }
 }
 
-/// The last four of something, the oldest first.
+/// A ring of the last four elements, the oldest first.
 package struct Ring<Element> {
     static var capacity: Int { 4 }
     private var slots = InlineArray<4, Element?>(repeating: nil)
@@ -154,9 +154,9 @@ package struct Ring<Element> {
     /// An empty ring.
     package init() {}
 
-    /// Adds an element; the oldest makes room.
+    /// Adds an element, replacing the oldest if the ring is full.
     ///
-    /// - Returns: the element that made room.
+    /// - Returns: the element that was replaced.
     package mutating func append(_ element: Element) -> Element? {
         for index in 0..<Self.capacity where self.slots[index] == nil {
             self.slots[index] = element
@@ -165,7 +165,7 @@ package struct Ring<Element> {
         return self.shift(element)
     }
 
-    /// Takes the oldest out if it satisfies `condition`.
+    /// Removes and returns the oldest element if it satisfies `condition`.
     package mutating func popFirst(where condition: (Element) -> Bool) -> Element? {
         guard let first = self.slots[0], condition(first) else { return nil }
         return self.shift(nil)
@@ -187,7 +187,7 @@ package struct Ring<Element> {
         (0..<Self.capacity).compactMap { self.slots[$0] }
     }
 
-    /// How many elements satisfy `condition`.
+    /// The number of elements that satisfy `condition`.
     func count(where condition: (Element) -> Bool) -> Int {
         var count = 0
         self.forEach(where: condition) { _ in count += 1 }
@@ -209,17 +209,17 @@ package struct Ring<Element> {
     }
 }
 
-/// How long launches were waited for and wakes took since the process began, in milliseconds of policy time.
+/// Histograms of launch delays and wake durations since the process started, in milliseconds of policy time.
 ///
-/// Counted where a wake is launched and where it ends; a push that only waits costs nothing.
+/// They are updated at the launch and at the end of a wake; a pending push costs nothing.
 package struct WakeTimes: Sendable {
-    /// From the moment when a push waited for nothing but a worker to its launch; 0 when it launched as it came.
+    /// The time from when a push waited only for a slot to its launch; 0 if it launched on arrival.
     package internal(set) var lateness = Histogram(
         bounds: [
             1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000,
         ]
     )
-    /// From the launch to the end, by the place of the outcome.
+    /// The time from the launch of a push to its end, by the position of the outcome.
     private var durations = Array(
         repeating: Histogram(
             bounds: [
@@ -230,7 +230,7 @@ package struct WakeTimes: Sendable {
         count: WakeOutcome.allCases.count
     )
 
-    /// From the launch of a task or a session to the end, by the place of its kind.
+    /// The time from the launch of a task or session to its end, by the position of its kind.
     private var taskDurations = Array(
         repeating: Histogram(
             bounds: [
@@ -244,7 +244,7 @@ package struct WakeTimes: Sendable {
 
     package subscript(kind: TaskKind) -> Histogram { self.taskDurations[kind.place] }
 
-    /// What was counted between two moments did not happen.
+    /// Subtracts the counts between two earlier states.
     package mutating func takeBack(from earlier: WakeTimes, to later: WakeTimes) {
         self.lateness.takeBack(from: earlier.lateness, to: later.lateness)
         for place in self.durations.indices {
@@ -263,11 +263,11 @@ package struct WakeTimes: Sendable {
     }
 }
 
-/// How often a measured value fell below each of some bounds, and the sum of all values; plain counting, one owner.
+/// A histogram of measured values with their sum. It is not synchronized.
 package struct Histogram: Sendable {
-    /// The greatest value of each bucket, rising; one more bucket takes what is greater than all of them.
+    /// The upper bound of each bucket, in ascending order; one more bucket has no upper bound.
     package let bounds: [Int64]
-    /// How many values each bucket got, that of the greatest values last.
+    /// The number of values in each bucket; the last one has no upper bound.
     package private(set) var counts: [Int64]
     package private(set) var sum: Int64 = 0
 
@@ -276,10 +276,10 @@ package struct Histogram: Sendable {
         self.counts = Array(repeating: 0, count: bounds.count + 1)
     }
 
-    /// How many values there were.
+    /// The number of values.
     package var count: Int64 { self.counts.reduce(0, +) }
 
-    /// Counts a value that was measured, perhaps several times. Most values are small, so the search begins there.
+    /// Counts a value, or `times` equal values. Most values are small, so the search starts at the first bucket.
     package mutating func record(_ value: Int64, times: Int64 = 1) {
         var bucket = 0
         while bucket < self.bounds.count, value > self.bounds[bucket] { bucket += 1 }
@@ -287,7 +287,7 @@ package struct Histogram: Sendable {
         self.sum += value * times
     }
 
-    /// What was counted between two moments of a histogram of these bounds is counted no more.
+    /// Subtracts the counts between two earlier states of a histogram with these bounds.
     mutating func takeBack(from earlier: Histogram, to later: Histogram) {
         guard earlier.counts != later.counts else { return }
         for bucket in self.counts.indices { self.counts[bucket] -= later.counts[bucket] - earlier.counts[bucket] }
@@ -295,18 +295,18 @@ package struct Histogram: Sendable {
     }
 }
 
-/// Something of each of some wakes, found by their ids.
+/// A hash map from wake ids to values.
 ///
-/// It is open addressing with linear probing, at most three quarters full. A wake that is taken out leaves no gap: what
-/// was put behind it for want of room moves up. Bits of an id say where the search for it begins; whoever launches a
-/// wake draws them at random, and a store is trusted to give back what was drawn. Other modules have it made for their
-/// own values, as generic code that is not would be many times slower.
+/// It uses open addressing with linear probing and is at most three quarters full. Removing a wake leaves no gap:
+/// displaced entries after it move up. Ids serve as their own hash: their bits are random when a wake is launched, and
+/// ids from a store are trusted to be such ids. Other modules specialize it for their values: unspecialized generic
+/// code would be many times slower.
 @usableFromInline
 package struct WakeMap<Value> {
     @usableFromInline
     struct Place {
         @usableFromInline var wake: WakeID
-        /// Nil where the place is free; `wake` means nothing then.
+        /// The value; nil if the place is free. `wake` is undefined then.
         @usableFromInline var value: Value?
 
         @inlinable
@@ -317,29 +317,29 @@ package struct WakeMap<Value> {
     }
 
     @inlinable static var placesMin: Int { 4 }
-    /// The most places that are kept when the last wake is taken out: those of 48 wakes.
+    /// The maximum number of places to keep when the last wake is removed: enough for 48 wakes.
     @inlinable static var placesKeptMax: Int { 64 }
 
-    /// None, or a power of two.
+    /// The places; their number is 0 or a power of two.
     @usableFromInline var places: [Place] = []
     @usableFromInline var wakeCount = 0
 
-    /// No wakes.
+    /// Creates an empty map.
     @inlinable
     package init() {}
 
-    /// How many wakes there are.
+    /// The number of wakes.
     @inlinable
     package var count: Int { self.wakeCount }
 
     @inlinable
     package var isEmpty: Bool { self.wakeCount == 0 }
 
-    /// How many wakes there may be before it grows.
+    /// The number of wakes that fit without growth.
     @inlinable
     package var capacity: Int { self.places.count / 4 * 3 }
 
-    /// Every wake with its value, in an order that hangs on what was put in and taken out, and on nothing else.
+    /// Every wake with its value, in an order that depends only on the sequence of insertions and removals.
     @inlinable
     package var all: some Sequence<(wake: WakeID, value: Value)> {
         self.places.lazy.compactMap { place in
@@ -348,7 +348,7 @@ package struct WakeMap<Value> {
         }
     }
 
-    /// The ids of all wakes from the lowest to the highest, as they are written.
+    /// The ids of all wakes in the ascending order of their written form.
     @inlinable
     package var sortedWakes: [WakeID] {
         self.all.map(\.wake).sorted { ($0.first, $0.second) < ($1.first, $1.second) }
@@ -377,9 +377,9 @@ package struct WakeMap<Value> {
         if isNew { self.wakeCount += 1 }
     }
 
-    /// Takes a wake out.
+    /// Removes a wake.
     ///
-    /// - Returns: its value; nil when it was not there.
+    /// - Returns: its value; nil if it was not in the map.
     @inlinable
     @discardableResult
     package mutating func remove(_ wake: WakeID) -> Value? {
@@ -390,7 +390,7 @@ package struct WakeMap<Value> {
         self.wakeCount -= 1
         var place = (gap + 1) & mask
         while self.places[place].value != nil {
-            // It may move up unless its search begins behind the gap.
+            // It may move up unless its search starts after the gap.
             let distance = (place - self.begin(self.places[place].wake)) & mask
             if distance >= (place - gap) & mask {
                 self.places.swapAt(place, gap)
@@ -399,12 +399,12 @@ package struct WakeMap<Value> {
             place = (place + 1) & mask
         }
         self.places[gap].value = nil
-        // What thousands have left would be kept, and looked through whenever `all` is.
+        // Otherwise memory for thousands of wakes would be kept, and scanned by each use of `all`.
         if self.wakeCount == 0, self.places.count > Self.placesKeptMax { self.places = [] }
         return value
     }
 
-    /// The place of a wake, or the free one that it would have. There is a free one at least.
+    /// The place of a wake, or the free place for it. At least one place is free.
     @inlinable
     func place(of wake: WakeID) -> Int {
         let mask = self.places.count - 1
@@ -413,7 +413,7 @@ package struct WakeMap<Value> {
         return place
     }
 
-    /// Where the search for a wake begins. The lowest eight bits choose among the maps of a `WakeTable`.
+    /// The place at which the search for a wake starts. The lowest eight bits choose among the maps of a `WakeTable`.
     @inlinable
     func begin(_ wake: WakeID) -> Int {
         Int(truncatingIfNeeded: wake.first >> 8) & (self.places.count - 1)
@@ -428,11 +428,10 @@ package struct WakeMap<Value> {
     }
 }
 
-/// Something of each of many wakes, found by their ids.
+/// A hash map for a large number of wake ids, divided to bound the cost of growth.
 ///
-/// It is 256 maps, which the random bits of an id choose from: when one grows, a few thousand wakes are moved, and not
-/// all of a million at once. Other modules have it made for their own values, as generic code that is not would be many
-/// times slower.
+/// It consists of 256 maps, chosen by random bits of an id. Growth of one map moves a few thousand wakes, not all of a
+/// million. Other modules specialize it for their values: unspecialized generic code would be many times slower.
 @usableFromInline
 package struct WakeTable<Value> {
     @inlinable static var mapCount: Int { 256 }
@@ -454,7 +453,7 @@ package struct WakeTable<Value> {
         }
     }
 
-    /// How many wakes there are.
+    /// The number of wakes.
     package var count: Int { self.wakeCount }
 
     @inlinable

@@ -1,18 +1,18 @@
-/// What streams of one topic are still to hear of conditions that have changed.
+/// The condition changes that streams of one topic have not received yet.
 ///
-/// A stream that names devices keeps which of them have changed. All others read one log, in which each device stands
-/// once, at its last change: whatever changes meanwhile, and however long a stream does not read, no more is kept than
-/// one entry for each device, and one place in the log for each stream. Telling is done piece by piece.
+/// A stream that names devices has its own list of changed devices. All other streams read one log, which contains each
+/// device once, at its last change. Memory is therefore bounded by one entry per device and one position per stream,
+/// even if streams do not read for a long time. Changes are sent in bounded steps.
 struct ConditionsLog {
-    /// What a stream has heard.
+    /// The read state of one stream.
     struct Hearing {
-        /// The place among the streams that name no device.
+        /// The index among the streams that name no device; nil for a stream that names some.
         fileprivate var place: Int?
-        /// The last entry of the log that it was told.
+        /// The number of the last log entry that the stream received.
         fileprivate var heard: UInt64 = 0
-        /// Of a stream that names devices: which have changed since it was told, none twice.
+        /// For a stream that names devices: the changed devices that were not sent yet, each once.
         fileprivate var untold: [DeviceIndex] = []
-        /// Whether it waits to be told.
+        /// True if the stream is in the queue of streams to notify.
         fileprivate var isQueued = false
     }
 
@@ -21,52 +21,52 @@ struct ConditionsLog {
         let device: DeviceIndex
     }
 
-    /// The most that a stream is told before it is the next one's turn.
+    /// The maximum number of changes sent to a stream in one turn.
     private static let turnMax = 64
 
-    /// How many streams hear.
+    /// The number of streams that receive condition changes.
     private(set) var streamCount = 0
     /// The streams that name no device.
     private var streams: [Subscription] = []
-    /// The streams that name devices and have something to hear.
+    /// The streams that name devices and have unsent changes.
     private var naming = FIFOQueue<Subscription>()
     private var log: [Entry] = []
-    /// The number of each device's last entry: an earlier one says nothing.
+    /// The number of each device's last entry. Earlier entries of the device are obsolete.
     private var latest: [DeviceIndex: UInt64] = [:]
     private var lastNumber: UInt64 = 0
-    /// The stream whose turn it is.
+    /// The index of the stream whose turn it is.
     private var turn = 0
-    /// What it was told in this turn.
+    /// The number of changes sent in this turn.
     private var toldInTurn = 0
-    /// How many streams in a row are still to be found with nothing to hear.
+    /// The number of consecutive streams that must still be found up to date to complete the round.
     private var streamsLeft = 0
-    /// How many of those in this row do not read, and are to hear later.
+    /// The number of streams in this round that do not read and have unsent changes.
     private var laggards = 0
 
-    /// No streams.
+    /// Creates a log without streams.
     init() {}
 
-    /// Whether nobody has anything to hear that could be told now.
+    /// True if no stream has a change that can be sent now.
     var isDone: Bool { self.streamsLeft == 0 && self.naming.isEmpty }
 
-    /// How often a stream that names devices has one of them to hear of.
+    /// The total length of the lists of streams that name devices.
     private(set) var untoldCount = 0
 
-    /// Whether every stream has heard everything.
+    /// True if every change was sent to every stream.
     var isEmpty: Bool { self.log.isEmpty && self.untoldCount == 0 }
 
-    /// A new stream: it hears of what changes from now on.
+    /// Adds a stream. It receives changes from now on.
     mutating func insert(_ stream: Subscription) {
         self.streamCount += 1
         guard stream.request.devices.isEmpty else { return }
         stream.hearing.place = self.streams.count
         stream.hearing.heard = self.lastNumber
         self.streams.append(stream)
-        // The row that has begun is one longer: without that another stream would be passed over.
+        // The current round includes the new stream. Otherwise another stream would be skipped.
         if self.streamsLeft > 0 { self.streamsLeft += 1 }
     }
 
-    /// Takes out a stream that has ended.
+    /// Removes a stream that has ended.
     mutating func remove(_ stream: Subscription) {
         self.streamCount -= 1
         self.untoldCount -= stream.hearing.untold.count
@@ -82,12 +82,12 @@ struct ConditionsLog {
             self.streamsLeft = 0
             self.clear()
         } else if self.streamsLeft > 0 {
-            // One that was moved may be passed over.
+            // The moved stream could otherwise be skipped.
             self.beginRow()
         }
     }
 
-    /// A stream's peer reads again.
+    /// Notes that a stream's peer reads again.
     mutating func resumed(_ stream: Subscription) {
         if stream.hearing.place == nil {
             self.queue(stream)
@@ -96,7 +96,7 @@ struct ConditionsLog {
         }
     }
 
-    /// A device has changed: the streams that name none are to hear of it.
+    /// Adds a changed device for the streams that name no device.
     mutating func append(_ device: DeviceIndex) {
         guard !self.streams.isEmpty else { return }
         self.lastNumber += 1
@@ -107,7 +107,7 @@ struct ConditionsLog {
         self.log.removeAll { self.latest[$0.device] != $0.number }
     }
 
-    /// A device has changed that this stream names.
+    /// Adds a changed device for a stream that names it.
     mutating func append(_ device: DeviceIndex, for stream: Subscription) {
         if !stream.hearing.untold.contains(device) {
             stream.hearing.untold.append(device)
@@ -116,10 +116,10 @@ struct ConditionsLog {
         self.queue(stream)
     }
 
-    /// Which stream is told of which device next.
+    /// Returns the next device to send, and its stream.
     ///
-    /// - `looksLeft`: how many streams and entries may still be looked at.
-    /// - Returns: nil when nobody has anything to hear, or nothing more may be looked at.
+    /// - `looksLeft`: the number of streams and entries that may still be examined.
+    /// - Returns: nil if nothing can be sent now, or nothing more may be examined.
     mutating func next(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
         while looksLeft > 0, !self.isDone {
             looksLeft -= 1
@@ -185,13 +185,13 @@ extension ConditionsLog {
         self.laggards = 0
     }
 
-    /// Everybody has heard everything.
+    /// Removes all entries after every stream has received them.
     private mutating func clear() {
         self.log = []
         self.latest = [:]
     }
 
-    /// The next device that this stream did not hear of.
+    /// Returns the next changed device for this stream; nil if it is up to date.
     private func unheard(_ stream: Subscription, _ looksLeft: inout Int) -> DeviceIndex? {
         guard stream.hearing.heard < self.lastNumber else { return nil }
         var (low, high) = (0, self.log.count)

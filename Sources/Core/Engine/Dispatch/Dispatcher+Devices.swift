@@ -1,9 +1,9 @@
 package import Policy
 package import Wire
 
-/// What is said of devices.
+/// Operations on devices.
 extension Dispatcher {
-    /// The engine's answer to a registration.
+    /// Registers a token, and returns the engine's answer.
     package func register(_ token: borrowing DeviceToken, topic: ByteView) -> Admission {
         guard let device = self.engine.find(token) else { return self.engine.register(token, topic: topic) }
         self.catchUp(device)
@@ -19,7 +19,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// - Returns: all the device's conditions now.
+    /// - Returns: all conditions of the device now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
         self.catchUp(device)
         let before = self.engine.conditions(of: device)
@@ -28,20 +28,20 @@ extension Dispatcher {
         return conditions
     }
 
-    /// What an operator's wish for a launch came to.
+    /// The effect of an operator's request to launch.
     package enum SimulatedLaunch: Hashable, Sendable {
         case launched
-        /// The lane that it needs is full.
+        /// The lane has no room for another wake.
         case laneIsFull
-        /// Nothing is pending, or no request of the identifier waits.
+        /// Nothing is pending, or no request with the identifier.
         case notWaiting
-        /// No stream that takes it is free.
+        /// No stream that takes the launch has a free slot.
         case noWorker
     }
 
-    /// Launches what is pending, or an empty wake, or else the request of an identifier, whatever holds it.
+    /// Launches the request of an identifier or, without one, the pending push or an empty wake, regardless of holds.
     ///
-    /// - `ofPendingAlone`: whether nothing is launched where nothing is pending.
+    /// - `ofPendingAlone`: true to launch a push only if one is pending.
     package func simulateLaunch(
         _ device: DeviceIndex,
         identifier: String? = nil,
@@ -51,7 +51,7 @@ extension Dispatcher {
         defer { self.flow() }
         var target = LaunchTarget.push
         if let identifier {
-            // Waiting requests come before running ones.
+            // Pending requests come before running ones.
             let task = self.engine.tasks(of: device).first { $0.name == identifier && $0.task.kind != .urlSession }
             guard let task, case .waiting(_, _, let laneIsFull) = task.state else { return .notWaiting }
             guard !laneIsFull else { return .laneIsFull }
@@ -74,10 +74,10 @@ extension Dispatcher {
         }
     }
 
-    /// Ends a wake in flight as expired: that of the short lane, whatever it was launched for, or else that of an
-    /// identifier's request, or of a session.
+    /// Expires a wake in flight: without an identifier, that of the short lane, of any kind; otherwise that of the
+    /// request with this identifier, or of the session of this name.
     ///
-    /// - Returns: false when none is in flight.
+    /// - Returns: false if none is in flight.
     package func simulateExpiration(_ device: DeviceIndex, identifier: String? = nil) -> Bool {
         self.catchUp(device)
         defer { self.flow() }
@@ -87,11 +87,11 @@ extension Dispatcher {
     }
 }
 
-/// What is said of background tasks.
+/// Operations on background tasks.
 extension Dispatcher {
-    /// A request was submitted for a registered device.
+    /// Accepts a task request for a registered device.
     ///
-    /// - Throws: `TaskRejection` when it is not taken; nothing but a count has changed.
+    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter has changed then.
     package func submit(_ request: IncomingTask, _ device: DeviceIndex) throws(TaskRejection) -> TaskAnswer {
         self.catchUp(device)
         let identity = self.engine.identity(device)
@@ -107,11 +107,11 @@ extension Dispatcher {
         return answer
     }
 
-    /// Transfers of a background session of a registered device finished.
+    /// Records finished transfers of a background session of a registered device.
     ///
-    /// - `count`: how many, at least 1.
-    /// - `id`: the event's; one that came before changes nothing.
-    /// - Throws: `TaskRejection` when they are not taken; nothing but a count has changed.
+    /// - `count`: the number of transfers, at least 1.
+    /// - `id`: the id of the event. A remembered id changes nothing.
+    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter has changed then.
     package func transfersFinished(
         session: String,
         count: UInt64,
@@ -123,7 +123,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Cancels the request of an identifier, if there is one, or every request of a device.
+    /// Cancels the request with this identifier, or every request of the device if it is nil.
     package func cancelTask(_ identifier: String?, _ device: DeviceIndex) {
         self.catchUp(device)
         self.engine.cancelTask(identifier, device: device)
@@ -134,9 +134,9 @@ extension Dispatcher {
 // MARK: - Conditions
 
 extension Dispatcher {
-    /// A verb may have changed a device's conditions: streams that hear of them are told.
+    /// Notifies streams after an operation that may have changed the conditions of a device.
     ///
-    /// - `before`: what they were.
+    /// - `before`: the conditions before the operation.
     func conditionsMayDiffer(_ device: DeviceIndex, _ before: Conditions) {
         if before != self.engine.conditions(of: device) {
             let identity = self.engine.identity(device)
@@ -145,23 +145,23 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Tells streams of conditions that have changed, as many as may be told now.
+    /// Sends condition changes to streams, as many as this step allows.
     func tellConditions() {
         guard self.streams.shared == nil else { return self.tellConditionsShared() }
         while let (stream, device) = self.streams.nextToHear(&self.looksLeft) {
             let identity = self.engine.identity(device)
-            // A device may have been registered anew, for another topic.
+            // The device may have been registered again, for another topic.
             guard identity.topic == stream.topic else { continue }
             self.output.conditionsChanged(identity.token, self.engine.conditions(of: device), on: stream.address)
         }
     }
 }
 
-/// What people do to what waits.
+/// Operator controls for pending launches.
 extension Dispatcher {
-    /// Pauses or resumes a topic: nothing of one that is paused launches by itself. What is in flight goes on.
+    /// Pauses or resumes a topic. Nothing of a paused topic launches; wakes in flight continue.
     ///
-    /// - Returns: whether it was the other way before.
+    /// - Returns: true if that changed the topic.
     @discardableResult
     package func setPaused(_ topic: TopicIndex, _ isPaused: Bool) -> Bool {
         let isChanged = self.engine.setPaused(topic, isPaused)
@@ -172,9 +172,9 @@ extension Dispatcher {
         return true
     }
 
-    /// Discards the push that waits on a device; a wake in flight goes on.
+    /// Discards the pending push of a device. A wake in flight continues.
     ///
-    /// - Returns: whether one waited.
+    /// - Returns: true if a push was pending.
     package func cancelPending(_ device: DeviceIndex) -> Bool {
         self.catchUp(device)
         defer { self.flow() }

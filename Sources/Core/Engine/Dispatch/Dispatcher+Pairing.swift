@@ -1,16 +1,16 @@
 import Policy
 import Wire
 
-/// Which stream a wake goes to, and what goes to a stream.
+/// The assignment of wakes to streams.
 extension Dispatcher {
-    /// Whether anything of a topic launches by itself.
+    /// Returns true if launches of a topic are allowed: the gateway is not shutting down and the topic is not paused.
     func launches(_ topic: TopicIndex) -> Bool { !self.isDraining && !self.engine.isPaused(topic) }
 
-    /// Returns the stream that a wake of this device goes to, or nil if none is free, or nothing of the topic launches.
+    /// Returns the stream for a wake of this device; nil if none is free, or launches of the topic are not allowed.
     ///
     /// - Parameters:
-    ///   - target: What is launched; nil for a push.
-    ///   - isForced: True if a person launches it, which a paused topic does not prevent.
+    ///   - target: the launch; nil for a push.
+    ///   - isForced: true for a launch by an operator, which a paused topic does not prevent.
     func freeStream(
         _ topic: TopicIndex,
         _ token: borrowing DeviceToken,
@@ -21,15 +21,15 @@ extension Dispatcher {
         return self.streams.free(topic, token, target)
     }
 
-    /// Launches a device whose push came to wait, if a stream can take it; what has waited longest for that stream
-    /// otherwise.
+    /// Uses a stream that can take the push of a device that has begun to wait: launches the push, or whatever has
+    /// waited longest for that stream.
     func offer(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         guard let stream = self.freeStream(identity.topic, identity.token) else { return }
         if stream.request.devices.isEmpty {
             self.launchLongest(for: stream)
             guard stream.request.takesTasks, self.engine.longestReady(identity.topic) != nil else { return }
-            // A task went before the push, and may have left room for it, here or on another stream.
+            // A task launched before the push. There may still be a slot for the push, on this stream or another.
             if let next = self.streams.nextInRotation(identity.topic) { self.freed.append(next) }
         } else if self.engine.hasTasks(device) {
             self.launchNext(device)
@@ -39,17 +39,18 @@ extension Dispatcher {
         }
     }
 
-    /// Launches a topic's longest waiting push on the stream whose turn it is, unless a free one names the device.
+    /// Launches a topic's longest waiting push on the next stream of the rotation, or on a free one that names the
+    /// device.
     ///
-    /// - Returns: false when no push waits, or no stream is free for one.
+    /// - Returns: false if no push waits, or no stream is free for one.
     private func claimNext(_ topic: TopicIndex) -> Bool {
         while let device = self.engine.longestReady(topic) {
-            // By its policy something else of the device may have waited longer.
+            // By its policy, another launch of the device may have waited longer.
             if self.engine.hasTasks(device), self.launchNext(device) {
                 if self.engine.longestReady(topic) != device { return true }
                 continue
             }
-            // A wake of the device may just have expired, and its stream have stalled.
+            // A wake of the device may just have expired and stalled its stream.
             guard let stream = self.streams.nextInRotation(topic) else { return false }
             guard let wake = self.engine.claim(device) else { continue }
             self.workLeft -= 1
@@ -59,12 +60,12 @@ extension Dispatcher {
         return false
     }
 
-    /// Gives a stream what has waited for it.
+    /// Gives a stream the launches that wait for it.
     ///
-    /// - Returns: false when there is more than may be launched now.
+    /// - Returns: false if more remains than this step may launch.
     func fill(_ subscription: Subscription) -> Bool {
         guard !self.isDraining else { return true }
-        // What a person launches is for streams of a paused topic, too: each stands where its turn is.
+        // An operator can launch on a paused topic, so its streams must be in the rotation, too.
         if subscription.request.devices.isEmpty { self.streams.rotate(subscription) }
         guard self.launches(subscription.topic) else { return true }
         guard subscription.request.devices.isEmpty else { return self.fillNaming(subscription) }
@@ -77,9 +78,9 @@ extension Dispatcher {
         return true
     }
 
-    /// Gives a stream that takes tasks what has waited longest of all that it takes, as long as it is free.
+    /// Gives a stream that takes tasks the longest waiting launches it takes, while it has free slots.
     ///
-    /// - Returns: false when there is more than may be launched now.
+    /// - Returns: false if more remains than this step may launch.
     private func fillWithTasks(_ subscription: Subscription) -> Bool {
         guard subscription.request.takesTasks else { return true }
         while subscription.isFree {
@@ -91,7 +92,7 @@ extension Dispatcher {
 
     /// Gives a stream wakes of the devices that it names, in turn.
     ///
-    /// - Returns: false when there are more than may be launched now.
+    /// - Returns: false if more remains than this step may launch.
     private func fillNaming(_ subscription: Subscription) -> Bool {
         guard subscription.request.takesTasks else {
             for _ in subscription.request.devices where subscription.isFreeForPush {
@@ -99,7 +100,7 @@ extension Dispatcher {
             }
             return true
         }
-        // Of a device several lanes may launch: each device gets one wake in a round, until none gets any.
+        // A device can launch in several lanes: each device gets one wake per round, until a round launches none.
         var devicesLeft = subscription.request.devices.count
         while subscription.isFree, devicesLeft > 0 {
             guard self.workLeft > 0 else { return false }
@@ -109,8 +110,8 @@ extension Dispatcher {
         return true
     }
 
-    /// Launches something of a device that a free stream names: what its policy says, be it for another stream that has
-    /// come free as well, and before what has waited longer for that one.
+    /// Launches the next push or task of a device that a free stream names, in the order of the device's policy. It may
+    /// go to another free stream, and before a longer waiting launch of that stream.
     @discardableResult
     private func launchNamed(_ token: DeviceToken, _ subscription: Subscription) -> Bool {
         guard let device = self.engine.find(token), self.engine.topic(of: device) == subscription.topic else {
@@ -124,17 +125,17 @@ extension Dispatcher {
     }
 }
 
-// MARK: - What has waited longest
+// MARK: - Longest waits
 
 extension Dispatcher {
-    /// Launches what has waited longest of all that a free stream takes, be it for this stream or another one that goes
-    /// before it.
+    /// Launches the longest waiting push or task of all that a free stream takes, on this stream or on one that
+    /// precedes it.
     ///
-    /// - Returns: false when nothing waits for it, or no more may be looked at.
+    /// - Returns: false if nothing waits for the stream, or nothing more may be examined.
     @discardableResult
     func launchLongest(for stream: Subscription) -> Bool {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic) }
-        // A stream that is free again, and waits to be filled, may stand in the rotation for pushes alone.
+        // A stream with a slot that was just freed may be missing from the rotation of tasks.
         self.streams.rotate(stream)
         let longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
         let pushOrder = longest.map { self.engine.readyOrder($0) }
@@ -142,7 +143,7 @@ extension Dispatcher {
             if let pushOrder, pushOrder <= task.order { break }
             if self.isReady(task) {
                 if self.launchNext(task.device) { return true }
-                // What was due of its device was done first: the task may be held now, or the stream have stalled.
+                // Due work of the device was done first. The task may be held now, or the stream may have stalled.
                 if self.isReady(task) { break }
             }
             self.workLeft -= 1
@@ -152,31 +153,32 @@ extension Dispatcher {
         return self.claimNext(stream.topic)
     }
 
-    /// A task came to wait for a slot: it is launched if a stream can take it, after what has waited for that stream.
+    /// Adds a task that has begun to wait for a slot. If a stream can take it, launches the
+    /// pending launches of that stream in order.
     func offer(_ task: ReadyTask) {
         guard self.isReady(task) else { return }
         let token = self.engine.identity(task.device).token
         self.streams.wait(task, key: self.engine.topics.key) { self.isReady($0) }
         while self.isReady(task), let stream = self.freeStream(task.topic, token, task.target) {
             guard self.workLeft > 0 else {
-                // Nothing else would look at it again.
+                // Without this, the task would not be examined again.
                 self.freed.append(stream)
                 return
             }
             let isForAny = stream.request.devices.isEmpty
             let isLaunched = isForAny ? self.launchLongest(for: stream) : self.launchNext(task.device)
-            // A stream that has stalled meanwhile leaves the task to others.
+            // If the stream has stalled, the loop offers the task to another one.
             guard isLaunched || self.workLeft <= 0 || !stream.isFree else { return }
         }
     }
 
-    /// Launches what is next on a device that has tasks, of what a stream is free for.
+    /// Launches the next push or task of a device with tasks that has a free stream.
     ///
-    /// - Returns: false when there is nothing.
+    /// - Returns: false if there is none.
     @discardableResult
     func launchNext(_ device: DeviceIndex) -> Bool {
         guard self.launches(self.engine.topic(of: device)) else { return false }
-        // What ends now is told before what is launched in its place.
+        // Expirations must be sent before the launches that replace them.
         if self.engine.catchUp(device) { self.takeExpiredWakes() }
         let identity = self.engine.identity(device)
         let wake = self.engine.claim(device) { self.streams.free(identity.topic, identity.token, $0) != nil }
@@ -190,14 +192,14 @@ extension Dispatcher {
         return true
     }
 
-    /// Whether a task waits still, where it waited.
+    /// Returns true if a task still waits for a slot, in the same topic.
     func isReady(_ task: ReadyTask) -> Bool {
         self.engine.topic(of: task.device) == task.topic && self.engine.isReady(task)
     }
 }
 
 extension LaunchedWake {
-    /// What a stream had to take to be sent this wake.
+    /// The requirements of this wake for a stream.
     var target: LaunchTarget {
         switch self.cause {
         case .push: .push
@@ -206,7 +208,7 @@ extension LaunchedWake {
         }
     }
 
-    /// How much of a stream's memory it takes until it is answered.
+    /// The bytes that count against the stream's limit until the wake is answered.
     var byteCount: Int {
         switch self.cause {
         case .push(_, let content): content?.payload.count ?? 0

@@ -1,21 +1,21 @@
 package import Policy
 package import Wire
 
-/// What a dispatcher of a shared engine does besides: streams stay, devices are there for a step.
+/// Operation on a shared store, where streams persist and devices are in memory during a step only.
 ///
-/// What a step does to streams is noted, and taken with `takeStreamChanges`; when it is known whether the step
-/// happened, `committed` or `undo` is called with it, in any order of the steps.
+/// The changes of a step to streams are recorded and taken with `takeStreamChanges`. Once the fate of the step is
+/// known, the owner calls `committed` or `undo` with them, in any order of the steps.
 extension Dispatcher {
-    /// The dispatcher's engine shares its store; called once, before the first stream.
+    /// Switches the dispatcher to a shared store. Call this once, before the first stream.
     ///
-    /// - Parameter mayLaunchElsewhere: returns true if another gateway may have a free slot for a push of this topic,
-    ///   by its last report.
+    /// - Parameter mayLaunchElsewhere: returns true if another gateway, by its last report, may have a free slot for a
+    ///   push of this topic.
     package func share(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
         precondition(self.streams.count == 0, "streams are noted from the first one on")
         self.streams.shared = SharedStreams(mayLaunchElsewhere: mayLaunchElsewhere)
     }
 
-    /// Takes what was done to streams since the last call.
+    /// Takes the changes to streams since the last call.
     package func takeStreamChanges() -> StreamChanges {
         guard let changes = self.streams.shared?.changes else { return StreamChanges() }
         self.streams.shared?.changes = StreamChanges()
@@ -23,7 +23,7 @@ extension Dispatcher {
         return changes
     }
 
-    /// A step is durable: streams that were asked to end and hold no wake any more are ended.
+    /// Completes a durable step: ends streams that were asked to end and hold no wakes.
     package func committed(_ changes: StreamChanges) {
         for case .released(_, _, let stream) in changes.changes {
             self.streams.releaseCommitted(stream)
@@ -33,10 +33,10 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// A step did not happen: wakes that it gave are taken from their streams without a word, those that it released
-    /// are held again, and slots, stalls and turns are as if nothing had been.
+    /// Undoes a step that failed. Wakes that it gave are silently taken from their streams, wakes that it released are
+    /// held again, and slots, stalls and turns are restored.
     ///
-    /// - Returns: wakes that are held again, though their streams have ended meanwhile: each is to be lost.
+    /// - Returns: wakes that are held again although their streams have ended. The caller must end each as lost.
     package func undo(_ changes: StreamChanges) -> [WakeID] {
         var lost: [WakeID] = []
         self.progressReports -= changes.progressReports
@@ -53,34 +53,33 @@ extension Dispatcher {
         return lost
     }
 
-    /// The topic's free slots by what the streams take, in an order that does not hang on which came first.
+    /// The topic's free slots, grouped by the kinds of launches the streams take, in an order independent of arrival.
     package func freeSlots(_ topic: TopicIndex) -> [FreeSlots] {
         self.launches(topic) ? self.streams.shared?.offered.slots(of: topic) ?? [] : []
     }
 
-    /// The kinds of streams of a topic by what they take, for the report to other gateways.
+    /// The kinds of a topic's streams by the launches they take, for the report to other gateways.
     ///
-    /// - Parameter hasFreeSlots: false if none of their slots is to count as free.
+    /// - Parameter hasFreeSlots: false to report no free slots.
     package func offers(_ topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         self.streams.shared?.offered.offers(of: topic, countMax: countMax, hasFreeSlots: hasFreeSlots) ?? []
     }
 
-    /// The devices of which the streams with these free slots take wakes, in the order of tokens; empty for every
-    /// device.
+    /// The devices whose wakes the streams with these free slots take, in token order; empty for all devices.
     package func devices(_ slots: FreeSlots) -> [DeviceToken] {
         slots.namesDevices ? self.streams.shared?.offered.devices(slots) ?? [] : []
     }
 
-    /// The engine's devices are evicted.
+    /// Removes references to the engine's devices, which are being evicted.
     package func forgetDevices() { self.streams.forgetDevices() }
 }
 
 // MARK: - Wakes
 
 extension Dispatcher {
-    /// A worker's stream ended, in place of `streamEnded`: nothing is lost here.
+    /// Removes a stream that has ended. Replaces `streamEnded`: its wakes are not ended here.
     ///
-    /// - Returns: the wakes it held: each is to be lost, in a step that has its device.
+    /// - Returns: the wakes it held. The caller must end each as lost in a step that has its device.
     package func removeStream(_ address: StreamAddress) -> [WakeID] {
         guard let subscription = self.streams[address] else { return [] }
         self.streams.remove(subscription)
@@ -88,20 +87,20 @@ extension Dispatcher {
         return subscription.wakes.sortedWakes
     }
 
-    /// The stream that held these wakes has ended, and they are lost, in a step that has their devices: all of them
-    /// before any of their devices launches anything.
+    /// Ends wakes as lost because their stream has ended, in a step that has their devices. All are lost before any of
+    /// the devices launches anything.
     package func lose(_ wakes: [WakeID]) {
         for wake in wakes { self.engine.lose(wake) }
         self.flow()
     }
 
-    /// Wakes of a dead gateway are lost, in a step that has their devices: before `advance`.
+    /// Ends wakes of a dead gateway as lost, in a step that has their devices. Call this before `advance`.
     package func loseForGood(_ wakes: [WakeID]) { self.engine.loseForGood(wakes) }
 
-    /// A wake that a stream here may hold has ended at another gateway.
+    /// Releases a wake that a stream here may hold, because it has ended at another gateway.
     ///
-    /// - `reason`: the reason of its expiration, which is sent to its worker; `lost` if its worker gave it back; nil if
-    ///   it ended otherwise.
+    /// - `reason`: the reason of its expiration, which is sent to its worker; `lost` if its worker gave it back; nil
+    ///   for another outcome.
     package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
         guard let subscription = self.streams.holder(of: wake) else { return }
         self.streams.shared?.isSilent = true
@@ -111,7 +110,7 @@ extension Dispatcher {
             }
             self.slotFreed(subscription)
         } else if let reason {
-            // One that has expired already is held no longer, though its late answer is still awaited.
+            // A stream no longer holds an expired wake, although a late answer may follow.
             if subscription.holds(wake) { self.wakeExpired(wake, reason) }
         } else {
             _ = self.release(wake, subscription)
@@ -122,7 +121,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// This gateway was taken for dead: every wake that a stream holds is lost, of which its worker is told.
+    /// Expires every held wake as lost, and notifies the workers, because this gateway was considered dead.
     package func expireEveryWake() {
         self.streams.shared?.isSilent = true
         let held = self.streams.all.flatMap { stream in stream.wakes.all.map { (wake: $0.wake, stream: stream) } }
@@ -139,11 +138,11 @@ extension Dispatcher {
 // MARK: - Other gateways
 
 extension Dispatcher {
-    /// How long a push that is now or never waits for a slot of another gateway, in milliseconds.
+    /// The time for which a now-or-never push waits for a slot of another gateway, in milliseconds.
     private static var nowElsewhere: Int64 { 2000 }
 
-    /// A push that is now or never, and finds no free slot here though another gateway has one, waits for two seconds;
-    /// every other push expires as it would. What is due of its device is done.
+    /// Returns the effective expiration of a push. A now-or-never push without a free slot here waits for two seconds
+    /// if another gateway has one; others keep their expiration. Applies what is due for the device first.
     package func reachingElsewhere(_ push: Push, _ expiration: Expiration) -> Expiration {
         guard expiration == .nowOrNever, push.wakes, !self.isDraining,
             let topic = self.engine.findTopic(push.topic), self.launches(topic), let shared = self.streams.shared
@@ -159,11 +158,11 @@ extension Dispatcher {
         return answer.disposition == .launched ? .at(self.engine.now + Self.nowElsewhere) : expiration
     }
 
-    /// Whether a stream of this topic hears of conditions.
+    /// Returns true if a stream of this topic receives condition changes.
     package func hearsConditions(_ topic: TopicIndex) -> Bool { self.streams.isHeard(topic) }
 
-    /// Another gateway has changed conditions of this device: streams that hear of them are told. Launches nothing, so
-    /// that the step may be a read-only one.
+    /// Notifies streams that another gateway changed the conditions of this device. Launches nothing, so the step may
+    /// be read-only.
     package func conditionsChangedElsewhere(_ device: DeviceIndex) {
         let identity = self.engine.identity(device)
         self.streams.conditionsChanged(identity.topic, device, identity.token)
@@ -171,11 +170,11 @@ extension Dispatcher {
         self.tellConditions()
     }
 
-    /// The most devices that are owed at a time.
+    /// The maximum number of devices in `conditionsOwed`.
     private static var owedMax: Int { 256 }
 
-    /// Devices of whose conditions streams here are to hear, though they were not there to be told of: each is to be
-    /// loaded, which may be read-only, for `tellConditionsOwed`. No more than 256 at a time.
+    /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads each,
+    /// read-only if it wants, and calls `tellConditionsOwed`.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []
@@ -185,7 +184,7 @@ extension Dispatcher {
         return tokens
     }
 
-    /// Tells streams of conditions that are owed, of the devices of this step. Launches nothing.
+    /// Sends the conditions owed for the devices of this step. Launches nothing.
     package func tellConditionsOwed() {
         guard let owed = self.streams.shared?.owed, !owed.isEmpty else { return }
         self.streams.shared?.owed = []
@@ -196,7 +195,8 @@ extension Dispatcher {
         self.tellConditions()
     }
 
-    /// Tells streams of conditions that have changed, as many as may be told now; devices that are not there are owed.
+    /// Sends condition changes to streams, as many as this step allows. Devices that are not in memory are noted as
+    /// owed.
     func tellConditionsShared() {
         while self.streams.shared?.owed.count ?? 0 < Self.owedMax,
             let (stream, index) = self.streams.nextToHear(&self.looksLeft)
@@ -206,13 +206,13 @@ extension Dispatcher {
         }
     }
 
-    /// - Returns: whether the device is there.
+    /// - Returns: true if the device is in memory, or nothing needs to be sent.
     private func tellConditions(_ token: DeviceToken, _ stream: Subscription) -> Bool {
-        // A stream that was asked to end, and holds no wake, ends once the step is durable.
+        // A stream that was asked to end and holds no wakes ends once the step is durable.
         guard !stream.isDraining || !stream.wakes.isEmpty else { return true }
         guard let device = self.engine.find(token) else { return false }
         let topic = self.engine.topic(of: device)
-        // A device may have been registered anew, for another topic.
+        // The device may have been registered again, for another topic.
         guard topic == stream.topic else { return true }
         self.streams.shared?.note(.toldConditions(token, stream))
         self.output.conditionsChanged(token, self.engine.conditions(of: device), on: stream.address)

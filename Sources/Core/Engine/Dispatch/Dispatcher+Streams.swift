@@ -1,11 +1,11 @@
 import Policy
 package import Wire
 
-/// Workers' streams come and go.
+/// The streams of workers, and the reports that arrive for their wakes.
 extension Dispatcher {
-    /// A worker subscribed.
+    /// Adds the stream of a worker that subscribed.
     ///
-    /// - Returns: the bound that was met, and the stream is then none; nil when it is one.
+    /// - Returns: the limit that prevents the stream; nil if it was added.
     package func subscribed(
         _ address: StreamAddress,
         topic name: ByteView,
@@ -19,7 +19,7 @@ extension Dispatcher {
         return nil
     }
 
-    /// The bound that a subscription would go beyond; nil when there is room for it.
+    /// Returns the limit that a subscription would exceed; nil if there is none.
     package func limitMet(topic name: ByteView, _ request: SubscriptionRequest) -> EngineLimit? {
         guard self.engine.mayAddTopic(name) else { return .topicsMax }
         let streamsMax = self.engine.streamsPerDeviceMax
@@ -28,7 +28,7 @@ extension Dispatcher {
         return isFull ? .streamsPerDeviceMax : nil
     }
 
-    /// A worker's stream ended: the wakes it holds are lost.
+    /// Ends a worker's stream. The wakes it holds are lost.
     package func streamEnded(_ address: StreamAddress) {
         guard let subscription = self.streams[address] else { return }
         self.streams.remove(subscription)
@@ -36,10 +36,10 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// The worker on a stream stops: the stream gets no new wake, and ends once it holds none.
+    /// Drains a stream whose worker stops: it gets no new wakes, and ends once it holds none.
     ///
-    /// - `isAdmitted`: whether the caller reaches the stream's topic.
-    /// - Returns: false when there is no such stream.
+    /// - `isAdmitted`: returns true if the caller may access the stream's topic.
+    /// - Returns: false if there is no such stream.
     package func streamDraining(_ address: StreamAddress, isAdmitted: (TopicIndex) -> Bool) -> Bool {
         guard let subscription = self.streams[address], isAdmitted(subscription.topic) else { return false }
         self.streams.drain(subscription)
@@ -47,7 +47,7 @@ extension Dispatcher {
         return true
     }
 
-    /// The worker's peer reads too slowly, or reads again.
+    /// Pauses a stream whose peer reads too slowly, or resumes it.
     package func streamPaused(_ address: StreamAddress, _ isPaused: Bool) {
         guard let subscription = self.streams[address] else { return }
         self.streams.pause(subscription, isPaused)
@@ -55,7 +55,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// A stream may hold more or fewer wakes from now on; it keeps those it has.
+    /// Changes the number of wakes that a stream may hold. It keeps those it has.
     package func slotsChanged(_ address: StreamAddress, to slots: Int) {
         guard let subscription = self.streams[address] else { return }
         self.streams.resize(subscription, to: slots)
@@ -63,7 +63,7 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// Every stream may hold so many bytes of payloads from now on; it keeps those it has.
+    /// Changes the bytes of payloads that each stream may hold. Streams keep the wakes they have.
     package func wakeBytesPerStreamChanged(to bytesMax: Int) {
         self.streams.resizeAll(wakeBytesMax: bytesMax)
     }
@@ -72,22 +72,22 @@ extension Dispatcher {
 // MARK: - Shutting down
 
 extension Dispatcher {
-    /// Nothing new is launched from now on; results are still taken.
+    /// Stops all launches. Results are still accepted.
     package func drain() {
         self.isDraining = true
     }
 }
 
-/// What becomes of the wakes that streams hold.
+/// The ends of wakes that streams hold, and reports about them.
 extension Dispatcher {
-    /// A wake that a stream holds was lost, while the stream goes on.
+    /// Ends a wake of an open stream as lost.
     ///
-    /// - `takingBackAttempt`: its worker never got it, so that its attempt does not count.
+    /// - `takingBackAttempt`: true if its worker never received it. The attempt does not count then.
     package func lose(_ wake: WakeID, on address: StreamAddress, takingBackAttempt: Bool) {
         guard let subscription = self.streams[address], subscription.holds(wake) else { return }
         let isTask = self.streams.kind(of: wake, subscription) != .push
         self.engine.lose(wake, takingBackAttempt: takingBackAttempt)
-        // The wake's deadline may have passed unseen until now: then it expired first, and was not lost.
+        // The wake's deadline may have passed unnoticed. It then expired first and was not lost.
         self.takeExpiredWakes()
         if isTask, !takingBackAttempt, subscription.holds(wake) {
             self.output.expire(wake, on: subscription.address, reason: .lost)
@@ -96,13 +96,13 @@ extension Dispatcher {
         self.flow()
     }
 
-    /// A worker gives back a wake that it could not begin: it is lost, costs no attempt, and goes to another stream
-    /// first if one is free.
+    /// Takes back a wake that its worker could not start. The wake is lost without counting an attempt. Its launch goes
+    /// to another stream if one is free.
     ///
-    /// - `reason`: what the worker says about it.
+    /// - `reason`: the worker's explanation.
     package func release(_ wake: WakeID, reason: String) -> ReleaseOutcome {
         let outcome = self.engine.release(wake)
-        // The wake's deadline may have passed unseen until now: then it expired first, and was not given back.
+        // The wake's deadline may have passed unnoticed. It then expired first and was not given back.
         self.takeExpiredWakes()
         guard outcome == .released else {
             if let stream = self.streams.holder(of: wake) { stream.hasBeenHeard = true }
@@ -126,14 +126,14 @@ extension Dispatcher {
         return outcome
     }
 
-    /// A worker reported how a wake ended.
+    /// Applies a worker's result to a wake.
     package func report(_ report: WakeReport, wake: WakeID) -> ReportOutcome {
         let outcome = self.engine.report(report, wake: wake)
-        // The wake's deadline may have passed unseen until now: then it expired first, and this is a late answer.
+        // The wake's deadline may have passed unnoticed. It then expired first, and this is a late answer.
         self.takeExpiredWakes()
-        // What is said of a wake of another kind ends nothing, and answers nothing.
+        // A report of the wrong kind ends nothing and does not count as an answer.
         if outcome != .otherKind, let subscription = self.streams.holder(of: wake) {
-            // Whatever the report came to, the wake has ended: here, or elsewhere before.
+            // Whatever the outcome of the report, the wake has ended, here or elsewhere.
             _ = self.release(wake, subscription)
             self.streams.answered(subscription)
             self.slotFreed(subscription)
@@ -144,7 +144,7 @@ extension Dispatcher {
         return outcome
     }
 
-    /// A worker asked for more time, in milliseconds from now.
+    /// Extends a wake at the request of its worker, to `milliseconds` from now.
     package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         let outcome = self.engine.extend(wake, by: milliseconds)
         self.streams.holder(of: wake)?.hasBeenHeard = true
@@ -157,7 +157,7 @@ extension Dispatcher {
         return outcome
     }
 
-    /// A worker said how far the continued task of a wake is.
+    /// Applies a worker's progress report for a continued task.
     package func progress(_ progress: TaskProgress, wake: WakeID) -> ProgressOutcome {
         let outcome = self.engine.progress(progress, wake: wake)
         self.flow()
@@ -176,14 +176,14 @@ extension Dispatcher {
         return outcome
     }
 
-    /// How many continued tasks that streams of this gateway hold have not advanced for `stallSpan`.
+    /// The number of continued tasks held by streams of this gateway that have not advanced for `stallSpan`.
     package var stalledTaskCount: Int { self.streams.stalledCount(at: self.engine.now, after: Self.stallSpan) }
 
-    /// A continued task that has not advanced for so many milliseconds has stalled: who looks at it may want to do
-    /// something before its deadline does.
+    /// The time in milliseconds after which a continued task that has not advanced counts as stalled. Operators can
+    /// then act before its deadline.
     package static let stallSpan: Int64 = 15_000
 
-    /// A wake is no longer in flight: a stream that holds it still was not told, as it has ended elsewhere.
+    /// Releases a wake that is no longer in flight from the stream that still holds it, since it ended elsewhere.
     private func endedElsewhere(_ wake: WakeID) {
         guard let subscription = self.streams.holder(of: wake), self.release(wake, subscription) else { return }
         self.slotFreed(subscription)

@@ -1,40 +1,41 @@
 package import Policy
 package import Wire
 
-/// Pairs devices that are due with free worker slots, on the engine's thread.
+/// Pairs due devices with free worker slots, on the engine's thread.
 ///
-/// Every verb leaves nothing undone: afterwards no device waits that a free slot could take. Only what is more than
-/// `workPerStepMax` between two calls of `advance` is left for the next ones, so that no crowd keeps others waiting. A
-/// device that a stream names goes to that stream first; the others take turns. A stream that comes free is given what
-/// has waited longest of all that it takes.
+/// After every operation, no launch waits that a free slot could take, with one exception: at most `workPerStepMax`
+/// launches are made between two calls of `advance`, so that large amounts of work do not delay other requests. A
+/// device's wake goes to a free stream that names the device, if there is one; otherwise streams take turns. A stream
+/// with a freed slot gets the longest waiting launch that it takes.
 package final class Dispatcher {
     let engine: EmbeddedEngine
     let output: any DispatchOutput
     var streams: StreamTable
-    /// Streams that have ended with wakes that are to be lost.
+    /// Ended streams with wakes to be lost.
     var ended = EndedStreams()
     /// Streams that may have a free slot again.
     var freed = FIFOQueue<Subscription>()
-    /// The most wakes that are launched from queues, or lost with their streams, between two calls of `advance`.
+    /// The maximum number of wakes that are launched from queues, or lost with their streams, between calls of
+    /// `advance`.
     let workPerStepMax: Int
-    /// How many of them are left.
+    /// The remaining number of such wakes.
     var workLeft: Int
-    /// How many streams and changes may still be looked at before the next call of `advance` for what streams are to
-    /// hear of conditions: as many as wakes, and apart from them, so that neither keeps the other waiting.
+    /// The remaining number of streams and changes to examine for condition changes before the next call of `advance`.
+    /// The limit is the same as for wakes but counted separately, so that neither delays the other.
     var looksLeft: Int
-    /// The gateway is shutting down: nothing new is launched.
+    /// True if the gateway is shutting down: nothing is launched.
     var isDraining = false
-    /// True while devices are in memory only to be read: nothing is launched, and streams hear of nothing.
+    /// True while devices are in memory for reading only: nothing is launched or sent.
     package var isReading = false
-    /// How many reports of continued tasks' progress were taken here.
+    /// The number of progress reports accepted here.
     package internal(set) var progressReports: Int64 = 0
 
-    /// A dispatcher without streams.
+    /// Creates a dispatcher without streams.
     ///
-    /// - `wakeBytesPerStreamMax`: the bytes of payloads that a stream may hold unanswered; it gets wakes until
-    ///   it has as many.
-    /// - `workPerStepMax`: the most wakes that are launched from queues, or lost with their streams, between two calls
-    ///   of `advance`.
+    /// - `wakeBytesPerStreamMax`: the maximum bytes of unanswered payloads per stream. A stream gets wakes until it
+    ///   reaches them.
+    /// - `workPerStepMax`: the maximum number of wakes that are launched from queues, or lost with their streams,
+    ///   between calls of `advance`.
     package init(
         engine: EmbeddedEngine,
         output: any DispatchOutput,
@@ -53,9 +54,9 @@ package final class Dispatcher {
 // MARK: - Time and pushes
 
 extension Dispatcher {
-    /// Goes on to `now`.
+    /// Advances to `now`.
     ///
-    /// - Returns: whether everything that is due was done; otherwise call again soon.
+    /// - Returns: true if everything due was done. If false, call this again soon.
     package func advance(to now: Instant, devicesMax: Int) -> Bool {
         self.workLeft = self.workPerStepMax
         self.looksLeft = self.workPerStepMax
@@ -64,16 +65,16 @@ extension Dispatcher {
         return isDone && !self.isBehind
     }
 
-    /// Whether more was to do than a step may: call `advance` again soon.
+    /// True if this step had too much work. Call `advance` again soon.
     package var isBehind: Bool {
         if !self.ended.isEmpty || self.streams.hasConditionsToTell { return true }
         let isWaiting = self.engine.ready.hasNewcomer || !self.engine.readyTasks.isEmpty
         return !self.isDraining && (isWaiting || !self.freed.isEmpty)
     }
 
-    /// A push arrived.
+    /// Applies a push that has arrived.
     ///
-    /// - `expiration`: its own, in policy time.
+    /// - `expiration`: the push's expiration, in policy time.
     package func push(_ push: Push, _ expiration: Expiration) throws(Refusal) -> PushAnswer {
         switch self.engine.admit(push.token, topic: push.topic, isDryRun: push.isDryRun) {
         case .refused(let refusal): throw refusal
@@ -100,15 +101,15 @@ extension Dispatcher {
         }
     }
 
-    /// A verb has launched a wake, as `stream` was free for one.
+    /// Delivers a wake that an operation launched because `stream` had a free slot.
     ///
-    /// - Returns: whether the stream got it.
+    /// - Returns: true if the stream got it.
     @discardableResult
     func launched(_ id: WakeID, for stream: Subscription?) -> Bool {
-        // A wake that is no longer in flight has ended elsewhere: nobody is to hear of it.
+        // A wake that is no longer in flight has ended elsewhere. No stream may receive it.
         guard let wake = self.engine.launchedWake(id) else { return false }
         guard let stream, stream.isFree else {
-            // No worker ever gets it.
+            // No worker ever receives the wake.
             self.engine.lose(id, takingBackAttempt: true)
             return false
         }
@@ -132,17 +133,17 @@ extension Dispatcher {
     }
 }
 
-// MARK: - Questions
+// MARK: - Queries
 
 extension Dispatcher {
-    /// Workers of one topic, or of all.
+    /// Worker counts of one topic, or of all.
     package struct WorkerCounts: Hashable, Sendable {
         package var connected = 0
         package var slots = 0
         package var busy = 0
-        /// The streams that get no wakes: those that this gateway has.
+        /// The number of stalled streams of this gateway, which get no wakes.
         package var stalled = 0
-        /// Which stream is stalled and why; one of them if there are several.
+        /// The name of a stalled stream, and the reason; any one if there are several.
         package var stallReason: String?
 
         package init(connected: Int = 0, slots: Int = 0, busy: Int = 0) {
@@ -152,31 +153,30 @@ extension Dispatcher {
         }
     }
 
-    /// - Parameter topic: nil for all topics together.
+    /// - Parameter topic: the topic; nil for all topics together.
     package func workerCounts(_ topic: TopicIndex?) -> WorkerCounts { self.streams.counts(topic) }
 
-    /// The open streams and how each is: those that hold the most wakes, when there are more than `countMax`.
+    /// The open streams and their states; if there are more than `countMax`, those that hold the most wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
         Array(self.streams.all).most(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
 
-    /// The open streams of each topic that has some: those that hold the most wakes, if there are more than
-    /// `countMax`.
+    /// The open streams of each topic; if a topic has more than `countMax`, those that hold the most wakes.
     package func streamsByTopic(countMax: Int) -> [TopicIndex: [StreamSnapshot]] {
         Dictionary(grouping: self.streams.all, by: \.topic).mapValues { streams in
             streams.most(countMax) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
         }
     }
 
-    /// What the connected streams of a topic offer, in the order of the names.
+    /// The resources that connected streams of a topic offer, sorted by name.
     package func resources(_ topic: TopicIndex) -> [String] { self.streams.resources(topic) }
 
-    /// How often a stream got no more wakes because of the bytes it held.
+    /// The number of times a stream reached its limit of unanswered bytes.
     package var timesStreamWasFull: Int64 { self.streams.timesFull }
 
-    /// Everything that is known of a device, once what is due of it is done.
+    /// Returns the state of a device after applying what is due.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         self.catchUp(device)
         var snapshot = self.engine.snapshot(device)
@@ -189,14 +189,14 @@ extension Dispatcher {
         return snapshot
     }
 
-    /// Whether the streams here take such a push or task of this device.
+    /// Returns the availability of streams here for this push or task of the device.
     package func takers(of target: LaunchTarget, _ device: DeviceIndex) -> Takers {
         let identity = self.engine.identity(device)
         if !self.isDraining, self.streams.free(identity.topic, identity.token, target) != nil { return .free }
         return self.streams.isTaken(identity.topic, identity.token, target) ? .busy : .none
     }
 
-    /// What keeps a request of this identifier back, once what is due of its device is done.
+    /// Returns the conditions that delay a request of this identifier, after applying what is due.
     package func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
         self.catchUp(device)
         var outlook = self.engine.outlook(ofTask: name, device)
@@ -204,26 +204,26 @@ extension Dispatcher {
         return outlook
     }
 
-    /// Says of a task of this device that waits whether any stream takes it.
+    /// Notes in a pending task's snapshot if any stream takes the task.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
         guard case .waiting = task.state else { return }
         task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
     }
 
-    /// How many tasks of a topic are kept as waiting for a slot; some may have ceased to, never most of them.
+    /// The number of tasks in a topic's queues. It includes some that no longer wait, but never mostly those.
     package func waitingTaskCount(_ topic: TopicIndex) -> Int { self.streams.waitingCount(topic) }
 
-    /// Returns the number of streams of a topic that were looked at one by one, for tasks that need several resources.
+    /// The number of streams of a topic that were examined one by one, for tasks that need several resources.
     package func searchedStreamCount(_ topic: TopicIndex) -> Int64 { self.streams.searchedCount(topic) }
 
-    /// How many streams are open.
+    /// The number of open streams.
     package var streamCount: Int { self.streams.count }
 }
 
-/// What every verb begins and ends with.
+/// The first and last steps of every operation.
 extension Dispatcher {
-    /// Does what is due of a device before something happens to it, its launches too, though a bounded step may not
-    /// have come to it yet: at one moment a launch goes before what comes from outside.
+    /// Applies what is due for a device before an operation on it, launches included, even if a bounded step has not
+    /// reached it. At the same instant, a launch precedes outside events.
     func catchUp(_ device: DeviceIndex) {
         if !self.ended.isEmpty {
             for wake in self.engine.wakesInFlight(device) where self.streams.isHolderGone(wake) {
@@ -232,7 +232,7 @@ extension Dispatcher {
             }
         }
         if self.engine.catchUp(device) { self.flow() }
-        // A step that has done all it may leaves the device in its queue, and what is about to happen would go first.
+        // A step at its work limit leaves the device in its queue, and the operation would then come first.
         guard self.workLeft <= 0, !self.isReading else { return }
         if self.engine.hasTasks(device) {
             while self.launchNext(device) {}
@@ -245,7 +245,7 @@ extension Dispatcher {
         self.hand(wake, to: stream)
     }
 
-    /// Takes back slots and gives them out until nothing more happens, and tells streams of conditions.
+    /// Frees and fills slots until nothing more happens, and sends condition changes.
     func flow() {
         guard !self.isReading else { return }
         if !self.ended.isEmpty { self.loseWakes() }
@@ -254,9 +254,9 @@ extension Dispatcher {
         if self.streams.hasConditionsToTell { self.tellConditions() }
     }
 
-    /// Offers one device or task that came to wait, or fills one stream that came free.
+    /// Offers one device or task that has begun to wait, or fills one stream with a freed slot.
     ///
-    /// - Returns: false when nothing more is to be done, or no more may be.
+    /// - Returns: false if nothing is left, or the work limit is reached.
     private func launchOrFill() -> Bool {
         self.takeExpiredWakes()
         guard self.workLeft > 0 else { return false }
@@ -273,7 +273,7 @@ extension Dispatcher {
         return true
     }
 
-    /// Loses the wakes of streams that have ended.
+    /// Ends the wakes of ended streams as lost.
     private func loseWakes() {
         while self.workLeft > 0, let wake = self.ended.popWake() {
             self.workLeft -= 1
@@ -293,7 +293,7 @@ extension Dispatcher {
         while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason) }
     }
 
-    /// A wake ended without its worker's doing: the stream that holds it is told.
+    /// Notifies the stream that holds a wake which ended without its worker.
     func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason) {
         guard let subscription = self.streams.holder(of: wake) else {
             self.streams.shared?.noteEndedElsewhere(wake, reason)
@@ -302,21 +302,22 @@ extension Dispatcher {
         let kind = self.streams.kind(of: wake, subscription)
         self.output.expire(wake, on: subscription.address, reason: reason)
         _ = self.release(wake, subscription)
-        // Tasks of minutes say little of a worker that is silent, the less so as what interrupts them is not its fault.
+        // Continued and processing tasks do not count: their expiration says little about a silent worker, and
+        // interruptions are not its fault.
         if subscription.request.stallsWhenSilent, kind?.lane == .short { self.streams.expired(wake, subscription) }
         self.slotFreed(subscription)
     }
 
-    /// A stream no longer holds a wake, and is told so.
+    /// Releases a wake from its stream and notifies the stream.
     ///
-    /// - Returns: false when it did not hold it.
+    /// - Returns: false if the stream did not hold it.
     func release(_ wake: WakeID, _ subscription: Subscription) -> Bool {
         guard self.streams.release(wake, subscription) else { return false }
         self.output.released(wake, on: subscription.address)
         return true
     }
 
-    /// A stream may take another wake, or has none left and may end.
+    /// Notes that a stream may take another wake, or end if it is draining and holds none.
     func slotFreed(_ subscription: Subscription) {
         self.freed.append(subscription)
         self.endIfDrained(subscription)
@@ -331,41 +332,41 @@ extension Dispatcher {
     }
 }
 
-/// A worker's open stream, at one moment.
+/// The state of a worker's open stream at one instant.
 package struct StreamSnapshot: Sendable {
-    /// Whether a stream takes wakes, and what keeps it from that.
+    /// The readiness of a stream to take wakes.
     package enum State: String, Sendable {
         /// The stream has a free slot.
         case free
         /// Every slot holds a wake.
         case busy
-        /// The payloads it holds are as large as they may be.
+        /// The payloads it holds have reached the limit of bytes.
         case full
         /// The stream's peer does not read.
         case paused
-        /// Three wakes in a row expired on it unanswered, or were given back.
+        /// Three wakes in a row expired unanswered or were given back.
         case stalled
-        /// The stream's worker stops.
+        /// The stream's worker is stopping.
         case draining
     }
 
     package let address: StreamAddress
     package let topic: TopicIndex
-    /// What its worker calls itself; may be empty.
+    /// The worker's name for itself; may be empty.
     package let label: String
     package let slots: Int
-    /// The wakes that it asked for.
+    /// The subscription.
     package let request: SubscriptionRequest
-    /// The wakes it holds.
+    /// The number of wakes it holds.
     package let busy: Int
-    /// The wakes it was given since it was opened.
+    /// The number of wakes it was given since it was opened.
     package let wakesGiven: Int64
-    /// When it was given the oldest of the wakes it holds; nil when it holds none.
+    /// The time at which it got the oldest wake that it holds; nil if it holds none.
     package let oldestGivenAt: Instant?
-    /// The oldest of the wakes it holds.
+    /// The oldest wake that it holds; nil if it holds none.
     package let oldestWake: WakeID?
     package let state: State
-    /// Why it gets no wakes, or may not have received one; nil if nothing speaks against it.
+    /// The reason why it gets no wakes, or may not have received one; nil if there is none.
     package let trouble: String?
 
     init(_ subscription: Subscription, trouble: String?) {
@@ -406,46 +407,46 @@ extension TaskSnapshot {
     }
 }
 
-/// What the dispatcher tells workers. Whoever takes it keeps it back until the step is durable.
+/// The messages of the dispatcher to workers. The receiver must hold them back until the step is durable.
 package protocol DispatchOutput: AnyObject {
-    /// A wake for the stream; its content is valid during the call.
+    /// Sends a wake to the stream. Its content is valid during the call.
     func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress)
 
-    /// The deadline of a wake the stream holds is near: its worker should come to an end.
+    /// Warns the stream that the deadline of a wake it holds is near, so that its worker finishes.
     ///
-    /// - `timeLeft`: how long until the deadline, in milliseconds.
+    /// - `timeLeft`: the time until the deadline, in milliseconds.
     func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64)
 
-    /// A wake the stream holds has expired: its worker should stop.
+    /// Notifies the stream that a wake it holds has expired, so that its worker stops.
     func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason)
 
-    /// The stream no longer holds a wake it held, however that ended; not said of a stream that ended itself. Of a wake
-    /// that has expired `expire` was said before.
+    /// Notes that the stream no longer holds a wake, for whatever reason. Not called for a stream that has ended. For
+    /// an expired wake, `expire` precedes this call.
     func released(_ wake: WakeID, on stream: StreamAddress)
 
-    /// The stream was asked to end, and holds no wake any more: it is forgotten, and may be ended.
+    /// Notes that a draining stream holds no wakes. It has been removed, and may be closed.
     func drained(_ stream: StreamAddress)
 
-    /// Conditions of a device have changed, of which the stream hears: all of them as they are now. What changed
-    /// several times before it could be told is told once.
+    /// Sends the current conditions of a device to a stream that receives changes. Several changes before a
+    /// notification are sent once.
     func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress)
 }
 
-/// Where a worker's stream, or a request that waits for its answer, is found.
+/// The address of a worker's stream, or of a request that awaits its answer.
 ///
-/// The dispatcher carries it and never looks inside.
+/// The dispatcher does not interpret it.
 package enum StreamAddress: Hashable, BitwiseCopyable, Sendable {
     /// A stream of a connection.
     case stream(LoopStream)
-    /// The stream of a push whose answer fault rules get before it is sent.
+    /// The stream of a push whose answer passes through fault rules before it is sent.
     case faulted(LoopStream)
     /// The wakes of the webhook with this number.
     case webhook(UInt32)
-    /// The results that the webhook with this number reports: nobody waits for their answers.
+    /// The results that the webhook with this number reports. Their answers are not used.
     case webhookReport(UInt32)
 }
 
-/// A stream of a connection: which loop has the connection, and which of its streams it is.
+/// A stream of a connection: the event loop, the connection, and the number of the stream.
 package struct LoopStream: Hashable, BitwiseCopyable, Sendable {
     package let connectionIndex: UInt32
     package let connectionGeneration: UInt32

@@ -1,38 +1,38 @@
 import Policy
 import Wire
 
-/// The free slots of all streams, by what the streams take: kept as streams change, so that asking for them costs what
-/// differs among the streams of a topic, and not how many streams there are.
+/// The free slots of all streams, grouped by the launches that the streams take. It is updated as streams change, so
+/// that a query depends on the number of groups and not on that of streams.
 struct OfferedSlots {
-    /// What a stream adds; the stream keeps it.
+    /// The contribution of a stream, stored in the stream.
     struct Share {
-        /// The place of the streams that take the same.
+        /// The index of the stream's group.
         fileprivate let place: Int
-        /// Free slots of the stream.
+        /// The number of free slots of the stream.
         fileprivate var count = 0
     }
 
-    /// Streams that take the same.
+    /// The streams that take the same launches.
     private struct Group {
-        /// What they take; the number is zero, and there are no slots.
+        /// The launches they take, with `number` and `count` zero.
         let shape: FreeSlots
-        /// The same with all their free slots.
+        /// The same with the total of their free slots.
         var slots: FreeSlots
-        /// How many there are, free or not.
+        /// The number of streams, with or without free slots.
         var streams = 0
-        /// The free ones that name devices, by the order in which they came.
+        /// The streams with free slots that name devices, by order of arrival.
         var naming: [UInt64: Subscription] = [:]
     }
 
     private var groups: [Group?] = []
     private var freePlaces: [Int] = []
-    /// Places by what streams take, with the number zero and no slots.
+    /// Group indexes by the launches the streams take, with `number` and `count` zero.
     private var places: [FreeSlots: Int] = [:]
-    /// The places of each topic's groups, in the order in which claims are made.
+    /// The indexes of each topic's groups, in the order in which claims are made.
     private var topics: [TopicIndex: [Int]] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// No streams.
+    /// Creates a value without streams.
     init() {}
 
     /// The free slots of a topic, in the order in which claims are made.
@@ -43,7 +43,7 @@ struct OfferedSlots {
         }
     }
 
-    /// The kinds of streams of a topic by what they take, free or not, in the order in which claims are made.
+    /// The kinds of a topic's streams, with or without free slots, in the order in which claims are made.
     func offers(of topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         (self.topics[topic] ?? []).prefix(countMax).compactMap { place in
             guard let group = self.groups[place] else { return nil }
@@ -60,7 +60,8 @@ struct OfferedSlots {
         }
     }
 
-    /// The devices that free streams name which take this, each once, in the order of tokens. It costs what there is.
+    /// The devices named by the free streams of this group, each once, in token order. The cost is linear in their
+    /// number.
     func devices(_ slots: FreeSlots) -> [DeviceToken] {
         var shape = slots
         shape.number = 0
@@ -81,7 +82,7 @@ extension OfferedSlots {
         self.changed(stream)
     }
 
-    /// Takes out a stream that has ended.
+    /// Removes a stream that has ended.
     mutating func remove(_ stream: Subscription) {
         self.changed(stream)
         guard let share = stream.share, let group = self.groups[share.place] else { return }
@@ -97,7 +98,7 @@ extension OfferedSlots {
         if self.topics[group.shape.topic]?.isEmpty == true { self.topics[group.shape.topic] = nil }
     }
 
-    /// Brings what a stream adds in line with its wakes, and with whether it is free.
+    /// Updates the contribution of a stream after a change.
     mutating func changed(_ stream: Subscription) {
         guard let share = stream.share else { return }
         let count = stream.freeSlots
@@ -117,7 +118,7 @@ extension OfferedSlots {
         self.groups[place] = Group(shape: shape, slots: slots)
         self.places[shape] = place
         let there = self.topics[shape.topic] ?? []
-        // Where it stands is found by halving, as a caller may have very many.
+        // Binary search, as one caller may have many groups.
         var (low, high) = (0, there.count)
         while low < high {
             let middle = (low + high) / 2
@@ -128,26 +129,26 @@ extension OfferedSlots {
     }
 }
 
-/// Free slots of a topic's streams that take the same: what a claim asks for.
+/// The free slots of a topic's streams that take the same launches, which a claim fills.
 package struct FreeSlots: Hashable, Sendable {
     package let topic: TopicIndex
     package let takesPushes: Bool
-    /// Patterns of identifiers of tasks, as they were registered.
+    /// Patterns of task identifiers, in their registered form.
     package let tasks: [String]
-    /// Patterns of names of sessions.
+    /// Patterns of session names.
     package let sessions: [String]
-    /// What a task may need.
+    /// The resources that the streams offer.
     package let resources: [String]
-    /// Whether these streams take wakes of the devices that they name, and of no others.
+    /// True if these streams take wakes of the devices that they name only.
     package let namesDevices: Bool
-    /// The place in the order in which streams came that take something new; no others get it again.
+    /// The sequence number of the group. Numbers are never reused.
     package internal(set) var number: UInt64 = 0
-    /// How many wakes they take.
+    /// The number of wakes that the streams can take.
     package internal(set) var count = 0
 }
 
 extension FreeSlots {
-    /// What a stream takes; none of its slots.
+    /// Creates the group key of a stream, without slots.
     init(_ stream: Subscription) {
         self.init(
             topic: stream.topic,
@@ -159,7 +160,7 @@ extension FreeSlots {
         )
     }
 
-    /// The order in which claims are made, whatever streams came first.
+    /// The order in which claims are made, independent of the arrival of streams.
     func isBefore(_ other: FreeSlots) -> Bool {
         if self.topic != other.topic { return self.topic.rawValue < other.topic.rawValue }
         if self.namesDevices != other.namesDevices { return self.namesDevices }
@@ -173,18 +174,18 @@ extension FreeSlots {
     }
 }
 
-/// Streams of one topic that take the same.
+/// The streams of one topic that take the same launches.
 package struct StreamOffer: Hashable, Sendable {
     package let topic: TopicIndex
     package let takesPushes: Bool
-    /// Patterns of identifiers of tasks.
+    /// Patterns of task identifiers.
     package let tasks: [String]
-    /// Patterns of names of sessions.
+    /// Patterns of session names.
     package let sessions: [String]
     package let resources: [String]
-    /// True if these streams take wakes of devices that they name, and of no others.
+    /// True if these streams take wakes of the devices that they name only.
     package let namesDevices: Bool
-    /// The number of the streams, and of the wakes that they can take now.
+    /// The number of streams, and the number of wakes that they can take now.
     package let streams: Int
     package let freeSlots: Int
 

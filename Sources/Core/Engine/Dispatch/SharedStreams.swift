@@ -1,17 +1,17 @@
 import Policy
 package import Wire
 
-/// What streams need besides where devices are there for a step alone.
+/// Additional state of streams for a shared store, where devices are in memory during a step only.
 struct SharedStreams {
-    /// What the step has done.
+    /// The changes made by the current step.
     var changes = StreamChanges()
-    /// What is done is undone already, or never will be.
+    /// True while changes are not recorded because they are never undone.
     var isSilent = false
     var heard = HeardDevices()
     var offered = OfferedSlots()
-    /// Topics of which a task waits for a slot, some perhaps several times.
+    /// Topics with a task that waits for a slot; may contain duplicates.
     var topicsWaiting: [TopicIndex] = []
-    /// Streams that are to hear of a device that was not there to be told of, in their order.
+    /// Condition changes to send for devices that were not in memory, in order.
     var owed: [(token: DeviceToken, stream: Subscription)] = []
     /// Returns true if another gateway may have a free slot for a push of this topic.
     let mayLaunchElsewhere: (TopicIndex) -> Bool
@@ -32,7 +32,7 @@ struct SharedStreams {
 // MARK: - Noting
 
 extension StreamTable {
-    /// How a stream stands that is about to get a wake of this kind.
+    /// Returns the position of a stream in the rotations, before it gets a wake of this kind.
     func turn(_ stream: Subscription, _ kind: LaunchKind) -> StreamChanges.Turn {
         let place = Int(stream.topic.rawValue)
         let isPush = kind == .push
@@ -43,7 +43,7 @@ extension StreamTable {
         )
     }
 
-    /// A stream got a wake.
+    /// Records that a stream got a wake.
     mutating func noteGiven(_ wake: WakeID, _ stream: Subscription, _ before: StreamChanges.Turn) {
         var turn = before
         turn.turn = stream.lastTurn
@@ -51,7 +51,7 @@ extension StreamTable {
         self.shared?.note(.given(wake, stream, turn))
     }
 
-    /// A stream is about to let go of a wake.
+    /// Records that a stream is about to release a wake.
     mutating func noteReleased(_ wake: WakeID, _ stream: Subscription) {
         guard self.shared?.isSilent == false, let held = stream.wakes[wake] else { return }
         stream.releasesInDoubt += 1
@@ -60,7 +60,7 @@ extension StreamTable {
 }
 
 extension StreamTable {
-    /// A stream hears that a continued task which it may hold lasts until then by its progress.
+    /// Notes that a continued task, if the stream holds it, has the given deadline because of its progress.
     mutating func progressed(_ wake: WakeID, _ stream: Subscription, deadline: Instant, at now: Instant) {
         if self.shared != nil, let held = stream.wakes[wake] { self.shared?.note(.progressed(wake, held, stream)) }
         stream.progressed(wake, deadline: deadline, at: now)
@@ -70,7 +70,7 @@ extension StreamTable {
 // MARK: - Steps that are open
 
 extension StreamTable {
-    /// A step is taken: what it has released stays taken for others, until it is known to have happened.
+    /// Blocks the slots that a step has released for other steps, until the step is durable.
     mutating func stepTaken(_ changes: StreamChanges) {
         for case .released(_, _, let stream) in changes.changes {
             stream.releasesOfOpenSteps += 1
@@ -78,7 +78,7 @@ extension StreamTable {
         }
     }
 
-    /// A step that has released a wake is durable.
+    /// Frees a slot whose release is durable.
     mutating func releaseCommitted(_ stream: Subscription) {
         stream.releasesInDoubt -= 1
         stream.releasesOfOpenSteps -= 1
@@ -91,7 +91,7 @@ extension StreamTable {
 extension StreamTable {
     /// Undoes one change.
     ///
-    /// - Returns: a wake that is held again by a stream that has ended meanwhile.
+    /// - Returns: a wake that is held again although its stream has ended.
     mutating func undo(_ change: StreamChanges.Change) -> WakeID? {
         switch change {
         case .given(let wake, let stream, let turn): self.takeBack(wake, stream, turn)
@@ -111,7 +111,7 @@ extension StreamTable {
         case .gaveBack(let stream): self.undoGivingBack(stream)
         case .answered(let wakes, let givenBack, let stream):
             guard !stream.hasEnded else { break }
-            // One that was not expired after all is held again by now, or by the undoing of another step.
+            // A wake whose expiration was undone is held again, now or when another step is undone.
             self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
         case .toldConditions(let token, let stream):
@@ -120,7 +120,7 @@ extension StreamTable {
         return nil
     }
 
-    /// A wake was never given to a stream.
+    /// Takes a wake from a stream as if it had never been given.
     private mutating func takeBack(_ wake: WakeID, _ stream: Subscription, _ turn: StreamChanges.Turn) {
         if turn.madeFull { self.timesFull -= 1 }
         self.holders[wake] = nil
@@ -133,12 +133,12 @@ extension StreamTable {
         self.changed(stream)
     }
 
-    /// A stream has ended, and each of its wakes becomes somebody else's business.
+    /// Removes a stream as the holder of its wakes. The caller is responsible for them.
     mutating func forgetWakes(_ stream: Subscription) {
         for (wake, _) in stream.wakes.all { self.holders[wake] = nil }
     }
 
-    /// Forgets the devices of a step.
+    /// Removes references to the devices of a step.
     mutating func forgetDevices() {
         guard let topics = self.shared?.topicsWaiting else { return }
         for topic in topics { self.workers[Int(topic.rawValue)].waiting = WaitingTasks() }
@@ -149,55 +149,55 @@ extension StreamTable {
     }
 }
 
-/// What a step of a shared store did to streams, until it is known whether it happened.
+/// The changes of a step of a shared store to streams, kept until the fate of the step is known.
 package struct StreamChanges {
-    /// Whose turn it was when a stream got a wake.
+    /// The position of a stream in the rotations when it got a wake.
     struct Turn {
         /// True if the stream was the next to get a push.
         let wasNext: Bool
         /// The places in which the stream was the next to get a task.
         let taskPlaces: [Int]
         let lastTurn: UInt64
-        /// The turn that the wake was.
+        /// The number of the turn that the wake used.
         var turn: UInt64 = 0
-        /// The wake made the stream full of bytes.
+        /// True if the wake made the stream reach its limit of bytes.
         var madeFull = false
     }
 
-    /// One change, as it is undone.
+    /// One change, with the data to undo it.
     enum Change {
         case given(WakeID, Subscription, Turn)
         case released(WakeID, HeldWake, Subscription)
-        /// A wake that had been released counts as expired unanswered.
+        /// A wake, released before, counts as expired unanswered.
         case expired(WakeID, Subscription)
-        /// The worker gave back a wake, which had been released.
+        /// The worker gave back a wake, released before.
         case gaveBack(Subscription)
-        /// The wakes that had expired unanswered or been given back are forgotten.
+        /// The record of wakes that expired unanswered or were given back was cleared.
         case answered([WakeID], WakesGivenBack?, Subscription)
         case toldConditions(DeviceToken, Subscription)
-        /// A continued task was seen to advance, perhaps; it was so before.
+        /// A progress report may have moved a continued task's deadline. The value is the state before it.
         case progressed(WakeID, HeldWake, Subscription)
     }
 
     var changes: [Change] = []
-    /// Wakes that ended in this step, or had before, and that no stream here held, and why they expired; nil for
-    /// another end. Whoever holds one is to be told, once the step is durable: `Dispatcher.wakeEndedElsewhere`.
+    /// Ended wakes that no stream here held, with the reason of an expiration; nil for another outcome. Once the step
+    /// is durable, the owner notifies the gateway that holds the wake: `Dispatcher.wakeEndedElsewhere`.
     package internal(set) var endedElsewhere: [(wake: WakeID, reason: ExpirationReason?)] = []
 
     /// Wakes whose deadlines may have moved.
     package internal(set) var moved: [WakeID] = []
 
-    /// How many reports of continued tasks' progress were taken.
+    /// The number of accepted progress reports.
     var progressReports: Int64 = 0
 
     package init() {}
 
-    /// Nothing was done.
+    /// True if the step changed nothing.
     package var isEmpty: Bool { self.changes.isEmpty && self.endedElsewhere.isEmpty }
 }
 
-/// Devices whose conditions have changed, by numbers that outlive the step that changed them: streams that do not read
-/// hear of them later. There are as many as some stream is still to hear of, or heard of since there was none.
+/// Numbers for devices with changed conditions, valid beyond the step of the change, because streams that do not read
+/// receive it later. Entries are removed once every stream is up to date.
 struct HeardDevices {
     private var numbers: [DeviceToken: Int] = [:]
     private var tokens: [DeviceToken] = []
@@ -206,7 +206,7 @@ struct HeardDevices {
 
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// What stands for a device of this topic in logs; the engine does not know it.
+    /// Returns the number for a device of this topic in logs. It is not an index of the engine.
     mutating func index(_ token: borrowing DeviceToken, _ topic: TopicIndex) -> DeviceIndex {
         self.topics.insert(topic)
         let number = self.numbers[copy token] ?? self.tokens.count
@@ -217,7 +217,7 @@ struct HeardDevices {
         return DeviceIndex(rawValue: UInt32(number))
     }
 
-    /// The device that this stands for.
+    /// The device with this number.
     func token(_ index: DeviceIndex) -> DeviceToken { self.tokens[Int(index.rawValue)] }
 
     mutating func removeAll() {

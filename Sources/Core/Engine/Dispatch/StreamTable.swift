@@ -1,30 +1,30 @@
 package import Policy
 package import Wire
 
-/// The open streams: by address, by topic and by the devices they name, and which of them holds which wake.
+/// The open streams by address, topic and named device, and the holders of wakes.
 ///
-/// Whatever changes a stream is said here, so that each stands where its wakes and its state put it.
+/// Every change of a stream goes through this table, which updates the stream's positions in queues and rotations.
 package struct StreamTable: ~Copyable {
     private var streams: [StreamAddress: Subscription] = [:]
-    /// By topic number.
+    /// Workers by topic number.
     var workers: [TopicWorkers] = []
-    /// Who holds which wake, and who let which one expire; of streams that ended until their wakes are lost, too.
+    /// The stream that holds each wake, or on which it expired. Includes ended streams until their wakes are lost.
     var holders = WakeTable<Subscription>()
     private let bounds: StreamBounds
-    /// The streams that gave wakes back since they last answered one, by the order in which they came.
+    /// Streams that gave wakes back since they last answered one, by order of arrival.
     private var givenBack: [UInt64: WakesGivenBack] = [:]
-    /// How many streams were ever opened.
+    /// The number of streams ever opened.
     private var opened: UInt64 = 0
-    /// Topics whose streams are to hear of conditions.
+    /// Topics with condition changes to send.
     private var topicsToTell = FIFOQueue<TopicIndex>()
-    /// How often a stream got no more wakes because of its bytes.
+    /// The number of times a stream reached its limit of unanswered bytes.
     package internal(set) var timesFull: Int64 = 0
-    /// What is kept besides where the store of devices is shared.
+    /// Additional state if the store is shared; nil otherwise.
     var shared: SharedStreams?
 
-    /// No streams.
+    /// Creates an empty table.
     ///
-    /// - `wakeBytesMax`: the bytes of payloads that a stream may hold unanswered.
+    /// - `wakeBytesMax`: the maximum bytes of unanswered payloads per stream.
     package init(wakeBytesMax: Int) {
         self.bounds = StreamBounds(wakeBytesMax: wakeBytesMax)
     }
@@ -37,13 +37,13 @@ package struct StreamTable: ~Copyable {
     /// The open stream with this address.
     package subscript(address: StreamAddress) -> Subscription? { self.streams[address] }
 
-    /// How many streams of this topic name a device, free or not.
+    /// The number of streams of this topic that name a device, with or without free slots.
     package func countNaming(_ device: DeviceToken, _ topic: TopicIndex) -> Int {
         let place = Int(topic.rawValue)
         return place < self.workers.count ? self.workers[place].naming.count(device) : 0
     }
 
-    /// Workers of one topic, or of all.
+    /// Worker counts of one topic, or of all.
     package func counts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         let places = topic.map { Int($0.rawValue)..<Int($0.rawValue) + 1 } ?? self.workers.indices
         var counts = Dispatcher.WorkerCounts()
@@ -64,14 +64,14 @@ package struct StreamTable: ~Copyable {
 /// The wakes that a stream gave back in a row.
 struct WakesGivenBack {
     var count = 0
-    /// The words of the worker about the last one.
+    /// The worker's explanation of the last one.
     var reason = ""
 }
 
-// MARK: - Coming and going
+// MARK: - Opening and closing
 
 extension StreamTable {
-    /// Adds a stream, whose address no open one has.
+    /// Adds a stream. Its address must be unused.
     package mutating func insert(
         _ address: StreamAddress,
         _ topic: TopicIndex,
@@ -92,7 +92,7 @@ extension StreamTable {
         return stream
     }
 
-    /// Takes out a stream that ends. It is known still as the holder of its wakes, until each is forgotten.
+    /// Removes a stream that ends. It remains the recorded holder of its wakes until each is forgotten.
     package mutating func remove(_ stream: Subscription) {
         self.streams[stream.address] = nil
         stream.hasEnded = true
@@ -104,13 +104,13 @@ extension StreamTable {
         self.workers[Int(stream.topic.rawValue)].stalled[stream.opened] = nil
     }
 
-    /// The stream's worker stops.
+    /// Drains a stream whose worker is stopping.
     package mutating func drain(_ stream: Subscription) {
         stream.isDraining = true
         self.changed(stream)
     }
 
-    /// The stream's peer does not read, or reads again.
+    /// Notes that the stream's peer does not read, or reads again.
     package mutating func pause(_ stream: Subscription, _ isPaused: Bool) {
         stream.isPaused = isPaused
         self.changed(stream)
@@ -119,16 +119,16 @@ extension StreamTable {
         self.tell(stream.topic)
     }
 
-    /// The stream may hold more or fewer wakes; it keeps those it has.
+    /// Changes the number of wakes that the stream may hold. It keeps those it has.
     package mutating func resize(_ stream: Subscription, to slots: Int) {
         self.workers[Int(stream.topic.rawValue)].slots += slots - stream.slots
         stream.slots = slots
         self.changed(stream)
     }
 
-    /// Every stream may hold so many bytes of payloads; it keeps those it has.
+    /// Changes the bytes of payloads that every stream may hold. Streams keep the wakes they have.
     package mutating func resizeAll(wakeBytesMax: Int) {
-        // A stream that was full gets its next wake when one of its wakes ends, as it would have.
+        // A stream that was full gets its next wake when one of its wakes ends, as usual.
         self.bounds.wakeBytesMax = wakeBytesMax
         for stream in self.streams.values {
             if stream.request.devices.isEmpty { self.changed(stream) } else { self.shared?.offered.changed(stream) }
@@ -136,15 +136,15 @@ extension StreamTable {
     }
 }
 
-// MARK: - Whose turn it is
+// MARK: - Turns
 
 extension StreamTable {
-    /// Returns the stream that a wake of this device goes to: a free one that names it, or else the next in rotation.
+    /// Returns the stream for a wake of this device: a free one that names it, or else the next in rotation.
     ///
     /// - Parameters:
-    ///   - topic: The topic of the device.
-    ///   - device: The token of the device.
-    ///   - target: What is launched; nil for a push.
+    ///   - topic: the topic of the device.
+    ///   - device: the token of the device.
+    ///   - target: the launch; nil for a push.
     package mutating func free(
         _ topic: TopicIndex,
         _ device: borrowing DeviceToken,
@@ -157,22 +157,22 @@ extension StreamTable {
         return self.workers[place].pushes.next()
     }
 
-    /// A free stream that names this device: the one with the fewest wakes.
+    /// The free stream with the fewest wakes that names this device.
     package mutating func naming(_ topic: TopicIndex, _ device: borrowing DeviceToken) -> Subscription? {
         self.workers[Int(topic.rawValue)].naming.first(device)
     }
 
-    /// The free stream whose turn it is among those that name no device.
+    /// The next free stream in rotation among those that name no device.
     package mutating func nextInRotation(_ topic: TopicIndex) -> Subscription? {
         self.workers[Int(topic.rawValue)].pushes.next()
     }
 
-    /// Gives a stream that may have a free slot again its place in the rotation.
+    /// Returns a stream that may have a free slot again to the rotation.
     package mutating func rotate(_ stream: Subscription) {
         self.workers[Int(stream.topic.rawValue)].rotate(stream)
     }
 
-    /// The stream holds more or fewer wakes, or can take one that could not, or no more.
+    /// Updates the stream's positions after a change of its wakes or of its readiness.
     mutating func changed(_ stream: Subscription) {
         self.shared?.offered.changed(stream)
         guard !stream.request.devices.isEmpty || stream.request.resources.count > 1 else { return }
@@ -180,31 +180,31 @@ extension StreamTable {
     }
 }
 
-// MARK: - Tasks that wait
+// MARK: - Waiting tasks
 
 extension StreamTable {
-    /// A task of this topic came to wait for a slot.
+    /// Adds a task of this topic that has begun to wait for a slot.
     ///
-    /// - `key`: the secret that the shape of the trees of tasks depends on.
-    /// - `isReady`: whether a task waits still.
+    /// - `key`: the secret that determines the shape of the trees of tasks.
+    /// - `isReady`: returns true if a task still waits.
     mutating func wait(_ task: ReadyTask, key: HashKey, isReady: (ReadyTask) -> Bool) {
         self.grow(task.topic)
         self.shared?.topicsWaiting.append(task.topic)
         self.workers[Int(task.topic.rawValue)].waiting.append(task, key: key, isReady: isReady)
     }
 
-    /// A task waits no longer.
+    /// Removes a task that no longer waits.
     mutating func waitsNoLonger(_ device: DeviceIndex, _ target: LaunchTarget, _ topic: TopicIndex) {
         guard Int(topic.rawValue) < self.workers.count else { return }
         self.workers[Int(topic.rawValue)].waiting.remove(device, target)
     }
 
-    /// What came first of what waits for such a stream as this one; it may have ceased to.
+    /// The first waiting task that this stream takes. It may no longer wait.
     func firstWaiting(for stream: Subscription) -> ReadyTask? {
         self.workers[Int(stream.topic.rawValue)].waiting.first(for: stream.request)
     }
 
-    /// How many tasks of a topic wait, those that have ceased to and were not dropped yet included.
+    /// The number of waiting tasks of a topic, including some that no longer wait and were not dropped yet.
     package func waitingCount(_ topic: TopicIndex) -> Int {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].waiting.count : 0
     }
@@ -213,18 +213,18 @@ extension StreamTable {
         while self.workers.count <= Int(topic.rawValue) { self.workers.append(TopicWorkers()) }
     }
 
-    /// Whether any stream, free or not, takes such a push or task of this device.
+    /// Returns true if any stream, with or without free slots, takes this push or task of the device.
     func isTaken(_ topic: TopicIndex, _ device: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard Int(topic.rawValue) < self.workers.count else { return false }
         return self.workers[Int(topic.rawValue)].isTaken(device, target)
     }
 
-    /// What the streams of a topic offer, in the order of their names.
+    /// The resources that the streams of a topic offer, sorted by name.
     package func resources(_ topic: TopicIndex) -> [String] {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].resources : []
     }
 
-    /// Returns the number of streams of a topic that were looked at one by one, for tasks that need several resources.
+    /// The number of streams of a topic that were examined one by one, for tasks that need several resources.
     package func searchedCount(_ topic: TopicIndex) -> Int64 {
         Int(topic.rawValue) < self.workers.count ? self.workers[Int(topic.rawValue)].tasks.searched : 0
     }
@@ -233,13 +233,13 @@ extension StreamTable {
 // MARK: - Conditions
 
 extension StreamTable {
-    /// Whether a stream of this topic hears of conditions.
+    /// Returns true if a stream of this topic receives condition changes.
     func isHeard(_ topic: TopicIndex) -> Bool {
         let place = Int(topic.rawValue)
         return place < self.workers.count && self.workers[place].conditions.streamCount > 0
     }
 
-    /// Conditions of a device have changed.
+    /// Adds a condition change of a device.
     mutating func conditionsChanged(_ topic: TopicIndex, _ device: DeviceIndex, _ token: borrowing DeviceToken) {
         guard self.isHeard(topic) else { return }
         let device = self.shared?.heard.index(token, topic) ?? device
@@ -247,16 +247,16 @@ extension StreamTable {
         self.tell(topic)
     }
 
-    /// Whether a stream is to hear of conditions.
+    /// True if there are condition changes to send.
     var hasConditionsToTell: Bool { !self.topicsToTell.isEmpty }
 
-    /// Which stream is told of which device's conditions next.
+    /// Returns the next device whose conditions to send, and its stream.
     ///
-    /// - `looksLeft`: how many streams and changes may still be looked at.
+    /// - `looksLeft`: the number of streams and changes that may still be examined.
     mutating func nextToHear(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
         while looksLeft > 0, let topic = self.topicsToTell.first {
             if let next = self.workers[Int(topic.rawValue)].conditions.next(&looksLeft) { return next }
-            // Topics take turns, step by step.
+            // Topics take turns.
             _ = self.topicsToTell.popFirst()
             self.workers[Int(topic.rawValue)].isToldOfConditions = false
             self.tell(topic)
@@ -275,19 +275,19 @@ extension StreamTable {
 // MARK: - Wakes
 
 extension StreamTable {
-    /// The open stream that holds a wake, or let it expire.
+    /// The open stream that holds a wake, or on which it expired.
     package func holder(of wake: WakeID) -> Subscription? {
         guard let stream = self.holders[wake], !stream.hasEnded else { return nil }
         return stream
     }
 
-    /// Whether the stream that held a wake has ended, and the wake was not yet lost.
+    /// Returns true if the stream that held a wake has ended and the wake is not lost yet.
     package func isHolderGone(_ wake: WakeID) -> Bool { self.holders[wake]?.hasEnded == true }
 
-    /// A wake that a stream held before it ended is lost.
+    /// Removes the holder of a wake, which is lost with its ended stream.
     package mutating func forget(_ wake: WakeID) { self.holders[wake] = nil }
 
-    /// The stream has a wake, whose payload has so many bytes.
+    /// Adds a wake with a payload of `bytes` to the stream.
     package mutating func give(
         _ wake: WakeID,
         _ kind: LaunchKind = .push,
@@ -307,14 +307,14 @@ extension StreamTable {
         if let turn { self.noteGiven(wake, stream, turn) }
     }
 
-    /// How many continued tasks that open streams hold have not advanced for so many milliseconds.
+    /// The number of continued tasks held by open streams that have not advanced for `span` milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         self.streams.values.reduce(0) { $0 + $1.stalledCount(at: now, after: span) }
     }
 
-    /// The stream no longer holds a wake.
+    /// Removes a wake from the stream.
     ///
-    /// - Returns: false when it did not hold it.
+    /// - Returns: false if the stream did not hold it.
     package mutating func release(_ wake: WakeID, _ stream: Subscription) -> Bool {
         if self.shared != nil { self.noteReleased(wake, stream) }
         guard stream.remove(wake) else { return false }
@@ -324,10 +324,10 @@ extension StreamTable {
         return true
     }
 
-    /// The kind of a wake that the stream holds.
+    /// The kind of a wake that the stream holds; nil if it does not hold it.
     func kind(of wake: WakeID, _ stream: Subscription) -> LaunchKind? { stream.wakes[wake]?.kind }
 
-    /// A wake that the stream held expired unanswered; a late answer to it is an answer still.
+    /// Notes that a wake of the stream expired unanswered. A late answer still counts as an answer.
     package mutating func expired(_ wake: WakeID, _ stream: Subscription) {
         self.shared?.note(.expired(wake, stream))
         stream.expiredInARow.append(wake)
@@ -335,7 +335,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// The stream's worker gave back a wake that it could not begin.
+    /// Notes that the stream's worker gave back a wake that it could not start.
     mutating func gaveBack(_ stream: Subscription, _ reason: String) {
         self.shared?.note(.gaveBack(stream))
         self.givenBack[stream.opened, default: WakesGivenBack()].count += 1
@@ -344,7 +344,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// The stream answered a wake: what expired or was given back before is forgotten.
+    /// Notes that the stream answered a wake, which clears the record of expired and returned wakes.
     package mutating func answered(_ stream: Subscription) {
         guard !stream.isClear else { return }
         self.shared?.note(.answered(stream.expiredInARow, self.givenBack[stream.opened], stream))
@@ -360,7 +360,7 @@ extension StreamTable {
 // MARK: - Stalls
 
 extension StreamTable {
-    /// Brings a stream's stall up to date after wakes of it expired, were given back or were answered.
+    /// Updates the stalled state of a stream after wakes expired, were given back or were answered.
     mutating func judge(_ stream: Subscription) {
         stream.isClear = false
         stream.isStalled =
@@ -372,7 +372,7 @@ extension StreamTable {
         self.changed(stream)
     }
 
-    /// Forgets that the stream's worker gave back a wake.
+    /// Undoes that the stream's worker gave back a wake.
     mutating func undoGivingBack(_ stream: Subscription) {
         guard let before = self.givenBack[stream.opened] else { return }
         self.givenBack[stream.opened] =
@@ -381,7 +381,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// Adds the wakes that a stream gave back before an answer that did not happen.
+    /// Undoes an answer: restores the record of expired and returned wakes.
     mutating func undoAnswer(_ stream: Subscription, expired: [WakeID], _ before: WakesGivenBack?) {
         for wake in expired { self.holders[wake] = stream }
         stream.expiredInARow.insert(contentsOf: expired, at: 0)
@@ -391,7 +391,7 @@ extension StreamTable {
         self.judge(stream)
     }
 
-    /// Returns why a stream gets no wakes, or may not have received one; nil if nothing speaks against it.
+    /// Returns the reason why a stream gets no wakes, or may not have received one; nil if there is none.
     func trouble(of stream: Subscription) -> String? {
         if let givenBack = self.givenBack[stream.opened], givenBack.count >= Subscription.unansweredInARowMax {
             let reason = givenBack.reason.isEmpty ? "" : ": \(givenBack.reason)"
@@ -407,31 +407,31 @@ extension StreamTable {
 }
 
 extension Subscription {
-    /// The worker's name, as sentences have it.
+    /// The worker's name for use in a sentence.
     var nameText: String { self.request.label.isEmpty ? "a worker without a name" : "worker \"\(self.request.label)\"" }
 }
 
-/// The wakes of streams that have ended, until they are lost: some streams held thousands.
+/// The wakes of ended streams, until they are lost. A stream may have held thousands.
 package struct EndedStreams: ~Copyable {
     private var streams = FIFOQueue<Subscription>()
-    /// The wakes of the stream that was taken last, the next one last.
+    /// The wakes of the stream that was taken last, in reverse order.
     private var wakes: [WakeID] = []
 
-    /// No streams.
+    /// Creates a value without streams.
     package init() {}
 
-    /// Whether nothing is left to be lost.
+    /// True if no wakes are left to lose.
     package var isEmpty: Bool { self.wakes.isEmpty && self.streams.isEmpty }
 
-    /// A stream has ended.
+    /// Adds a stream that has ended.
     package mutating func append(_ stream: Subscription) {
         if !stream.wakes.isEmpty { self.streams.append(stream) }
     }
 
-    /// Takes the next wake that is to be lost.
+    /// Takes the next wake to be lost.
     package mutating func popWake() -> WakeID? {
         while self.wakes.isEmpty, let stream = self.streams.popFirst() {
-            // In the order of their ids, whatever came and went before.
+            // Sorted by id, independent of the history of the map.
             self.wakes = stream.wakes.sortedWakes.reversed()
         }
         return self.wakes.popLast()

@@ -1,29 +1,29 @@
 package import Policy
 package import Wire
 
-/// What a worker asks for when it subscribes.
+/// The parameters of a worker's subscription.
 package struct SubscriptionRequest: Sendable {
-    /// The most unanswered wakes a worker may hold.
+    /// The maximum number of unanswered wakes per worker.
     package static let slotsMax = 4096
-    /// The most resources that a worker may offer: what it can take is found by looking at their combinations.
+    /// The maximum number of resources per worker. The search for a task considers all of their combinations.
     package static let resourcesMax = 8
 
-    /// How many unanswered wakes the stream may hold.
+    /// The maximum number of unanswered wakes of the stream.
     package let slots: Int
     package let takesPushes: Bool
     /// The identifiers of the tasks that it takes.
     package let tasks: [IdentifierPattern]
     /// The names of the sessions that it takes.
     package let sessions: [IdentifierPattern]
-    /// What a task may need that goes to it: in the order of their names, each once.
+    /// The resources that it offers to tasks, each once, sorted by name.
     package let resources: [String]
-    /// Whether it is told when conditions of its devices change.
+    /// True if the worker receives condition changes of its devices.
     package let reportsConditions: Bool
     /// The devices it takes wakes of; empty for every device of the topic.
     package let devices: [DeviceToken]
-    /// Whether wakes that expire unanswered keep new ones from it; a webhook's driver sees to that itself.
+    /// True if unanswered wakes stall the stream; false for webhooks, whose driver handles that.
     package let stallsWhenSilent: Bool
-    /// What operators know it by; empty when it gave no name.
+    /// The name shown to operators; empty if the worker gave none.
     package let label: String
 
     package init(
@@ -48,10 +48,10 @@ package struct SubscriptionRequest: Sendable {
         self.label = label
     }
 
-    /// Whether it takes anything but pushes.
+    /// True if it takes tasks or sessions.
     package var takesTasks: Bool { !self.tasks.isEmpty || !self.sessions.isEmpty }
 
-    /// Whether it asked for wakes of this kind with this name, and offers what they need.
+    /// Returns true if it takes launches of this kind and name, and offers the resources they need.
     package func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: self.takesPushes
@@ -66,20 +66,20 @@ package struct SubscriptionRequest: Sendable {
 /// A wake that a stream holds.
 package struct HeldWake {
     let givenAt: Instant
-    /// The bytes of its payload.
+    /// The size of its payload in bytes.
     let bytes: UInt32
     let kind: LaunchKind
     /// True if its worker was warned that `deadline` is near.
     var isWarned = false
-    /// When it was seen last that a continued task advanced; its launch at first.
+    /// The time of the last observed progress of a continued task; initially that of the launch.
     var advancedAt: Instant
-    /// Until when a continued task lasted then, or the deadline that the worker was warned of.
+    /// The deadline as of the last observed progress, or the one that the worker was warned of.
     var deadline: Instant
 }
 
-/// What all streams may hold, now and after a reload.
+/// The limits of all streams, which a reload can change.
 final class StreamBounds {
-    /// The bytes of unanswered payloads: a stream gets wakes until it has as many.
+    /// The maximum bytes of unanswered payloads. A stream gets wakes until it reaches them.
     var wakeBytesMax: Int
 
     init(wakeBytesMax: Int) {
@@ -89,61 +89,62 @@ final class StreamBounds {
 
 /// A worker's open stream.
 ///
-/// Whatever changes its state is said to `StreamTable`, which keeps it where that puts it.
+/// Changes of its state go through `StreamTable`, which updates its positions in queues and rotations.
 package final class Subscription {
-    /// The wakes in a row that may expire unanswered, or be given back, before the stream gets no more.
+    /// The number of consecutive wakes, expired unanswered or given back, after which the stream is stalled.
     static let unansweredInARowMax = 3
 
     package let address: StreamAddress
     package let topic: TopicIndex
     package let request: SubscriptionRequest
-    /// How many unanswered wakes it may hold now.
+    /// The current maximum number of unanswered wakes.
     package internal(set) var slots: Int
     /// The wakes it holds.
     package private(set) var wakes = WakeMap<HeldWake>()
-    /// How many it was given since it was opened.
+    /// The number of wakes it was given since it was opened.
     package private(set) var wakesGiven: Int64 = 0
-    /// The bytes of all of them: no more can wait for a worker that does not read.
+    /// The bytes of their payloads, which bound the data that waits for a worker that does not read.
     private(set) var bytes = 0
     private let bounds: StreamBounds
-    /// The place in the order in which all streams came.
+    /// The sequence number of the stream.
     let opened: UInt64
-    /// The place in the order in which the naming streams of its topic came.
+    /// The sequence number among the streams of its topic that name devices.
     var number: UInt64 = 0
-    /// Where it stands among the streams that name its devices; `NamingStreams` keeps it.
+    /// The positions among the streams that name its devices. `NamingStreams` maintains them.
     var places: [NamingStreams.Place] = []
-    /// The places of the stream among those that take its tasks; `TaskRotations` keeps them.
+    /// The positions among the streams that take its tasks. `TaskRotations` maintains them.
     var taskPlaces: [TaskRotations.Place] = []
-    /// The number of its places in which it does not stand in the rotation.
+    /// The number of these positions at which it is not in the rotation.
     var taskPlacesOut = 0
     /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
-    /// True if the stream was free when `TaskRotations` last heard of a change; kept for those with several resources.
+    /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
+    /// resources.
     var wasFree = false
-    /// What it has heard of conditions; `ConditionsLog` keeps it.
+    /// The read state of condition changes. `ConditionsLog` maintains it.
     var hearing = ConditionsLog.Hearing()
-    /// The wakes that expired since one was last answered; a late answer to one of them counts as an answer.
+    /// The wakes that expired since one was last answered. A late answer to one of them counts as an answer.
     package internal(set) var expiredInARow: [WakeID] = []
-    /// Whether the peer does not read: nothing more is sent.
+    /// True if the peer does not read; nothing more is sent then.
     var isPaused = false
-    /// True if the stream gets no wake until it answers one: too many in a row expired or were given back.
+    /// True if the stream gets no wakes until it answers one, because too many in a row expired or were given back.
     var isStalled = false
-    /// True once the worker has said anything about a wake of the stream.
+    /// True once the worker has sent anything about a wake of the stream.
     var hasBeenHeard = false
-    /// True if the worker's last word was an answer, and nothing has expired or been given back since.
+    /// True if the worker has answered, and nothing has expired or been given back since.
     var isClear = false
-    /// True if the stream stands in its topic's rotation for pushes.
+    /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false
     var hasEnded = false
-    /// Whether the worker stops: the stream gets no new wake, and ends after its last.
+    /// True if the worker is stopping: the stream gets no new wakes, and ends after its last.
     var isDraining = false
-    /// How many of its wakes were released by steps of a shared store that may yet turn out not to have happened.
+    /// The number of its wakes released by steps of a shared store that are not durable yet.
     var releasesInDoubt = 0
-    /// How many of these steps that were taken have released: until one is durable, its slots are no other step's.
+    /// The number of these releases in steps that were taken. Other steps may not use the slots until they are durable.
     var releasesOfOpenSteps = 0
-    /// What it adds to the free slots of streams that take the same; `OfferedSlots` keeps it.
+    /// The contribution to the free slots of its group. `OfferedSlots` maintains it.
     var share: OfferedSlots.Share?
-    /// The place in `request.devices` of the device that is next.
+    /// The index in `request.devices` of the next device.
     private var deviceInTurn = 0
 
     init(
@@ -161,32 +162,32 @@ package final class Subscription {
         self.slots = request.slots
     }
 
-    /// The devices it names, one at each call, in turn: none that is always due keeps the others waiting.
+    /// Returns the devices it names, one per call, in turn, so that no device delays the others.
     func nextDevice() -> DeviceToken {
         defer { self.deviceInTurn = (self.deviceInTurn + 1) % self.request.devices.count }
         return self.request.devices[self.deviceInTurn]
     }
 
-    /// Whether the stream can take one more wake.
+    /// True if the stream can take one more wake.
     package var isFree: Bool {
         !self.hasEnded && !self.isDraining && !self.isPaused && !self.isStalled
             && self.wakes.count + self.releasesOfOpenSteps < self.slots
             && !self.isFull
     }
 
-    /// How many more wakes it can take.
+    /// The number of further wakes that it can take.
     var freeSlots: Int { self.isFree ? self.slots - self.wakes.count - self.releasesOfOpenSteps : 0 }
 
-    /// Whether it asked for pushes of every device.
+    /// True if it takes pushes of every device.
     var takesAnyPush: Bool { self.request.takesPushes && self.request.devices.isEmpty }
 
-    /// Whether the stream can take one more wake of a push, and asked for such.
+    /// True if it takes pushes and can take one more wake.
     var isFreeForPush: Bool { self.request.takesPushes && self.isFree }
 
-    /// The wakes it holds are as large as they may be.
+    /// True if the payloads it holds have reached the limit of bytes.
     var isFull: Bool { self.bytes >= self.bounds.wakeBytesMax }
 
-    /// The stream got a wake, whose payload has so many bytes.
+    /// Adds a wake with a payload of `bytes`.
     func add(_ wake: WakeID, _ kind: LaunchKind, bytes: Int, at now: Instant, deadline: Instant) {
         self.wakes[wake] = HeldWake(
             givenAt: now,
@@ -199,10 +200,10 @@ package final class Subscription {
         self.wakesGiven += 1
     }
 
-    /// Whether it holds this wake.
+    /// Returns true if it holds this wake.
     package func holds(_ wake: WakeID) -> Bool { self.wakes[wake] != nil }
 
-    /// A continued task lasts until then by its progress: when that is later than before, it has advanced.
+    /// Notes a deadline after a progress report. If it is later than before, the task has advanced.
     func progressed(_ wake: WakeID, deadline: Instant, at now: Instant) {
         guard var held = self.wakes[wake], deadline > held.deadline else { return }
         held.deadline = deadline
@@ -211,9 +212,9 @@ package final class Subscription {
         self.wakes[wake] = held
     }
 
-    /// Notes that the worker is warned of this deadline of a wake.
+    /// Notes that the worker is being warned of this deadline of a wake.
     ///
-    /// - Returns: false when the stream does not hold the wake, or its worker was warned of that deadline before.
+    /// - Returns: false if the stream does not hold the wake, or its worker was warned of that deadline before.
     func warned(_ wake: WakeID, of deadline: Instant) -> Bool {
         guard var held = self.wakes[wake], !held.isWarned || held.deadline != deadline else { return false }
         held.isWarned = true
@@ -222,7 +223,7 @@ package final class Subscription {
         return true
     }
 
-    /// How many of its continued tasks have not advanced for so many milliseconds.
+    /// The number of its continued tasks that have not advanced for `span` milliseconds.
     func stalledCount(at now: Instant, after span: Int64) -> Int {
         guard self.request.takesTasks else { return 0 }
         return self.wakes.all.count {
@@ -230,7 +231,7 @@ package final class Subscription {
         }
     }
 
-    /// What was seen of a continued task's progress was not so: it is as it was before.
+    /// Restores the progress state of a wake from before an undone report.
     func restore(_ wake: WakeID, _ before: HeldWake) {
         guard var held = self.wakes[wake] else { return }
         held.deadline = before.deadline
@@ -239,39 +240,39 @@ package final class Subscription {
         self.wakes[wake] = held
     }
 
-    /// A wake has ended.
+    /// Removes a wake.
     ///
-    /// - Returns: whether the stream held it.
+    /// - Returns: true if the stream held it.
     func remove(_ wake: WakeID) -> Bool {
         guard let held = self.wakes.remove(wake) else { return false }
         self.bytes -= Int(held.bytes)
         return true
     }
 
-    /// A wake was never given.
+    /// Removes a wake as if it had never been given.
     ///
-    /// - Returns: whether the stream held it.
+    /// - Returns: true if the stream held it.
     func takeBack(_ wake: WakeID) -> Bool {
         guard self.remove(wake) else { return false }
         self.wakesGiven -= 1
         return true
     }
 
-    /// A wake has not ended after all.
+    /// Adds a wake again whose end was undone.
     func hold(_ wake: WakeID, _ held: HeldWake) {
         self.wakes[wake] = held
         self.bytes += Int(held.bytes)
     }
 }
 
-/// Resources as sets of names are compared: in their order, each once.
+/// Operations on sets of resource names, which are stored as sorted arrays.
 enum ResourceNames {
     static func sorted(_ names: [String]) -> [String] {
         guard names.count > 1 else { return names }
         return Set(names).sorted()
     }
 
-    /// Whether all that is needed is offered.
+    /// Returns true if all needed resources are offered.
     static func isSatisfied(_ needed: [String], by offered: [String]) -> Bool {
         needed.allSatisfy { offered.contains($0) }
     }

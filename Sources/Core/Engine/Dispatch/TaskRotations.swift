@@ -2,15 +2,15 @@ import Policy
 
 /// The free streams of a topic that name no device, by the names of the tasks that they take.
 ///
-/// Each pattern that some stream registered has a rotation, and one more for each resource that streams with it offer:
-/// who is next is found by a look-up for the name and for each of its beginnings that some stream registered, however
-/// many streams there are. For a task that needs several resources all streams are looked at that offer the scarcest,
-/// once: needs that none of them satisfies are remembered until a stream comes or comes free.
+/// Each registered pattern has a rotation, and another one for each resource that its streams offer. The next stream is
+/// found by looking up the name and each of its prefixes in use, independent of the number of streams. For a task that
+/// needs several resources, all streams that offer the scarcest one are examined, once: unsatisfiable needs are
+/// remembered until a stream is added or becomes free.
 struct TaskRotations {
-    /// Where a stream stands for one of its patterns, or for one of them and a resource that it offers.
+    /// The membership of a stream in the rotation of one of its patterns, or of a pattern and a resource.
     struct Place {
         fileprivate let rotation: Int
-        /// Whether the stream stands in the rotation: it was free when it was put there.
+        /// True if the stream is in the rotation. It was free when it was added.
         fileprivate var isInTurn = false
     }
 
@@ -18,7 +18,7 @@ struct TaskRotations {
         let isSession: Bool
         let isExact: Bool
         let stem: String
-        /// Empty for all streams with the pattern.
+        /// The resource; empty for all streams with the pattern.
         let resource: String
 
         func offering(_ resource: String) -> Key {
@@ -26,9 +26,9 @@ struct TaskRotations {
         }
     }
 
-    /// What streams with one pattern are to offer.
+    /// Needs that no free stream with the pattern satisfies.
     private struct Unmet: Hashable {
-        /// The most that are remembered; more would only cost memory.
+        /// The maximum number of remembered needs, which bounds memory.
         static let countMax = 256
 
         let key: Key
@@ -37,38 +37,38 @@ struct TaskRotations {
 
     private struct Entry {
         let stream: Subscription
-        /// Which of its places leads here.
+        /// The index in the stream's `taskPlaces`.
         let place: Int
     }
 
     private struct Rotation {
         let key: Key
-        /// How many streams have the pattern, and the resource, free or not.
+        /// The number of streams with the pattern and the resource, free or not.
         var count = 0
-        /// The free ones, from the one that is next; those that are not free any more are skipped.
+        /// The free streams, starting with the next one. Streams that are no longer free are skipped.
         var entries: [Entry] = []
         var first = 0
-        /// How many of the entries are of streams that have ended.
+        /// The number of entries of ended streams.
         var ended = 0
     }
 
     private var rotations: [Rotation] = []
     private var numbers: [Key: Int] = [:]
     private var unused: [Int] = []
-    /// How many rotations there are of beginnings with so many bytes, of requests and of sessions.
+    /// The numbers of prefixes by length in bytes, for requests and for sessions.
     private var stemLengths: [[Int]] = [[], []]
     private var lastTurn: UInt64 = 0
     /// The streams that offer several resources, free or not.
     private var versatile: [StreamAddress: Subscription] = [:]
     /// Needs that no free stream satisfies.
     private var unmet: Set<Unmet> = []
-    /// How many streams were looked at one by one, for tasks that need several resources.
+    /// The number of streams examined one by one, for tasks that need several resources.
     private(set) var searched: Int64 = 0
 
-    /// No streams.
+    /// Creates a value without streams.
     init() {}
 
-    /// A new stream that names no device.
+    /// Adds a stream that names no device.
     mutating func insert(_ stream: Subscription) {
         guard stream.request.takesTasks else { return }
         self.noteTurn(stream)
@@ -85,7 +85,7 @@ struct TaskRotations {
         self.rotate(stream)
     }
 
-    /// Takes out a stream that has ended.
+    /// Removes a stream that has ended.
     mutating func remove(_ stream: Subscription) {
         for place in stream.taskPlaces {
             self.rotations[place.rotation].count -= 1
@@ -101,7 +101,7 @@ struct TaskRotations {
         if stream.request.resources.count > 1 { self.versatile[stream.address] = nil }
     }
 
-    /// Puts a free stream at the end of those of its rotations in which it does not stand.
+    /// Appends a free stream to those of its rotations that it is not in.
     mutating func rotate(_ stream: Subscription) {
         guard stream.taskPlacesOut > 0, stream.isFree else { return }
         self.mayMeetNeeds(stream)
@@ -110,7 +110,7 @@ struct TaskRotations {
         }
     }
 
-    /// A stream can take one more wake that could not, or no more.
+    /// Notes that a stream may have become free, or may no longer be.
     mutating func changed(_ stream: Subscription) {
         guard stream.request.resources.count > 1 else { return }
         let isFree = stream.isFree
@@ -118,7 +118,7 @@ struct TaskRotations {
         stream.wasFree = isFree
     }
 
-    /// A stream got a task: where it was next, it goes to the end.
+    /// Moves a stream that got a task to the end of the rotations in which it was next.
     mutating func turnEnded(_ stream: Subscription) {
         guard stream.request.devices.isEmpty else { return }
         self.noteTurn(stream)
@@ -130,7 +130,7 @@ struct TaskRotations {
         }
     }
 
-    /// In which of its places a stream is next.
+    /// Returns the places at which a stream is next.
     func placesNext(_ stream: Subscription) -> [Int] {
         stream.taskPlaces.indices.filter { place in
             guard stream.taskPlaces[place].isInTurn else { return false }
@@ -139,7 +139,7 @@ struct TaskRotations {
         }
     }
 
-    /// A stream that was next in these of its places did not get its task after all: it is next again.
+    /// Makes a stream next again at these places, because the task it got was undone.
     mutating func turnTakenBack(_ stream: Subscription, _ places: [Int]) {
         self.mayMeetNeeds(stream)
         for place in places where stream.taskPlaces.indices.contains(place) {
@@ -164,7 +164,7 @@ struct TaskRotations {
         }
     }
 
-    /// A free stream offers what it offers: nothing is known any more of needs that it may satisfy.
+    /// Forgets unsatisfiable needs, because a free stream may satisfy some.
     private mutating func mayMeetNeeds(_ stream: Subscription) {
         guard stream.request.resources.count > 1, !self.unmet.isEmpty else { return }
         self.unmet.removeAll(keepingCapacity: true)
@@ -176,10 +176,10 @@ struct TaskRotations {
     }
 }
 
-// MARK: - Whose turn it is
+// MARK: - Turns
 
 extension TaskRotations {
-    /// The free stream that takes such a task, and got its last one before all others that do.
+    /// Returns the free stream that takes the task and has waited longest for a turn; nil if there is none.
     mutating func next(_ target: LaunchTarget) -> Subscription? {
         guard !self.numbers.isEmpty else { return nil }
         var best: Subscription?
@@ -190,7 +190,7 @@ extension TaskRotations {
         return best
     }
 
-    /// Whether any stream, free or not, takes such a task.
+    /// Returns true if any stream, free or not, takes the task.
     func isTaken(_ target: LaunchTarget) -> Bool {
         guard !self.numbers.isEmpty else { return false }
         guard target.resources.count > 1 else {
@@ -200,7 +200,7 @@ extension TaskRotations {
         return self.versatile.values.contains { $0.request.takes(target) }
     }
 
-    /// The patterns that match the name, of those that some stream may have registered.
+    /// Returns the patterns that match the name and may be registered.
     private func keys(of target: LaunchTarget) -> [Key] {
         let isSession = target.kind == .urlSession
         var keys = [Key(isSession: isSession, isExact: true, stem: target.name, resource: "")]
@@ -214,7 +214,7 @@ extension TaskRotations {
         return keys
     }
 
-    /// The next of the streams with one pattern that offer what is needed.
+    /// Returns the next stream with one pattern that offers the needed resources.
     private mutating func next(_ key: Key, _ needs: [String]) -> Subscription? {
         guard var rotation = self.numbers[key] else { return nil }
         guard !needs.isEmpty else { return self.first(rotation) }
@@ -226,7 +226,7 @@ extension TaskRotations {
         return self.search(rotation, Unmet(key: key, needs: needs))
     }
 
-    /// The next of the streams in a rotation that offer all that is needed.
+    /// Returns the next stream in a rotation that offers all needed resources.
     private mutating func search(_ rotation: Int, _ wanted: Unmet) -> Subscription? {
         guard let first = self.first(rotation), !self.unmet.contains(wanted) else { return nil }
         var best: Subscription?
@@ -254,7 +254,7 @@ extension TaskRotations {
     }
 }
 
-// MARK: - Coming and going
+// MARK: - Opening and closing
 
 extension TaskRotations {
     private mutating func join(_ key: Key, _ stream: Subscription) {
@@ -276,7 +276,7 @@ extension TaskRotations {
         stream.taskPlaces.append(Place(rotation: number))
     }
 
-    /// Forgets a pattern that no stream has any more.
+    /// Removes a pattern that no stream has.
     private mutating func drop(_ number: Int) {
         let key = self.rotations[number].key
         self.numbers[key] = nil
@@ -314,7 +314,7 @@ extension TaskRotations {
         self.rotations[rotation].first = 0
     }
 
-    /// Takes out streams that have ended once they are half of a rotation: streams may come and go without a task.
+    /// Removes ended streams once they are half of a rotation. Streams may come and go without getting a task.
     private mutating func compact(_ rotation: Int) {
         let (ended, count) = (self.rotations[rotation].ended, self.rotations[rotation].entries.count)
         guard ended > 64, ended * 2 > count else { return }

@@ -7,30 +7,30 @@ struct TopicWorkers {
     var pushes = StreamRotation()
     var naming = NamingStreams()
     var tasks = TaskRotations()
-    /// How many streams offer each resource.
+    /// The number of streams that offer each resource.
     private var offers: [String: Int] = [:]
-    /// What waits for a slot of a stream that names no device.
+    /// Tasks that wait for a slot of a stream that names no device.
     var waiting = WaitingTasks()
-    /// What the streams hear of conditions.
+    /// The condition changes to send to the streams.
     var conditions = ConditionsLog()
-    /// Whether the topic waits for its turn to be told.
+    /// True if the topic is in the queue of topics with condition changes.
     var isToldOfConditions = false
-    /// The stalled streams, by the order in which they came.
+    /// The stalled streams, by order of arrival.
     var stalled: [UInt64: Subscription] = [:]
     var connected = 0
-    /// How many streams take pushes of any device.
+    /// The number of streams that take pushes of any device.
     private var takingPushes = 0
     var slots = 0
     var busy = 0
 
-    /// Puts a free stream that takes wakes of any device at the end of the rotations.
+    /// Appends a free stream that takes wakes of any device to the rotations.
     mutating func rotate(_ subscription: Subscription) {
         self.tasks.rotate(subscription)
         guard subscription.request.devices.isEmpty, subscription.isFreeForPush else { return }
         self.pushes.append(subscription)
     }
 
-    /// A stream got a wake: if it was next, it goes to the end.
+    /// Moves a stream that got a wake to the end, if it was next.
     mutating func turnEnded(_ subscription: Subscription, isPush: Bool) {
         if isPush {
             self.pushes.turnEnded(subscription)
@@ -39,26 +39,26 @@ struct TopicWorkers {
         }
     }
 
-    /// A stream that was next did not get its push after all: it is next again.
+    /// Makes a stream next again, because the push it got was undone.
     mutating func turnTakenBack(_ subscription: Subscription) {
         if subscription.request.takesPushes { self.pushes.turnTakenBack(subscription) }
     }
 
-    /// The stream that a task of this device goes to: a free one that names it, or else the one whose turn it is.
+    /// Returns the stream for a task of this device: a free one that names it, or else the next in rotation.
     mutating func free(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
         self.naming.first(token, target) ?? self.tasks.next(target)
     }
 
-    /// Whether any stream, free or not, takes such a push or task of this device.
+    /// Returns true if any stream, free or not, takes this push or task of the device.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         if self.naming.isTaken(token, target) { return true }
         return target.kind == .push ? self.takingPushes > 0 : self.tasks.isTaken(target)
     }
 
-    /// What the streams offer, in the order of their names.
+    /// The resources that the streams offer, sorted by name.
     var resources: [String] { self.offers.keys.sorted() }
 
-    /// Conditions of a device have changed: all streams that name it, or none, are to hear of it.
+    /// Adds a condition change for all streams that name the device, or none.
     mutating func conditionsChanged(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
         self.conditions.append(device)
         var naming: [Subscription] = []
@@ -66,7 +66,7 @@ struct TopicWorkers {
         for stream in naming { self.conditions.append(device, for: stream) }
     }
 
-    /// A stream holds more or fewer wakes, or can take one that could not, or no more.
+    /// Updates the positions of a stream after a change of its wakes or of its readiness.
     mutating func changed(_ subscription: Subscription) {
         if subscription.request.devices.isEmpty {
             self.tasks.changed(subscription)
@@ -100,17 +100,17 @@ struct TopicWorkers {
     }
 }
 
-/// The free streams that take pushes of any device, in turns: each gets one wake and goes to the end.
+/// The rotation of free streams that take pushes of any device: each gets one wake and moves to the end.
 ///
-/// A stream that is no longer free is skipped, and is appended again once it is free.
+/// Streams that are no longer free are skipped, and appended again when they are free.
 struct StreamRotation {
     private var streams: [Subscription] = []
-    /// The place of the stream that is next.
+    /// The index of the next stream.
     private var first = 0
-    /// The number of streams that stand here though they have ended.
+    /// The number of entries of ended streams.
     private var ended = 0
 
-    /// Returns the free stream whose turn it is.
+    /// Returns the next free stream.
     mutating func next() -> Subscription? {
         while self.first < self.streams.count {
             let stream = self.streams[self.first]
@@ -120,26 +120,26 @@ struct StreamRotation {
         return nil
     }
 
-    /// Returns whether the stream is next.
+    /// Returns true if the stream is next.
     func isNext(_ stream: Subscription) -> Bool {
         self.first < self.streams.count && self.streams[self.first] === stream
     }
 
-    /// Puts a free stream at the end, unless it stands here.
+    /// Appends a free stream, unless it is in the rotation.
     mutating func append(_ stream: Subscription) {
         guard !stream.isInRotation else { return }
         stream.isInRotation = true
         self.streams.append(stream)
     }
 
-    /// The stream got a wake: if it was next, it goes to the end.
+    /// Moves a stream that got a wake to the end, if it was next.
     mutating func turnEnded(_ stream: Subscription) {
         guard self.isNext(stream) else { return }
         self.dropFirst()
         if stream.isFree { self.append(stream) }
     }
 
-    /// The stream, which was next, did not get its wake after all: it is next again.
+    /// Makes a stream next again, because the wake it got was undone.
     mutating func turnTakenBack(_ stream: Subscription) {
         if stream.isInRotation, self.streams.count - self.first > 1, self.streams.last === stream {
             self.streams.removeLast()
@@ -155,7 +155,8 @@ struct StreamRotation {
         }
     }
 
-    /// Notes that a stream has ended. Streams may come and go though no wake ever turns the rotation.
+    /// Notes that a stream has ended. Removes ended streams if there are many, as wakes alone may never turn the
+    /// rotation.
     mutating func remove(_ stream: Subscription) {
         guard stream.isInRotation else { return }
         self.ended += 1
@@ -178,27 +179,27 @@ struct StreamRotation {
     }
 }
 
-/// The streams of a topic that name devices: of each device those that are free for a push, the one with the fewest
-/// wakes first, and those that take tasks or hear of conditions.
+/// The streams of a topic that name devices: for each device, a heap of the streams free for a push, the one with the
+/// fewest wakes first, and a list of streams that take tasks or receive condition changes.
 ///
-/// Finding that one costs a look-up. A change of a stream costs a few steps of a heap for each device that it names, as
-/// does its end, however many other streams name them.
+/// Finding a stream for a push costs one lookup. A change or the end of a stream costs a few heap steps for each device
+/// that it names, independent of the number of other streams that name it.
 struct NamingStreams {
-    /// Where a stream stands for one of its devices.
+    /// The positions of a stream for one of its devices.
     struct Place {
         /// The device's queue.
         fileprivate let queue: Int
-        /// The place in the queue's heap; nil while the stream is not free.
+        /// The index in the queue's heap; nil while the stream is not free.
         fileprivate var position: Int?
-        /// The place among the queue's listeners; nil for a stream that takes pushes and no more.
+        /// The index in the queue's listeners; nil for a stream that takes pushes only.
         fileprivate var listener: Int?
     }
 
-    /// A free stream, and which of its places leads here.
+    /// A stream, and the index in its `places`.
     private struct Entry {
         let subscription: Subscription
         let place: Int
-        /// The order in which streams came: among equals the first goes first, so that a simulation replays.
+        /// The sequence number of the stream. It breaks ties, so that simulations are reproducible.
         let number: UInt64
 
         func isBefore(_ other: Entry) -> Bool {
@@ -209,23 +210,23 @@ struct NamingStreams {
 
     /// The streams that name one device.
     private struct Queue {
-        /// How many streams there are, free or not.
+        /// The number of streams, free or not.
         var count = 0
-        /// How many of them take pushes.
+        /// The number of streams that take pushes.
         var pushCount = 0
         /// The streams that are free for a push: a binary heap.
         var heap: [Entry] = []
-        /// The streams that take tasks or hear of conditions, free or not, in no order.
+        /// The streams that take tasks or receive condition changes, free or not, in no particular order.
         var listeners: [Entry] = []
     }
 
     private var queues: [Queue] = []
-    /// Queues of devices that no stream names any more.
+    /// Queues of devices that no stream names.
     private var unused: [Int] = []
     private var numbers: [DeviceToken: Int] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// How many streams name this device, free or not.
+    /// The number of streams that name this device, free or not.
     func count(_ token: DeviceToken) -> Int {
         self.numbers[token].map { self.queues[$0].count } ?? 0
     }
@@ -235,15 +236,15 @@ struct NamingStreams {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
         while let entry = self.queues[queue].heap.first {
             if entry.subscription.isFree { return entry.subscription }
-            // A bound has been lowered since it was put here.
+            // A limit has been lowered since the stream was added.
             self.take(0, from: queue)
         }
         return nil
     }
 
-    /// The free stream with the fewest wakes that names this device and takes such a task.
+    /// The free stream with the fewest wakes that names this device and takes this task.
     ///
-    /// Every stream is looked at that names the device, of which there are at most `streamsPerDeviceMax`.
+    /// Examines every stream that names the device, at most `streamsPerDeviceMax`.
     func first(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Subscription? {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return nil }
         var best: Entry?
@@ -254,14 +255,14 @@ struct NamingStreams {
         return best?.subscription
     }
 
-    /// Whether any stream that names this device, free or not, takes such a push or task.
+    /// Returns true if any stream that names this device, free or not, takes this push or task.
     func isTaken(_ token: borrowing DeviceToken, _ target: LaunchTarget) -> Bool {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return false }
         if target.kind == .push { return self.queues[queue].pushCount > 0 }
         return self.queues[queue].listeners.contains { $0.subscription.request.takes(target) }
     }
 
-    /// Calls `body` with each stream that names this device and hears of conditions, in the order in which they came.
+    /// Calls `body` with each stream that names this device and receives condition changes, in order of arrival.
     func forEachHearing(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return }
         for entry in self.queues[queue].listeners.sorted(by: { $0.number < $1.number })
@@ -290,7 +291,7 @@ struct NamingStreams {
         self.changed(subscription)
     }
 
-    /// Takes out a stream that has ended.
+    /// Removes a stream that has ended.
     mutating func remove(_ subscription: Subscription) {
         guard !subscription.places.isEmpty else { return }
         for place in subscription.places {
@@ -307,7 +308,7 @@ struct NamingStreams {
         subscription.places = []
     }
 
-    /// Brings a stream's places in line with its wakes, and with whether it is free.
+    /// Updates a stream's positions after a change of its wakes or of its readiness.
     mutating func changed(_ subscription: Subscription) {
         let isFree = subscription.isFreeForPush
         for place in subscription.places.indices {
@@ -319,7 +320,7 @@ struct NamingStreams {
                 self.queues[queue].heap.append(entry)
                 self.rise(self.queues[queue].heap.count - 1, in: queue)
             case (let position?, true):
-                // As a rule a device has one worker of its own.
+                // Usually a device has its own single worker.
                 if self.queues[queue].heap.count > 1 { self.settle(position, in: queue) }
             case (let position?, false): self.take(position, from: queue)
             }
@@ -358,7 +359,7 @@ extension NamingStreams {
         self.settle(position, in: queue)
     }
 
-    /// Moves an entry to where it belongs, up or down.
+    /// Restores the heap order at a position, moving the entry up or down.
     private mutating func settle(_ position: Int, in queue: Int) {
         let entry = self.queues[queue].heap[position]
         if position > 0, entry.isBefore(self.queues[queue].heap[(position - 1) >> 1]) {

@@ -3,11 +3,11 @@ import Wire
 
 /// The tasks and sessions of one topic that wait for a slot, in the order of `ReadyOrder`.
 ///
-/// A stream finds the first task that it takes by descending a tree for each of its patterns and each set of resources
-/// that it can satisfy. Of these sets there are at most as many as waiting tasks need, and at most 256, as a stream
-/// offers at most eight resources. A new pattern therefore costs no more than an old one, however many tasks wait.
+/// A stream finds the first task that it takes by descending one tree per pattern and satisfiable set of resources. The
+/// number of these sets is limited by those that waiting tasks need, and by 256, as a stream offers at most eight
+/// resources. The cost of a pattern does not depend on the number of waiting tasks.
 ///
-/// A task that ceased to wait is dropped when a stream comes upon it, or by a hand that goes round as tasks are added.
+/// A task that no longer waits is dropped when a stream finds it, or by a scan that advances as tasks are added.
 struct WaitingTasks {
     private struct Key: Hashable {
         let device: DeviceIndex
@@ -26,31 +26,31 @@ struct WaitingTasks {
         static let sessions = Group(isSession: true, needs: [])
 
         let isSession: Bool
-        /// Sorted, each once.
+        /// The needed resources, sorted, each once.
         let needs: [String]
     }
 
-    /// The number of places that the hand looks at for each new task. It is more than one, so that there are never more
-    /// tasks that ceased to wait than tasks that wait.
+    /// The number of places that the scan examines for each new task. More than one keeps obsolete tasks fewer than
+    /// waiting tasks.
     private static let looksPerTask = 2
 
     private var tree = TaskTree()
     /// The tree of each group that has tasks.
     private var roots: [Group: TaskTree.Node] = [:]
     private var nodes: [Key: TaskTree.Node] = [:]
-    /// The place that the hand looks at next.
+    /// The next place of the scan.
     private var hand = 0
 
-    /// No tasks.
+    /// Creates a value without tasks.
     init() {}
 
-    /// The number of tasks, including those that ceased to wait and were not dropped yet.
+    /// The number of tasks, including obsolete tasks that were not dropped yet.
     var count: Int { self.nodes.count }
 
     /// Adds a task.
     ///
-    /// - `key`: The secret that the shape of the trees depends on.
-    /// - `isReady`: Returns whether a task still waits.
+    /// - `key`: the secret that determines the shape of the trees.
+    /// - `isReady`: returns true if a task still waits.
     mutating func append(_ task: ReadyTask, key: HashKey, isReady: (ReadyTask) -> Bool) {
         self.remove(task.device, task.target)
         let group = self.group(of: task.target)
@@ -62,7 +62,7 @@ struct WaitingTasks {
         for _ in 0..<Self.looksPerTask { self.sweep(isReady) }
     }
 
-    /// Removes a task that was launched, or ceased to wait.
+    /// Removes a task that was launched or no longer waits.
     mutating func remove(_ device: DeviceIndex, _ target: LaunchTarget) {
         guard !self.nodes.isEmpty, let node = self.nodes.removeValue(forKey: Key(device, target)) else { return }
         let group = self.group(of: self.tree.task(node).target)
@@ -71,7 +71,7 @@ struct WaitingTasks {
         if self.nodes.isEmpty { self.nodes = [:] }
     }
 
-    /// Returns the first task of those that a stream asked for.
+    /// Returns the first task that a stream takes.
     func first(for request: SubscriptionRequest) -> ReadyTask? {
         guard !self.nodes.isEmpty else { return nil }
         var best = TaskTree.none
@@ -99,7 +99,7 @@ struct WaitingTasks {
             ? .sessions : Group(isSession: false, needs: ResourceNames.sorted(target.resources))
     }
 
-    /// Drops the task that the hand points at if it no longer waits.
+    /// Drops the task at the scan's place if it no longer waits.
     private mutating func sweep(_ isReady: (ReadyTask) -> Bool) {
         if self.hand >= self.tree.capacity { self.hand = 0 }
         guard self.hand < self.tree.capacity else { return }
@@ -110,30 +110,30 @@ struct WaitingTasks {
     }
 }
 
-/// Waiting tasks by name: finding the first of those whose names begin alike costs one descent.
+/// Waiting tasks by name. Finding the first task of a name prefix costs one descent.
 ///
-/// Several trees share one memory. Each orders its tasks by name, and tasks of one name by `ReadyOrder` and arrival;
-/// each node knows which task below it goes first. The trees are treaps: a parent has a greater priority than its
-/// children, and priorities are random, so that a tree of n tasks is some 3 log n deep whatever names tasks have.
+/// Several trees share one array. Each orders its tasks by name, then by `ReadyOrder` and arrival. Each node stores the
+/// first task of its subtree in launch order. The trees are treaps: a parent has a greater priority than its children,
+/// and priorities are random, so a tree of n tasks is about 3 log n deep for any names.
 struct TaskTree {
-    /// A task, or the tree whose top it is.
+    /// A task, or the root of a tree.
     typealias Node = Int32
 
-    /// No task, and the empty tree.
+    /// No task, or the empty tree.
     static let none: Node = -1
 
     private struct Place {
         let task: ReadyTask
-        /// The number of the task in the order of arrival.
+        /// The sequence number of the task.
         let number: UInt64
         let priority: UInt64
         var left = TaskTree.none
         var right = TaskTree.none
-        /// The first task of this tree.
+        /// The first task of this tree in launch order.
         var earliest: Node
         var isUsed = true
 
-        /// Returns true if this task goes before the other one.
+        /// Returns true if this task launches before the other one.
         func goesBefore(_ other: Place) -> Bool {
             self.task.order == other.task.order ? self.number < other.number : self.task.order < other.task.order
         }
@@ -152,7 +152,7 @@ struct TaskTree {
     /// Returns the task in one of the `capacity` places, or nil if the place is not used.
     func task(at place: Int) -> ReadyTask? { self.places[place].isUsed ? self.places[place].task : nil }
 
-    /// Returns the node whose task goes first, or the other one if one is `none`.
+    /// Returns the node whose task launches first; the other one if one is `none`.
     func earlier(_ one: Node, _ other: Node) -> Node {
         guard one != Self.none, other != Self.none else { return max(one, other) }
         return self.places[Int(one)].goesBefore(self.places[Int(other)]) ? one : other
@@ -162,7 +162,7 @@ struct TaskTree {
     mutating func append(_ task: ReadyTask, key: HashKey, to root: inout Node) -> Node {
         self.lastNumber += 1
         let node = self.unused.popLast() ?? Node(self.places.count)
-        // No sender of tasks knows the key, and so none can choose the shape of a tree.
+        // Clients do not know the key, so they cannot choose the shape of a tree.
         let priority = key.hash(self.lastNumber, 0)
         let place = Place(task: task, number: self.lastNumber, priority: priority, earliest: node)
         if Int(node) == self.places.count { self.places.append(place) } else { self.places[Int(node)] = place }
@@ -176,16 +176,16 @@ struct TaskTree {
         self.places[Int(node)].isUsed = false
         self.unused.append(node)
         guard self.unused.count == self.places.count else { return }
-        // No tree has a task: the memory of a crowd is released.
+        // All trees are empty. The memory is released after a peak.
         self.places = []
         self.unused = []
     }
 
-    /// Returns the first task whose name matches the pattern, or `none`.
+    /// Returns the first task in launch order whose name matches the pattern; `none` if there is none.
     ///
     /// - Parameters:
-    ///   - reachesStart: True if no name in the tree is before those that match.
-    ///   - reachesEnd: True if no name in the tree is after those that match.
+    ///   - reachesStart: true if no name in the tree sorts before the matching ones.
+    ///   - reachesEnd: true if no name in the tree sorts after the matching ones.
     func earliest(
         in root: Node,
         _ pattern: IdentifierPattern,
@@ -197,7 +197,7 @@ struct TaskTree {
         let (left, right) = (self.places[Int(root)].left, self.places[Int(root)].right)
         let name = self.places[Int(root)].task.target.name
         guard pattern.matches(name) else {
-            // Names that match are neighbors, and a beginning alone is before all that it begins.
+            // Matching names are adjacent, and a name equal to the stem sorts before them.
             let isBefore = name <= pattern.stem
             return self.earliest(
                 in: isBefore ? right : left,
@@ -253,7 +253,7 @@ extension TaskTree {
         return (before, self.join(root, after, right))
     }
 
-    /// Makes one tree of two, of which the first is before the second.
+    /// Merges two trees; all tasks of the first sort before those of the second.
     private mutating func merge(_ one: Node, _ two: Node) -> Node {
         guard one != Self.none, two != Self.none else { return max(one, two) }
         if self.places[Int(one)].priority > self.places[Int(two)].priority {
@@ -262,7 +262,7 @@ extension TaskTree {
         return self.join(two, self.merge(one, self.places[Int(two)].left), self.places[Int(two)].right)
     }
 
-    /// Makes `root` the top of two trees.
+    /// Makes `root` the root of two trees.
     private mutating func join(_ root: Node, _ left: Node, _ right: Node) -> Node {
         func earliest(_ node: Node) -> Node { node == Self.none ? Self.none : self.places[Int(node)].earliest }
         let first = self.earlier(root, self.earlier(earliest(left), earliest(right)))

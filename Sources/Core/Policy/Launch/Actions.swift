@@ -1,23 +1,23 @@
-/// How the worker's part of a wake ended, as the worker says it.
+/// The result of a push's wake that its worker reports.
 package enum FetchResult: String, Sendable, CaseIterable {
     case newData, noData, failed
 }
 
-/// How a wake ended.
+/// The outcome of a push's wake.
 package enum WakeOutcome: String, Sendable, CaseIterable {
     case newData, noData, failed, expired, lost
 }
 
-/// What became of an arriving push.
+/// The effect of an arriving push.
 package enum PushReceivedAction: Hashable, Sendable {
-    /// The push launched at once; `absorbed` was coalesced into it.
+    /// The push launched immediately. `absorbed` was coalesced into it.
     case launched(absorbed: PushHandle?)
-    /// The push waits; `absorbed` was coalesced into it.
+    /// The push is pending. `absorbed` was coalesced into it.
     case waits(absorbed: PushHandle?)
-    /// The push expired before it could launch; what was pending stays.
+    /// The push expired before it could launch. An earlier pending push remains.
     case discarded
 
-    /// The push that was coalesced into it.
+    /// The push that was coalesced into the new one; nil if there is none.
     package var absorbed: PushHandle? {
         switch self {
         case .launched(let absorbed), .waits(let absorbed): absorbed
@@ -26,31 +26,31 @@ package enum PushReceivedAction: Hashable, Sendable {
     }
 }
 
-/// What becomes of the push of a wake that ended.
+/// The effect of an ended wake on its push.
 package enum WakeEndedAction: Hashable, Sendable {
-    /// The worker handled it.
+    /// The worker processed the push.
     case completed(PushHandle)
     /// The push is pending again.
     case retries
-    /// The push was coalesced into the newer one that is pending.
+    /// The push was coalesced into the newer pending push.
     case absorbed(PushHandle)
     /// The push is dropped.
     case discarded(PushHandle, DiscardReason)
-    /// The wake was empty: there is no push.
+    /// The wake was empty and had no push.
     case nothing
 }
 
-/// What a worker's wish for more time came to; with the deadline that holds now.
+/// The effect of a worker's request for more time, with the current deadline.
 package enum ExtensionRequestedAction: Hashable, Sendable {
-    /// The deadline moved; perhaps not as far as was asked.
+    /// The deadline was moved, perhaps less far than requested.
     case extended(Instant)
-    /// There is as much time already.
+    /// The deadline is already that late.
     case unchanged(Instant)
-    /// The wake has all the time that it can have.
+    /// The wake has reached its maximum duration.
     case limitReached(Instant)
 
-    /// What becomes of a deadline that is to move to `moment`, and to `most` at the most. It never moves back, not even
-    /// when the parameters have become tighter since the launch.
+    /// Computes the effect of moving a deadline to `moment`, but not past `most`. A deadline never moves back, even if
+    /// the parameters have been tightened since the launch.
     init(_ moment: Instant, deadline: Instant, most: Instant) {
         if moment <= deadline {
             self = .unchanged(deadline)
@@ -59,7 +59,7 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
         }
     }
 
-    /// The deadline that holds now.
+    /// The current deadline.
     package var deadline: Instant {
         switch self {
         case .extended(let deadline), .unchanged(let deadline), .limitReached(let deadline): deadline
@@ -67,34 +67,34 @@ package enum ExtensionRequestedAction: Hashable, Sendable {
     }
 }
 
-/// Why a push, a request or the transfers of a session went without a result.
+/// The reason why a push, a request or the transfers of a session ended without a result.
 package enum DiscardReason: String, Sendable, CaseIterable {
     case expired, exhausted, forceQuit, unregistered
-    /// A person dropped it.
+    /// An operator or client cancelled it.
     case cancelled
-    /// A later request of the same identifier took its place. It is counted apart.
+    /// A later request with the same identifier replaced it. It has a separate counter.
     case replaced
 
-    /// The reasons that a push can have.
+    /// The possible reasons for pushes.
     package static let ofPushes: [DiscardReason] = [.expired, .exhausted, .forceQuit, .unregistered, .cancelled]
-    /// The reasons by which tasks and sessions are counted.
+    /// The reasons that tasks and sessions have counters for.
     package static let ofTasks: [DiscardReason] = [.exhausted, .forceQuit, .cancelled, .unregistered]
 }
 
-/// How the worker's part of a task ended, as the worker says it.
+/// The result of a task that its worker reports.
 package enum TaskResult: String, Sendable, CaseIterable {
     case success, failure
 }
 
-/// How a wake of a task or a session ended.
+/// The outcome of a wake of a task or a session.
 package enum TaskOutcome: String, Sendable, CaseIterable {
     case success, failure, expired
-    /// What it needs ceased to be.
+    /// A condition that the task needs no longer holds.
     case interrupted
     case cancelled, lost
 }
 
-/// Why a request was not taken.
+/// The reason why a request was refused.
 package enum TaskRefusal: String, Error, Sendable, CaseIterable {
     case notPermitted = "NotPermitted"
     case unavailable = "Unavailable"
@@ -103,15 +103,15 @@ package enum TaskRefusal: String, Error, Sendable, CaseIterable {
     case immediateRunIneligible = "ImmediateRunIneligible"
 }
 
-/// What became of a request that was submitted.
+/// The effect of a submitted request.
 package enum TaskSubmittedAction: Hashable, Sendable {
     case refused(TaskRefusal)
-    /// The task launched at once, `replaced` gave way to it.
+    /// The task launched immediately. `replaced` is the earlier request that it replaced.
     case launched(TaskWake, replaced: BackgroundTask?)
-    /// The task waits, `replaced` gave way to it.
+    /// The task is pending. `replaced` is the earlier request that it replaced.
     case waits(BackgroundTask, replaced: BackgroundTask?)
 
-    /// What gave way to it.
+    /// The earlier request that was replaced; nil if there is none.
     package var replaced: BackgroundTask? {
         switch self {
         case .launched(_, let replaced), .waits(_, let replaced): replaced
@@ -120,64 +120,64 @@ package enum TaskSubmittedAction: Hashable, Sendable {
     }
 }
 
-/// What became of transfers that finished.
+/// The effect of finished transfers.
 package enum TransfersFinishedAction: Hashable, Sendable {
-    /// The transfers wait, as the first of their session.
+    /// The transfers are pending, as the first of their session.
     case waits
-    /// The transfers that waited took them up.
+    /// The transfers were added to pending ones of their session.
     case takenUp
-    /// Too many sessions wait.
+    /// Too many sessions are pending.
     case refused
 }
 
-/// What becomes of the task of a wake that ended.
+/// The effect of an ended wake on its task.
 package enum TaskEndedAction: Hashable, Sendable {
-    /// The request is gone; the transfers are handled.
+    /// The request is complete, or the transfers are processed.
     case ended(BackgroundTask)
-    /// The task waits again; `replaced`, which waited for the same and is older, gave way to it.
+    /// The task is pending again. It replaced `replaced`, an older pending request with the same name.
     case waits(BackgroundTask, replaced: BackgroundTask?)
-    /// A newer request of its identifier waits, and it gave way.
+    /// A newer pending request with the same identifier replaced the task.
     case replaced(BackgroundTask)
-    /// What waits for the session took its transfers up.
+    /// The transfers were added to pending ones of their session.
     case takenUp(BackgroundTask)
-    /// The task is dropped; `replaced`, which waited for the same and is older, gave way to it.
+    /// The task is dropped. So is `replaced`, an older pending request with the same name.
     case discarded(BackgroundTask, DiscardReason, replaced: BackgroundTask?)
 }
 
-/// The results of a cancellation, a report of conditions or the removal of a device, in the order of the changes.
+/// The effects of a cancellation, a conditions report or the removal of a device, in the order of the changes.
 package struct DroppedAction: Hashable, Sendable {
-    /// The pending push.
+    /// The pending push that was discarded; nil if there was none.
     package var discardedPush: PushHandle?
-    /// The requests that waited, by arrival.
+    /// The pending requests that were discarded, by arrival.
     package var discarded: [BackgroundTask] = []
-    /// What was in flight and ended.
+    /// The wakes in flight that ended.
     package var ended: [TaskWake] = []
 
-    /// Nothing but, perhaps, that a push was discarded.
+    /// Creates an action without effects, except for a discarded push.
     package init(discardedPush: PushHandle? = nil) {
         self.discardedPush = discardedPush
     }
 }
 
-/// What an operator's wish to launch a request came to.
+/// The effect of an operator's request to launch a task.
 package enum TaskLaunchForcedAction: Hashable, Sendable {
     case launched(TaskWake)
-    /// There is no room in its lane.
+    /// The lane has no room for another wake.
     case laneIsFull
-    /// No request of the identifier waits.
+    /// No request with the identifier is pending.
     case notWaiting
 }
 
-/// What may launch.
+/// A launch that the policy allows.
 package enum LaunchCandidate: Hashable, Sendable {
     /// The pending push.
     case push
     case task(BackgroundTask)
 }
 
-/// What the passing of time did.
+/// The effect of passing time.
 package enum TimePassedAction: Hashable, Sendable {
-    /// Nothing more is due but, perhaps, a launch.
+    /// Nothing is due, except perhaps a launch.
     case nothing
     /// The deadline of the push in flight passed.
     case pushExpired(WakeEndedAction)

@@ -1,6 +1,6 @@
-/// Names an identifier or a session; the policy compares names and never looks behind them.
+/// The number of an identifier or a session name. The policy compares numbers and does not know the texts.
 package struct TaskName: Hashable, Sendable {
-    /// Chosen by the policy's user, the same for the same identifier or session.
+    /// The number, chosen by the owner of the policy value; equal for equal identifiers or session names.
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) {
@@ -8,7 +8,7 @@ package struct TaskName: Hashable, Sendable {
     }
 }
 
-/// What a task cannot do without.
+/// The requirements of a task.
 package struct TaskNeeds: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -19,25 +19,25 @@ package struct TaskNeeds: OptionSet, Hashable, Sendable {
     package static let network = TaskNeeds(rawValue: 1)
     package static let externalPower = TaskNeeds(rawValue: 2)
 
-    // A continued task has neither need. It keeps two other facts in these bits: gateways of earlier versions, which
-    // may share the rows, read them and take no notice.
+    // A continued task has neither requirement. It uses these bits for two other properties, which earlier versions of
+    // the gateway that share the rows ignore.
     /// The strategy of a continued task is `fail`.
     fileprivate static let start = TaskNeeds(rawValue: 1)
-    /// Pressure ended a launch of a continued task, which waits until memory is not critical any more.
+    /// Pressure ended a launch of the continued task. It is held until memory pressure is no longer critical.
     fileprivate static let memory = TaskNeeds(rawValue: 2)
 }
 
-/// A request as it is submitted.
+/// A submitted request.
 package struct TaskSubmission: Hashable, Sendable {
-    /// What a request that cannot launch at once does.
+    /// The behavior of a continued task that cannot launch immediately.
     package enum Strategy: String, Sendable, CaseIterable {
-        /// The request waits.
+        /// The request is pending.
         case queue
         /// The request is refused.
         case fail
     }
 
-    /// What it is for, with the options that this kind has.
+    /// The kind of task, with the options of the kind.
     package enum Kind: Hashable, Sendable {
         case appRefresh
         case processing(TaskNeeds)
@@ -46,7 +46,7 @@ package struct TaskSubmission: Hashable, Sendable {
 
     package var name: TaskName
     package var kind: Kind
-    /// Not before; nil is the moment of submission. A continued task ignores it.
+    /// The earliest start; nil for the time of submission. Ignored for a continued task.
     package var earliestBegin: Instant?
 
     package init(name: TaskName, kind: Kind, earliestBegin: Instant? = nil) {
@@ -75,19 +75,19 @@ extension TaskSubmission.Kind {
     }
 }
 
-/// A request, or the finished transfers of a session, from its arrival to its end.
+/// A request, or the finished transfers of a session, from arrival to end.
 package struct BackgroundTask: Hashable, Sendable {
-    /// The identifier, or the session's name; of these two kinds of name the same are not the same.
+    /// The identifier, or the name of the session. An identifier and a session with equal names are different.
     package var name: TaskName
-    /// When it was submitted, or the first of the transfers finished.
+    /// The time of submission, or of the first finished transfer.
     package var arrivedAt: Instant
-    /// What waits longest goes first: the moment of arrival, or that of its earliest beginning when that is later.
+    /// The time that determines the launch order: the arrival, or the earliest start if that is later.
     package var waitsSince: Instant
-    /// The number among what arrived on the device, kept until the task's end: no two at a time have the same.
+    /// The arrival number on the device, unique and constant during the task's lifetime.
     package var arrival: UInt64
-    /// How many finished transfers it stands for; 0 for a request.
+    /// The number of finished transfers; 0 for a request.
     package var transfers: UInt64
-    /// How often it was launched.
+    /// The number of launches.
     package var attempts: UInt32
     package var kind: TaskKind
     package var needs: TaskNeeds
@@ -112,7 +112,7 @@ package struct BackgroundTask: Hashable, Sendable {
         self.needs = needs
     }
 
-    /// True for a continued task that does not wait: its strategy is `fail`.
+    /// True for a continued task with the strategy `fail`, which does not wait.
     var failsRatherThanWaits: Bool { self.kind == .continued && self.needs.contains(.start) }
 
     /// True for a continued task that pressure ended, until it launches again.
@@ -124,12 +124,12 @@ package struct BackgroundTask: Hashable, Sendable {
         }
     }
 
-    /// Whether the two carry the same identifier, or the same session's name.
+    /// Returns true if both have the same identifier, or the same session name.
     func isNamesake(of other: BackgroundTask) -> Bool {
         self.name == other.name && (self.kind == .urlSession) == (other.kind == .urlSession)
     }
 
-    /// Takes up the transfers of a wake of the same session that is to be retried, and its place.
+    /// Adds the transfers of a wake of the same session that will be retried, and takes its position in the order.
     mutating func takeUp(_ older: BackgroundTask) {
         self.transfers += older.transfers
         self.arrivedAt = min(self.arrivedAt, older.arrivedAt)
@@ -138,30 +138,30 @@ package struct BackgroundTask: Hashable, Sendable {
     }
 }
 
-/// A task that was launched and whose outcome is awaited.
+/// A launched task whose outcome is pending.
 package struct TaskWake: Hashable, Sendable {
-    /// What a launch cost, as it was before: what a lost wake puts back.
+    /// The charge of a launch, as the state before it, which a lost wake restores.
     package enum Charge: Hashable, Sendable {
         case nothing
         case short(before: Spacing)
         case processing(lastBefore: Instant)
     }
 
-    /// The task, its `attempts` counting this launch; its `arrival` names the wake.
+    /// The task. Its `attempts` include this launch, and its `arrival` identifies the wake.
     package var task: BackgroundTask
     package var launchedAt: Instant
-    /// When it expires: the outcome must come before.
+    /// The time at which the wake expires unless its outcome arrives earlier.
     package var deadline: Instant
     package var charge: Charge
-    /// The most progress that a continued task reported in this launch.
+    /// The maximum progress that a continued task reported in this launch.
     package var progress: UInt64
-    /// The total of the last report of progress; 0 for none.
+    /// The total in the last progress report; 0 if there was none.
     package var total: UInt64 = 0
-    /// What held it when an operator launched it, and does not interrupt it.
+    /// The holds that applied when an operator launched the task. They do not interrupt it.
     package var tolerated: Holds
-    /// Whether it was cancelled: when it is lost it does not wait again.
+    /// True if the task was cancelled. It does not become pending again when its wake is lost.
     package var isCancelled: Bool
-    /// The device was removed after the launch: what would wait again is discarded.
+    /// True if the device was removed after the launch. The task does not become pending again.
     package var isOfRemovedDevice: Bool
 
     package init(
@@ -185,24 +185,25 @@ package struct TaskWake: Hashable, Sendable {
     }
 }
 
-/// What the policy keeps of a device for its requests, sessions and habits, beside its `DeviceState`.
+/// The policy state of a device's requests, sessions and habits.
 ///
-/// A device that has no request or session, launched no processing task and reported no use has a blank one, which
-/// need not be kept. Its size is bounded: `TaskKind.waitingMax` of each kind wait, besides what was lost.
+/// A device without requests and sessions that never launched a processing task or reported a use has a blank state,
+/// which need not be stored. The size is bounded: at most `TaskKind.waitingMax` of each kind are pending, not counting
+/// lost ones.
 package struct BackgroundTasks: Hashable, Sendable {
-    /// What waits, in the order of arrival.
+    /// Pending tasks, in order of arrival.
     package internal(set) var waiting: [BackgroundTask]
-    /// What was launched, lane by lane, each in the order of launches.
+    /// Launched tasks, by lane, and in each lane in order of launch.
     package internal(set) var inFlight: [TaskWake]
-    /// Minus infinity before the first processing task.
+    /// The last launch of a processing task; `distantPast` before the first.
     package internal(set) var lastProcessing: Instant
     package internal(set) var usage: Usage
-    /// The millisecond behind the moment at which pressure ends the next continued task in flight, without the bits
-    /// above 32; 0 if it ends none. It lies where alignment leaves room behind `usage`: every used device has one.
+    /// The lower 32 bits of the millisecond after the time at which pressure ends the next continued task in flight; 0
+    /// for never. Its position after `usage` uses padding.
     package private(set) var pressure: UInt32
     package internal(set) var arrivals: Arrivals
 
-    /// What a store kept of a device; without arguments a blank one.
+    /// Creates a state from stored parts; without arguments a blank one.
     package init(
         waiting: [BackgroundTask] = [],
         inFlight: [TaskWake] = [],
@@ -219,19 +220,19 @@ package struct BackgroundTasks: Hashable, Sendable {
         self.pressure = pressure
     }
 
-    /// Whether there is nothing to keep.
+    /// True if there is nothing to store.
     package var isBlank: Bool { self == BackgroundTasks() }
 }
 
-/// The order in which requests, sessions and pushes arrived on a device that has some of the former.
+/// The order of arrival of requests, sessions and pushes on a device that has requests or sessions.
 ///
-/// While a device has neither request nor session in hand, all is 0: whatever comes then comes after its push.
+/// While the device has none, all numbers are 0: everything that arrives later follows its pending push.
 package struct Arrivals: Hashable, Sendable {
     /// The number of the latest arrival.
     package var latest: UInt64 = 0
-    /// The number of the first push that the pending one stands for.
+    /// The number of the first push that was coalesced into the pending one.
     package var pendingPush: UInt64 = 0
-    /// The number of the first push that the one in flight stands for.
+    /// The number of the first push that was coalesced into the one in flight.
     package var pushInFlight: UInt64 = 0
 
     package init() {}
@@ -243,40 +244,40 @@ extension BackgroundTasks {
 
     private var isIdle: Bool { self.waiting.isEmpty && self.inFlight.isEmpty }
 
-    /// Numbers a request or a session that arrived.
+    /// Returns the number for a request or a session that arrived.
     mutating func arrived() -> UInt64 {
         self.arrivals.latest += 1
         return self.arrivals.latest
     }
 
-    /// Numbers a push that arrived when none was pending.
+    /// Assigns the number for a push that arrived while none was pending.
     mutating func pushArrived() {
         self.arrivals.pendingPush = self.isIdle ? 0 : self.arrived()
     }
 
-    /// Something may have been the last: forgets the order when nothing needs it.
+    /// Resets the order, and the time of pressure, once no task needs them.
     mutating func left() {
         if self.isIdle { self.arrivals = Arrivals() }
         if self.pressure != 0, self.continuedInFlight.isEmpty { self.pressure = 0 }
     }
 
-    /// When pressure ends the next continued task in flight, or nil if it ends none. The moment is within 24 days.
+    /// The time at which pressure ends the next continued task in flight; nil for never. It is within 24 days of `now`.
     package func pressureAt(_ now: Instant) -> Instant? {
         guard self.pressure != 0 else { return nil }
         return now + Int64(Int32(truncatingIfNeeded: Int64(self.pressure) &- 1 &- now.milliseconds))
     }
 
-    /// Sets when pressure ends the next continued task in flight; nil for never.
+    /// Sets the time at which pressure ends the next continued task in flight; nil for never.
     mutating func setPressure(_ moment: Instant?) {
         self.pressure = moment.map { max(1, UInt32(truncatingIfNeeded: $0.milliseconds &+ 1)) } ?? 0
     }
 
-    /// The continued tasks in flight, in the order of launches.
+    /// The continued tasks in flight, in order of launch.
     var continuedInFlight: ArraySlice<TaskWake> {
         self.inFlight[(self.inFlight.firstIndex { $0.task.kind == .continued } ?? self.inFlight.endIndex)...]
     }
 
-    /// Returns true if more continued tasks are in flight than allowed, after `continuedMax` became less.
+    /// Returns true if more continued tasks are in flight than allowed, after `continuedMax` was lowered.
     package func hasExcess(_ parameters: Parameters) -> Bool {
         let continuedMax = Int(parameters.continuedMax)
         return self.inFlight.count > continuedMax && self.continuedInFlight.count > continuedMax
@@ -293,23 +294,23 @@ extension BackgroundTasks {
         self.inFlight.insert(wake, at: index)
     }
 
-    /// Takes what waits under the name of `task` away, if anything does.
+    /// Removes and returns the pending task with the name of `task`; nil if there is none.
     mutating func takeNamesake(of task: BackgroundTask) -> BackgroundTask? {
         guard let index = self.waiting.firstIndex(where: { $0.isNamesake(of: task) }) else { return nil }
         return self.waiting.remove(at: index)
     }
 }
 
-/// An identifier or a session's name that a configuration permits or a worker takes, or all with the same beginning.
+/// A pattern for identifiers or session names: a full name, or a prefix.
 package struct IdentifierPattern: Hashable, Sendable {
-    /// The identifier, or, with `.*` at its end, the beginning and `.*` for one or more further characters.
+    /// The identifier, or a prefix and `.*`, which stands for one or more characters.
     package let text: String
-    /// The identifier, or what all begin with that the pattern stands for, up to the dot.
+    /// The identifier, or the prefix up to and including its last dot.
     package let stem: String
-    /// True if it stands for one identifier alone.
+    /// True if the pattern matches one identifier only.
     package let isExact: Bool
 
-    /// The longest identifier and the longest pattern, in bytes.
+    /// The maximum length of an identifier and of a pattern, in bytes.
     package static let bytesMax = 255
 
     package init(_ text: String) {
@@ -318,20 +319,20 @@ package struct IdentifierPattern: Hashable, Sendable {
         self.stem = self.isExact ? text : String(text.dropLast())
     }
 
-    /// Whether `identifier` is one of those that the pattern stands for.
+    /// Returns true if the pattern matches `identifier`.
     package func matches(_ identifier: String) -> Bool {
-        // Equal strings may be of other characters, which are more bytes.
+        // The byte counts differ for strings that are equal only by canonical equivalence.
         guard !self.isExact else { return identifier.utf8.count == self.stem.utf8.count && identifier == self.stem }
         return identifier.utf8.count > self.stem.utf8.count && identifier.utf8.starts(with: self.stem.utf8)
     }
 
-    /// Whether it is an identifier, or one and `.*`.
+    /// True if the pattern is an identifier, or an identifier followed by `.*`.
     package var isWellFormed: Bool {
         guard self.text.utf8.count <= Self.bytesMax else { return false }
         return Self.isIdentifier(self.text.utf8.dropLast(self.isExact ? 0 : 2))
     }
 
-    /// Whether `text` can name a task or a session: 1 to 255 characters of A-Z a-z 0-9 . - _.
+    /// Returns true if `text` can name a task or a session: 1 to 255 characters of A-Z a-z 0-9 . - _.
     package static func isIdentifier(_ text: some Collection<UInt8>) -> Bool {
         guard !text.isEmpty, text.count <= Self.bytesMax else { return false }
         return text.allSatisfy { byte in

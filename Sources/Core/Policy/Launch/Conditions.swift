@@ -1,6 +1,6 @@
 package import Wire
 
-/// What a device has reported of itself; what it never reported has the value given here.
+/// The conditions that a device reported, with default values for those that it never reported.
 package struct Conditions: Hashable, Sendable {
     package enum AppState: String, Sendable, CaseIterable {
         case background, active, forceQuit
@@ -18,7 +18,7 @@ package struct Conditions: Hashable, Sendable {
         case normal, warning, critical
     }
 
-    /// The charge, 0...1.
+    /// The battery charge, 0...1.
     package var batteryLevel = 1.0
     package var appState = AppState.background
     package var backgroundRefresh = BackgroundRefresh.available
@@ -31,9 +31,9 @@ package struct Conditions: Hashable, Sendable {
     package init() {}
 }
 
-/// A report of a device: the fields it names; nil for those it does not.
+/// A device's report of some conditions; nil for those that it does not contain.
 package struct ConditionsReport: Hashable, Sendable {
-    /// The charge, 0...1.
+    /// The battery charge, 0...1.
     package var batteryLevel: Double?
     package var appState: Conditions.AppState?
     package var backgroundRefresh: Conditions.BackgroundRefresh?
@@ -47,7 +47,7 @@ package struct ConditionsReport: Hashable, Sendable {
 }
 
 extension Conditions {
-    /// Takes over the fields that `report` names.
+    /// Sets the conditions that `report` contains.
     package mutating func apply(_ report: ConditionsReport) {
         self.batteryLevel = report.batteryLevel ?? self.batteryLevel
         self.appState = report.appState ?? self.appState
@@ -60,9 +60,9 @@ extension Conditions {
     }
 }
 
-/// Why a push or a task is not launched, in the order in which reasons are looked at.
+/// The reason why a push or a task is held, in the order in which reasons are checked.
 package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
-    /// The topic is paused: an operator has stopped its automatic launches. No condition of a device.
+    /// The topic is paused by an operator. This is not a condition of the device.
     case paused
     case forceQuit, backgroundRefresh
     /// The device is in use.
@@ -71,21 +71,21 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     /// The task needs external power.
     case power
     case lowPower, thermal
-    /// Memory is short, which holds no push.
+    /// Memory pressure is critical. Pushes are not affected.
     case memory
     case battery
-    /// Nobody used the device for `usageWindow`.
+    /// The device was not used for `usageWindow`.
     case usage
     /// The push has a priority that never wakes a device.
     case priority
-    /// Everything allows the launch but a free slot on a stream that takes it. No condition of a device.
+    /// Only a free slot on a stream that takes the launch is missing. This is not a condition of the device.
     case worker
 
-    /// The holds that a push can have, in order.
+    /// The possible holds of a push, in order.
     package static let ofPushes: [Hold] = [
         .paused, .forceQuit, .backgroundRefresh, .network, .thermal, .battery, .priority, .worker,
     ]
-    /// The holds that a task or a session can have, in order.
+    /// The possible holds of a task or a session, in order.
     package static let ofTasks: [Hold] = [
         .paused, .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .memory, .battery,
         .usage, .worker,
@@ -111,7 +111,7 @@ package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
 }
 
 extension Conditions {
-    /// Whether `hold` applies to a push of `priority`. An active device is never held.
+    /// Returns true if `hold` applies to a push of `priority`. An active device has no holds.
     @inline(__always)
     package func holds(_ hold: Hold, _ priority: Priority, criticalBattery: Double) -> Bool {
         guard self.appState != .active else { return false }
@@ -127,9 +127,9 @@ extension Conditions {
         }
     }
 
-    /// The first hold that applies to a push of `priority`, or nil when it may launch.
+    /// The first hold that applies to a push of `priority`; nil if it may launch.
     package func firstHold(_ priority: Priority, criticalBattery: Double) -> Hold? {
-        // One by one, as every push asks, and a loop over them takes three times as long.
+        // Unrolled, since this runs for every push. A loop takes three times as long.
         if self.holds(.forceQuit, priority, criticalBattery: criticalBattery) { return .forceQuit }
         if self.holds(.backgroundRefresh, priority, criticalBattery: criticalBattery) { return .backgroundRefresh }
         if self.holds(.network, priority, criticalBattery: criticalBattery) { return .network }
@@ -139,7 +139,7 @@ extension Conditions {
     }
 }
 
-/// Some of the holds.
+/// A set of holds.
 package struct Holds: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
 
@@ -151,7 +151,7 @@ package struct Holds: OptionSet, Hashable, Sendable {
         self.rawValue = Self.places.firstIndex(of: hold).map { 1 << UInt16($0) } ?? 0
     }
 
-    /// The place of each hold's bit, which records keep.
+    /// The holds by bit number. Records store these bits.
     private static let places: [Hold] = [
         .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .memory,
     ]
@@ -159,17 +159,17 @@ package struct Holds: OptionSet, Hashable, Sendable {
         self = holds.reduce(into: []) { $0.insert(Holds($1)) }
     }
 
-    /// The holds that a task can have by its device's conditions.
+    /// The holds of tasks that depend on the conditions of a device.
     package static let ofTasks = Holds(rawValue: 1 << 10 - 1)
 }
 
 extension DeviceLanes {
-    /// The first hold that keeps `task` back at `now`, or nil.
+    /// The first hold that applies to `task` at `now`; nil if there is none.
     package func hold(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Hold? {
         Hold.ofTasks.first { self.applies($0, to: task, at: now, parameters) }
     }
 
-    /// Every hold that keeps `task` back at `now`, the first first.
+    /// Every hold that applies to `task` at `now`, in order.
     package func allHolds(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> [Hold] {
         Hold.ofTasks.filter { self.applies($0, to: task, at: now, parameters) }
     }
@@ -183,7 +183,7 @@ extension DeviceLanes {
         let conditions = self.device.conditions
         switch task.kind {
         case .continued:
-            // A new one launches under pressure, and one that pressure ended does not launch again at once.
+            // A new task may launch under pressure; one that pressure ended may not.
             if hold == .memory { return task.waitsForMemory && conditions.memoryPressure == .critical }
             return hold == .thermal && conditions.thermalState == .critical
         case .urlSession:

@@ -1,10 +1,10 @@
-// MARK: - What arrives
+// MARK: - Arrivals
 
 extension DeviceLanes {
-    /// A request was submitted. When it can launch it has launched: `tasks.inFlight` holds it.
+    /// Applies a submitted request. A request that can launch is launched and in `tasks.inFlight` afterwards.
     ///
-    /// - `isPermitted`: a permitted pattern of the topic matches its identifier.
-    /// - `slotIsFree`: a stream that takes it has a free slot for this device.
+    /// - `isPermitted`: true if a permitted pattern of the topic matches its identifier.
+    /// - `slotIsFree`: true if a stream that takes it has a free slot for this device.
     package mutating func submitted(
         _ submission: TaskSubmission,
         at now: Instant,
@@ -31,7 +31,7 @@ extension DeviceLanes {
         return .launched(self.taskLaunched(task.arrival, at: now, parameters), replaced: replaced)
     }
 
-    /// Why a permitted request is not taken, or nil.
+    /// Returns the reason to refuse a permitted request; nil if there is none.
     private func refusal(_ submission: TaskSubmission, _ task: BackgroundTask, mayLaunch: Bool) -> TaskRefusal? {
         let conditions = self.device.conditions
         if task.kind != .continued, conditions.backgroundRefresh != .available { return .unavailable }
@@ -42,9 +42,10 @@ extension DeviceLanes {
         return nil
     }
 
-    /// Transfers of a background session finished: they wait, or what waits for the session takes them up.
+    /// Applies finished transfers of a background session: they become pending, or are added to pending ones of the
+    /// session.
     ///
-    /// - `count`: how many, at least 1.
+    /// - `count`: the number of transfers, at least 1.
     package mutating func transfersFinished(
         _ name: TaskName,
         count: UInt64,
@@ -70,8 +71,8 @@ extension DeviceLanes {
         return .waits
     }
 
-    /// The request of an identifier, or every one, was cancelled: what waits is dropped, a continued task ends, others
-    /// go on.
+    /// Cancels the request with this identifier, or every request if it is nil. Pending requests are dropped, a running
+    /// continued task ends, and other running tasks continue.
     package mutating func cancelled(_ name: TaskName?) -> DroppedAction {
         func isMeant(_ task: BackgroundTask) -> Bool {
             task.kind != .urlSession && (name == nil || task.name == name)
@@ -89,15 +90,16 @@ extension DeviceLanes {
     }
 }
 
-// MARK: - What ends
+// MARK: - Ends
 
 extension DeviceLanes {
-    /// A task in flight ended: its worker said so, before its deadline; it was not completed in time, or an operator
-    /// simulates that; or it was lost, as its stream ended or the gateway restarted: then the launch never happened.
+    /// Ends a task in flight. The outcome may come from its worker before the deadline, from a missed deadline or an
+    /// operator who simulates one, or from a lost stream or a restart. A lost launch is treated as if it had never
+    /// happened.
     ///
-    /// - `arrival`: which one.
-    /// - `takingBackAttempt`: the lost wake never reached its worker, or the gateway restarted: the attempt does not
-    ///   count.
+    /// - `arrival`: the arrival number of the task.
+    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. The attempt does
+    ///   not count then.
     package mutating func taskEnded(
         _ arrival: UInt64,
         _ outcome: TaskOutcome,
@@ -113,7 +115,7 @@ extension DeviceLanes {
         case .failure: break
         case .interrupted, .cancelled: return .ended(wake.task)
         case .expired:
-            // The actions of a device before its removal do not count against its new registration.
+            // Expirations from before the removal of a device do not count against its new registration.
             if wake.task.kind != .continued, !wake.isOfRemovedDevice { self.device.penaltyRaised(parameters) }
         case .lost:
             switch wake.charge {
@@ -127,13 +129,14 @@ extension DeviceLanes {
         return wake.task.kind == .urlSession ? self.retry(wake, parameters) : .ended(wake.task)
     }
 
-    /// The longest step of pressure that counts, in milliseconds: 20 days.
+    /// The maximum effective value of `pressureStep`, in milliseconds: 20 days.
     private static let pressureStepMax: Int64 = 20 * 86_400_000
 
-    /// Memory is short, or more continued tasks are in flight than may be: the least advanced of them ends. It waits
-    /// again as if it had not launched, unless its strategy is `fail`. Of equals the one that launched last ends.
+    /// Ends the least advanced continued task, because memory is short or more are in flight than allowed. It becomes
+    /// pending again as if it had not launched, unless its strategy is `fail`. Among equals, the one launched last
+    /// ends.
     ///
-    /// - Returns: The wake that ended with its outcome, or nil if no continued task is in flight.
+    /// - Returns: the wake that ended, with its outcome; nil if no continued task is in flight.
     mutating func continuedPressed(at now: Instant, _ parameters: Parameters) -> TimePassedAction? {
         let running = self.tasks.continuedInFlight
         guard var least = running.first else { return nil }
@@ -170,14 +173,14 @@ extension DeviceLanes {
     }
 }
 
-// MARK: - What happens in between
+// MARK: - Progress and extensions
 
 extension DeviceLanes {
-    /// A continued task reported its progress, before its deadline. When that is more than ever before in this launch,
-    /// the deadline is `progressWindow` from `now`.
+    /// Applies a continued task's progress report, received before its deadline. If the progress exceeds all earlier
+    /// reports of this launch, the deadline becomes `progressWindow` from `now`.
     ///
-    /// - `arrival`: which one.
-    /// - Returns: the deadline that holds; nil for a wake of another kind, which has no progress.
+    /// - `arrival`: the arrival number of the task.
+    /// - Returns: the current deadline; nil for a wake of another kind, which has no progress.
     package mutating func progressReported(
         _ arrival: UInt64,
         completed: UInt64,
@@ -195,9 +198,9 @@ extension DeviceLanes {
         return self.tasks.inFlight[index].deadline
     }
 
-    /// The worker asked that a task in flight may last until `moment`, before its deadline.
+    /// Extends a task in flight to `moment` at the request of its worker, received before the deadline.
     ///
-    /// - `arrival`: which one.
+    /// - `arrival`: the arrival number of the task.
     package mutating func taskExtensionRequested(
         _ arrival: UInt64,
         until moment: Instant,
@@ -205,7 +208,7 @@ extension DeviceLanes {
     ) -> ExtensionRequestedAction {
         let index = self.inFlightIndex(arrival)
         let wake = self.tasks.inFlight[index]
-        // A continued task lives by its progress.
+        // The deadline of a continued task depends on its progress only.
         guard wake.task.kind != .continued else { return .limitReached(wake.deadline) }
         let most = wake.launchedAt + Self.window(wake.task.kind, parameters) + parameters.maxExtension
         let action = ExtensionRequestedAction(moment, deadline: wake.deadline, most: most)
@@ -220,7 +223,7 @@ extension DeviceLanes {
         return index
     }
 
-    /// The device reported conditions.
+    /// Applies a device's report of its conditions.
     package mutating func conditionsReported(
         _ report: ConditionsReport,
         at now: Instant,
@@ -254,8 +257,8 @@ extension DeviceLanes {
         return action
     }
 
-    /// The device was removed: it starts afresh when it registers again; what is in flight goes on, and does not wait
-    /// again.
+    /// Removes the device. It starts afresh when it registers again. Wakes in flight continue, and their tasks do not
+    /// become pending again.
     package mutating func unregistered(at now: Instant, _ parameters: Parameters) -> DroppedAction {
         var action = DroppedAction(discardedPush: self.device.unregistered())
         action.discarded = self.tasks.waiting
@@ -263,7 +266,7 @@ extension DeviceLanes {
         fresh.left()
         self.tasks = fresh
         for index in self.tasks.inFlight.indices {
-            // That nothing was reported yet ends nothing.
+            // Conditions that were reset to their defaults must not interrupt running tasks.
             let held = Holds(self.allHolds(self.tasks.inFlight[index].task, at: now, parameters))
             self.tasks.inFlight[index].tolerated.formUnion(held)
             self.tasks.inFlight[index].isOfRemovedDevice = true
@@ -274,8 +277,8 @@ extension DeviceLanes {
 }
 
 extension TaskWake {
-    /// Returns true if a continued task has done a greater part of its work than another. Without a total it has done
-    /// none.
+    /// Returns true if a continued task has done a larger fraction of its work than another. Without a total, the
+    /// fraction is zero.
     fileprivate func isMoreAdvanced(than other: TaskWake) -> Bool { self.fraction > other.fraction }
 
     private var fraction: Double { self.total == 0 ? 0 : Double(self.progress) / Double(self.total) }

@@ -1,33 +1,33 @@
 package import Wire
 
-/// What the policy knows of one device with its background tasks, and every way in which it changes.
+/// The policy state of one device with its background tasks, and all operations on it.
 ///
-/// A pure value, as its two parts are. At any one moment its user first ends what workers answered and calls
-/// `timePassed` until it answers `nothing`, lane by lane, then launches `nextLaunch`, repeats that until nothing more
-/// happens, and only then hands over what came from outside, one by one (the article "The rules of background tasks").
+/// This is a pure value, like its two parts. At each instant, the owner first applies results from workers and calls
+/// `timePassed` until it returns `nothing`, lane by lane. It then launches `nextLaunch` and repeats both until nothing
+/// more happens. Only then does it apply outside events, one at a time (the article "The rules of background tasks").
 package struct DeviceLanes: Hashable, Sendable {
-    /// Pushes, conditions, and what the short lane's launches cost.
+    /// Pushes, conditions, and the charges of launches in the short lane.
     package internal(set) var device: DeviceState
     package internal(set) var tasks: BackgroundTasks
 
-    /// A device as it was left; without arguments one that was just registered.
+    /// Creates a device from stored state; without arguments, a newly registered one.
     package init(device: DeviceState = DeviceState(), tasks: BackgroundTasks = BackgroundTasks()) {
         self.device = device
         self.tasks = tasks
     }
 }
 
-// MARK: - What may happen, and when
+// MARK: - Allowed launches and due times
 
 extension DeviceLanes {
-    /// The least time between launches of processing tasks, in milliseconds.
+    /// The minimum time between launches of processing tasks, in milliseconds.
     package func processingInterval(_ parameters: Parameters) -> Int64 {
         let shortest = parameters.processingInterval
         let interval = shortest.multipliedSaturating(by: 1 << Int64(self.device.penalty))
         return min(interval, max(shortest, parameters.maxInterval))
     }
 
-    /// The first moment from which interval, budget, earliest beginning and habits allow a launch of `task`.
+    /// The first time at which interval, budget, earliest start and habits allow a launch of `task`.
     package func eligibleAt(_ task: BackgroundTask, _ parameters: Parameters) -> Instant {
         switch task.kind {
         case .continued: return .distantPast
@@ -43,7 +43,7 @@ extension DeviceLanes {
         }
     }
 
-    /// Whether no more can be in flight in `lane`.
+    /// Returns true if `lane` has no room for another wake in flight.
     package func isFull(_ lane: Lane, _ parameters: Parameters) -> Bool {
         let count = self.tasks.inFlight.count { $0.task.kind.lane == lane }
         return switch lane {
@@ -53,9 +53,9 @@ extension DeviceLanes {
         }
     }
 
-    /// What launches at `now`: of the first lane in which something may what waits longest, or nil.
+    /// The launch to make at `now`: the longest waiting one of the first lane that has any; nil if there is none.
     ///
-    /// - `hasSlot`: whether a stream that takes it has a free slot.
+    /// - `hasSlot`: returns true if a stream that takes the launch has a free slot.
     package func nextLaunch(
         at now: Instant,
         _ parameters: Parameters,
@@ -79,8 +79,8 @@ extension DeviceLanes {
         return nil
     }
 
-    /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which something
-    /// may launch; nil when nothing will. What may launch already does so at `now`.
+    /// The next time at which something happens on its own: a deadline, an expiry, or the time from which a launch is
+    /// allowed; nil if there is none. Returns `now` if a launch is allowed already.
     package func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
@@ -89,12 +89,12 @@ extension DeviceLanes {
         return next
     }
 
-    /// The next moment at which something happens by itself, whatever waits for a slot: a deadline, an expiry, or the
-    /// moment from which something may launch, or may not any more; nil when nothing will. May lie in the past.
+    /// The next time at which something happens on its own, apart from launches that wait for a slot: a deadline, an
+    /// expiry, or the time at which a launch becomes allowed or forbidden; nil if there is none. May be in the past.
     package func nextMoment(beside now: Instant, _ parameters: Parameters) -> Instant? {
         var next: Instant?
         func take(_ moment: Instant) { next = min(next ?? moment, moment) }
-        // What may launch now waits for a slot; what ends now does not.
+        // A launch that is allowed now waits for a slot. A wake that ends now does not.
         self.forEachLaunch(from: now, parameters) { if $0 != now { take($0) } }
         self.forEachEnd(from: now, take)
         if let end = self.tasks.usage.end(parameters.usageWindow), end > now, !self.tasks.waiting.isEmpty {
@@ -103,12 +103,12 @@ extension DeviceLanes {
         return next
     }
 
-    /// Whether the pending push may launch at `now`, a free slot provided.
+    /// Returns true if the pending push may launch at `now`, given a free slot.
     package func isPushLaunchable(at now: Instant, _ parameters: Parameters) -> Bool {
         !self.isFull(.short, parameters) && self.device.isLaunchable(now, parameters)
     }
 
-    /// The tasks that may launch at `now`, a free slot provided, by arrival.
+    /// The tasks that may launch at `now`, given a free slot, by arrival.
     package func launchableTasks(at now: Instant, _ parameters: Parameters) -> [BackgroundTask] {
         let full = Lane.allCases.filter { self.isFull($0, parameters) }
         return self.tasks.waiting.filter {
@@ -116,8 +116,8 @@ extension DeviceLanes {
         }
     }
 
-    /// Hands over every deadline and every expiry, and when pressure ends a task. Reports of progress ask for the
-    /// first, so that no array is made.
+    /// Calls `body` with every deadline, every expiry, and the time at which pressure ends a task. Avoids an array, as
+    /// each progress report needs the earliest time.
     private func forEachEnd(from now: Instant, _ body: (Instant) -> Void) {
         for wake in self.tasks.inFlight { body(wake.deadline) }
         if let inFlight = self.device.inFlight { body(inFlight.deadline) }
@@ -125,7 +125,7 @@ extension DeviceLanes {
         if let moment = self.tasks.pressureAt(now) { body(moment) }
     }
 
-    /// Hands over the moments from which something may launch.
+    /// Calls `body` with the times from which launches are allowed.
     private func forEachLaunch(from now: Instant, _ parameters: Parameters, _ body: (Instant) -> Void) {
         if let pending = self.device.pending, !self.isFull(.short, parameters),
             self.device.hold(pending.priority, parameters) == nil
@@ -141,12 +141,12 @@ extension DeviceLanes {
         }
     }
 
-    /// Whether `task` may launch at `now` by all but its lane, a free slot provided.
+    /// Returns true if `task` may launch at `now`, given a free slot and room in its lane.
     private func isAllowed(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Bool {
         self.eligibleAt(task, parameters) <= now && self.hold(task, at: now, parameters) == nil
     }
 
-    /// Whether `task` may launch at `now`, a free slot provided.
+    /// Returns true if `task` may launch at `now`, given a free slot.
     func mayLaunch(_ task: BackgroundTask, at now: Instant, _ parameters: Parameters) -> Bool {
         !self.isFull(task.kind.lane, parameters) && self.isAllowed(task, at: now, parameters)
     }
@@ -155,14 +155,14 @@ extension DeviceLanes {
 // MARK: - Time and launches
 
 extension DeviceLanes {
-    /// Time went on to `now`. Call again until the answer is `nothing`.
+    /// Advances time to `now`. Call this again until it returns `nothing`.
     package mutating func timePassed(_ now: Instant, _ parameters: Parameters) -> TimePassedAction {
         self.device.timePassed(now, parameters, with: &self.tasks)
     }
 
-    /// A task that waits was launched: it is in flight.
+    /// Launches a pending task.
     ///
-    /// - `arrival`: which one.
+    /// - `arrival`: the arrival number of the task.
     @discardableResult
     package mutating func taskLaunched(_ arrival: UInt64, at now: Instant, _ parameters: Parameters) -> TaskWake {
         let before = self.device.spacing
@@ -183,7 +183,7 @@ extension DeviceLanes {
         return self.wake(task, at: now, charge: charge, tolerated: [], parameters)
     }
 
-    /// An operator launched the request of an identifier: free of charge, whatever holds.
+    /// Launches the request of an identifier for an operator, without charge and regardless of holds.
     package mutating func taskLaunchForced(
         _ name: TaskName,
         at now: Instant,
@@ -212,7 +212,7 @@ extension DeviceLanes {
         tolerated: Holds,
         _ parameters: Parameters
     ) -> TaskWake {
-        precondition(!self.isFull(task.kind.lane, parameters), "there is no room in the lane")
+        precondition(!self.isFull(task.kind.lane, parameters), "the lane is full")
         var task = task
         task.attempts += 1
         task.waitsForMemory = false
@@ -222,12 +222,12 @@ extension DeviceLanes {
         return wake
     }
 
-    /// How long a wake may take at first, in milliseconds; a continued task may between two advances.
+    /// The initial duration of a wake, in milliseconds; for a continued task, the maximum time between two advances.
     package static func window(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
         kind.task.map { self.window($0, parameters) } ?? parameters.executionWindow
     }
 
-    /// How long before the deadline of a wake its worker is warned, in milliseconds; 0 if it is not.
+    /// The time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package static func expirationLead(_ kind: LaunchKind, _ parameters: Parameters) -> Int64 {
         min(parameters.expirationLead, self.window(kind, parameters) / 2)
     }
@@ -241,10 +241,10 @@ extension DeviceLanes {
     }
 }
 
-// MARK: - Pushes, which share the short lane
+// MARK: - Pushes in the short lane
 
 extension DeviceLanes {
-    /// A push arrived: see `DeviceState.pushReceived`.
+    /// Applies an arriving push: see `DeviceState.pushReceived`.
     package mutating func pushReceived(
         _ handle: PushHandle,
         _ priority: Priority,
@@ -264,12 +264,12 @@ extension DeviceLanes {
         )
     }
 
-    /// The pending push was launched: `device.inFlight` holds it.
+    /// Launches the pending push, which is in `device.inFlight` afterwards.
     package mutating func pushLaunched(at now: Instant, _ parameters: Parameters) {
         self.device.launched(at: now, parameters, with: &self.tasks)
     }
 
-    /// The push in flight ended: see `DeviceState.wakeEnded`.
+    /// Ends the push in flight: see `DeviceState.wakeEnded`.
     package mutating func pushEnded(
         _ outcome: WakeOutcome,
         at now: Instant,

@@ -1,26 +1,26 @@
 package import Wire
 
-/// What the policy knows of one device, and every way in which it changes.
+/// The policy state of one device, and all operations on it.
 ///
-/// A pure value: moments come in as arguments, what happened goes out as an action. At any one moment its user
-/// first calls `timePassed` until it answers `nothing`, launches if `isLaunchable`, repeats that until nothing more
-/// happens, and only then hands over what came from outside, one by one (the article "The rules", "At one moment").
+/// This is a pure value: times are arguments, and effects are returned as actions. At each instant, the owner first
+/// calls `timePassed` until it returns `nothing`, launches if `isLaunchable`, and repeats both until nothing more
+/// happens. Only then does it apply outside events, one at a time (the article "The rules").
 ///
-/// Its parts lie in the order in which alignment wastes the fewest bytes: a gateway has one of each device in memory.
+/// Properties are ordered to minimize padding, since a gateway has one value per device in memory.
 package struct DeviceState: Hashable, Sendable {
     package internal(set) var spacing = Spacing()
-    /// How often the interval is doubled.
+    /// The number of doublings of the interval.
     package internal(set) var penalty: UInt8 = 0
-    /// The wake whose outcome is awaited, if any.
+    /// The wake whose outcome is pending; nil if there is none.
     package private(set) var inFlight: WakeInFlight?
     package private(set) var conditions = Conditions()
-    /// The push that waits, if any.
+    /// The pending push; nil if there is none.
     package private(set) var pending: PendingPush?
 
-    /// A device that was just registered.
+    /// Creates a newly registered device.
     package init() {}
 
-    /// A device as it was left: what a store kept of it.
+    /// Creates a device from stored state.
     package init(
         pending: PendingPush?,
         inFlight: WakeInFlight?,
@@ -36,10 +36,10 @@ package struct DeviceState: Hashable, Sendable {
     }
 }
 
-// MARK: - What may happen, and when
+// MARK: - Allowed launches and due times
 
 extension DeviceState {
-    /// The least time between launches of priority `priority`, in milliseconds.
+    /// The minimum time between launches of priority `priority`, in milliseconds.
     package func interval(_ priority: Priority, _ parameters: Parameters) -> Int64 {
         var interval = parameters.launchInterval.multipliedSaturating(by: 1 << Int64(self.penalty))
         if self.conditions.lowPowerMode && priority < .immediate {
@@ -48,7 +48,7 @@ extension DeviceState {
         return min(interval, max(parameters.launchInterval, parameters.maxInterval))
     }
 
-    /// The first moment at which interval, allowance and budget allow a launch of `priority`.
+    /// The first time at which interval, allowance and budget allow a launch of `priority`.
     package func eligibleAt(_ priority: Priority, _ parameters: Parameters) -> Instant {
         guard self.conditions.appState != .active else { return .distantPast }
         let spaced = self.spacedFrom(priority, parameters)
@@ -56,7 +56,7 @@ extension DeviceState {
         return max(spaced, self.spacing.windowStart + parameters.budgetWindow)
     }
 
-    /// The first moment at which interval and allowance allow a launch of `priority` in the background.
+    /// The first time at which interval and allowance allow a launch of `priority` in the background.
     @inline(__always)
     package func spacedFrom(_ priority: Priority, _ parameters: Parameters) -> Instant {
         let spaced = self.spacing.lastLaunch + self.interval(priority, parameters)
@@ -65,19 +65,19 @@ extension DeviceState {
         return min(spaced, self.spacing.immediateTAT - burst)
     }
 
-    /// The first hold that keeps a push of `priority` back, or nil.
+    /// The first hold that applies to a push of `priority`; nil if there is none.
     package func hold(_ priority: Priority, _ parameters: Parameters) -> Hold? {
         self.conditions.firstHold(priority, criticalBattery: parameters.criticalBattery)
     }
 
-    /// Whether a pending push may launch at `now`, a free worker slot provided.
+    /// Returns true if a pending push may launch at `now`, given a free worker slot.
     package func isLaunchable(_ now: Instant, _ parameters: Parameters) -> Bool {
         guard let pending = self.pending, pending.expiry > now else { return false }
         return self.mayLaunch(pending.priority, now, parameters)
     }
 
-    /// The next moment at which something happens by itself: a deadline, an expiry, or the moment from which the
-    /// pending push is launchable; nil when nothing will. May lie in the past.
+    /// The next time at which something happens on its own: a deadline, an expiry, or the time from which the pending
+    /// push may launch; nil if there is none. May be in the past.
     package func nextMoment(_ parameters: Parameters) -> Instant? {
         if let inFlight = self.inFlight {
             return min(inFlight.deadline, self.pending?.expiry ?? .distantFuture)
@@ -93,13 +93,13 @@ extension DeviceState {
     }
 }
 
-// MARK: - What happens
+// MARK: - Events
 
 extension DeviceState {
-    /// A push arrived. When it can launch it has launched: `inFlight` holds it.
+    /// Applies an arriving push. A push that can launch is launched and in `inFlight` afterwards.
     ///
-    /// - `workerIsFree`: a worker subscribed to the topic has a free slot for this device.
-    /// - `tasks`: the tasks of the device, here and below: its pushes share the short lane with them.
+    /// - `workerIsFree`: true if a worker subscribed to the topic has a free slot for this device.
+    /// - `tasks`: the tasks of the device, here and below. They share the short lane with its pushes.
     package mutating func pushReceived(
         _ handle: PushHandle,
         _ priority: Priority,
@@ -138,7 +138,7 @@ extension DeviceState {
         return .launched(absorbed: older?.handle)
     }
 
-    /// The pending push was launched: `inFlight` holds it.
+    /// Launches the pending push, which is in `inFlight` afterwards.
     package mutating func launched(at now: Instant, _ parameters: Parameters, with tasks: inout BackgroundTasks) {
         guard let pending = self.pending else { preconditionFailure("nothing is pending") }
         let before = self.spacing
@@ -146,7 +146,7 @@ extension DeviceState {
         self.wake(pending, at: now, spacingBefore: before, parameters, with: &tasks)
     }
 
-    /// An operator launched what is pending, or an empty wake when nothing is: free of charge, whatever holds.
+    /// Launches the pending push, or an empty wake, for an operator, without charge and regardless of holds.
     package mutating func launchForced(at now: Instant, _ parameters: Parameters, with tasks: inout BackgroundTasks) {
         let empty = PendingPush(
             handle: .none,
@@ -160,7 +160,7 @@ extension DeviceState {
         self.wake(self.pending ?? empty, at: now, spacingBefore: self.spacing, parameters, with: &tasks)
     }
 
-    /// Time went on to `now`. Call again until the answer is `nothing`.
+    /// Advances time to `now`. Call this again until it returns `nothing`.
     package mutating func timePassed(
         _ now: Instant,
         _ parameters: Parameters,
@@ -189,7 +189,7 @@ extension DeviceState {
         return .nothing
     }
 
-    /// The worker asked that the wake in flight may last until `moment`, before its deadline.
+    /// Extends the wake in flight to `moment` at the request of its worker, received before the deadline.
     package mutating func extensionRequested(
         until moment: Instant,
         _ parameters: Parameters
@@ -201,11 +201,12 @@ extension DeviceState {
         return action
     }
 
-    /// The wake in flight ended: its worker said so, before its deadline; it was not completed in time, or an operator
-    /// simulates that; or it was lost, as its stream ended or the gateway restarted: then the launch never happened.
+    /// Ends the wake in flight. The outcome may come from its worker before the deadline, from a missed deadline or an
+    /// operator who simulates one, or from a lost stream or a restart. A lost launch is treated as if it had never
+    /// happened.
     ///
-    /// - `takingBackAttempt`: the lost wake never reached its worker, or the gateway restarted: the attempt does not
-    ///   count.
+    /// - `takingBackAttempt`: true if the lost wake never reached its worker or the gateway restarted. The attempt does
+    ///   not count then.
     package mutating func wakeEnded(
         _ outcome: WakeOutcome,
         at now: Instant,
@@ -221,7 +222,7 @@ extension DeviceState {
             return wake.push.handle == .none ? .nothing : .completed(wake.push.handle)
         case .failed: break
         case .expired:
-            // The actions of a device before its removal do not count against its new registration.
+            // Expirations from before the removal of a device do not count against its new registration.
             if !wake.discardsRetry { self.penaltyRaised(parameters) }
         case .lost:
             if let before = wake.spacingBefore { self.spacing = before }
@@ -231,9 +232,9 @@ extension DeviceState {
         return self.retry(wake, at: now, parameters, with: &tasks)
     }
 
-    /// The device reported conditions.
+    /// Applies a device's report of its conditions.
     ///
-    /// - Returns: the pending push that was discarded because the device became `forceQuit`.
+    /// - Returns: the pending push that was discarded because the device became `forceQuit`; nil if there is none.
     package mutating func conditionsReported(_ report: ConditionsReport) -> PushHandle? {
         let before = self.conditions.appState
         self.conditions.apply(report)
@@ -242,9 +243,9 @@ extension DeviceState {
         return self.pending?.handle
     }
 
-    /// The device was removed: it starts afresh when it registers again; a wake in flight goes on, without a retry.
+    /// The device was removed. It starts afresh when it registers again. A wake in flight continues, without a retry.
     ///
-    /// - Returns: the pending push that was discarded.
+    /// - Returns: the pending push that was discarded; nil if there is none.
     package mutating func unregistered() -> PushHandle? {
         let discarded = self.pending?.handle
         var inFlight = self.inFlight
@@ -255,7 +256,7 @@ extension DeviceState {
         return discarded
     }
 
-    /// The content of the pending push is elsewhere from here on.
+    /// Replaces the handle of the pending push's content.
     package mutating func pendingCarries(_ handle: PushHandle) { self.pending?.handle = handle }
 
     /// Changes the device and its tasks as one value.
@@ -268,24 +269,24 @@ extension DeviceState {
         return body(&lanes)
     }
 
-    /// A person dropped what waits; a wake in flight goes on.
+    /// Discards the pending push, at the request of an operator or client. A wake in flight continues.
     ///
-    /// - Returns: the pending push that was discarded; nil when none was pending.
+    /// - Returns: the pending push; nil if there is none.
     package mutating func pendingCancelled() -> PushHandle? {
         defer { self.pending = nil }
         return self.pending?.handle
     }
 }
 
-// MARK: - What other lanes' launches and ends do
+// MARK: - Effects shared with other lanes
 
 extension DeviceState {
-    /// A wake was not completed in time.
+    /// Raises the penalty after a wake that was not completed in time.
     mutating func penaltyRaised(_ parameters: Parameters) {
         self.penalty = max(self.penalty, min(self.penalty + 1, parameters.maxPenalty))
     }
 
-    /// A launch of `priority` costs what it costs in the background.
+    /// Charges a launch of `priority` in the background.
     mutating func launchCharged(_ priority: Priority, at now: Instant, _ parameters: Parameters) {
         if priority == .immediate, self.spacing.lastLaunch != .distantPast,
             now < self.spacing.lastLaunch + self.interval(.immediate, parameters)
@@ -325,7 +326,7 @@ extension DeviceState {
         tasks.arrivals.pushInFlight = tasks.arrivals.pendingPush
     }
 
-    /// A push that waits again has the place that it had.
+    /// Makes the push of an ended wake pending again, at its earlier position in the order of arrival.
     private mutating func retry(
         _ wake: WakeInFlight,
         at now: Instant,
@@ -349,7 +350,7 @@ extension DeviceState {
 }
 
 extension Int64 {
-    /// The product, or the largest value when it does not fit; both factors are positive.
+    /// The product of two positive factors; the maximum value on overflow.
     func multipliedSaturating(by other: Int64) -> Int64 {
         let (product, overflow) = self.multipliedReportingOverflow(by: other)
         return overflow ? .max : product

@@ -1,10 +1,10 @@
-/// A moment of policy time: whole milliseconds on a clock that never steps.
+/// An instant of policy time: whole milliseconds on a clock that never jumps.
 ///
-/// `distantPast` is the policy's minus infinity: adding to it leaves it as it is. Sums saturate, so that no
-/// configured duration can overflow.
+/// `distantPast` is minus infinity: adding to it has no effect. Sums saturate, so that no configured duration can
+/// overflow.
 @usableFromInline
 package struct Instant: BitwiseCopyable, Hashable, Sendable {
-    /// Milliseconds since 1970 in the gateway, since the start of the trace in the simulator.
+    /// Milliseconds since 1970 in the gateway, and since the start of the trace in the simulator.
     @usableFromInline
     package var milliseconds: Int64
 
@@ -13,15 +13,15 @@ package struct Instant: BitwiseCopyable, Hashable, Sendable {
         self.milliseconds = milliseconds
     }
 
-    /// Minus infinity: before every other moment.
+    /// Minus infinity: before every other instant.
     @inlinable
     package static var distantPast: Instant { Instant(milliseconds: .min) }
 
-    /// After every other moment.
+    /// After every other instant.
     @inlinable
     package static var distantFuture: Instant { Instant(milliseconds: .max) }
 
-    /// The moment `milliseconds` later; minus infinity stays minus infinity.
+    /// The instant `milliseconds` later; minus infinity stays minus infinity.
     @inlinable
     package static func + (instant: Instant, milliseconds: Int64) -> Instant {
         guard instant != .distantPast else { return instant }
@@ -30,7 +30,7 @@ package struct Instant: BitwiseCopyable, Hashable, Sendable {
         return milliseconds > 0 ? .distantFuture : .distantPast
     }
 
-    /// The moment `milliseconds` earlier; minus infinity stays minus infinity.
+    /// The instant `milliseconds` earlier; minus infinity stays minus infinity.
     @inlinable
     package static func - (instant: Instant, milliseconds: Int64) -> Instant {
         instant + (milliseconds == .min ? .max : -milliseconds)

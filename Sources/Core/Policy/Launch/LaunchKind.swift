@@ -1,4 +1,4 @@
-/// What a wake is launched for.
+/// The kind of a launch.
 ///
 /// The raw value is its name on the wire.
 package enum LaunchKind: String, BitwiseCopyable, Sendable, CaseIterable {
@@ -28,7 +28,7 @@ package enum LaunchKind: String, BitwiseCopyable, Sendable, CaseIterable {
     package var lane: Lane { self.task?.lane ?? .short }
 }
 
-/// How a wake ended, by what it was launched for.
+/// The outcome of a wake of any kind.
 package enum LaunchOutcome: Hashable, Sendable {
     case push(WakeOutcome)
     case task(TaskKind, TaskOutcome)
@@ -40,7 +40,7 @@ package enum LaunchOutcome: Hashable, Sendable {
         }
     }
 
-    /// The kind's name on the wire.
+    /// The name of the outcome on the wire.
     package var name: String {
         switch self {
         case .push(let outcome): outcome.rawValue
@@ -49,18 +49,18 @@ package enum LaunchOutcome: Hashable, Sendable {
     }
 }
 
-/// What a background wake that is no push is for.
+/// The kind of a background task or session.
 package enum TaskKind: String, Sendable, CaseIterable {
-    /// A short look for news, before the device is used.
+    /// A short update before the device is used.
     case appRefresh
-    /// Minutes of work, while nobody uses the device.
+    /// Minutes of work while the device is not in use.
     case processing
-    /// What a person started, and waits for.
+    /// Work that a user started and waits for.
     case continued
     /// Transfers of a background session finished.
     case urlSession
 
-    /// The kinds that a request can have; `urlSession` has none.
+    /// The kinds that a request can have, which excludes `urlSession`.
     package static let requestable = [TaskKind.appRefresh, .processing, .continued]
 
     package var lane: Lane {
@@ -71,7 +71,7 @@ package enum TaskKind: String, Sendable, CaseIterable {
         }
     }
 
-    /// The most of the kind that wait on one device; what is lost and waits again may exceed it.
+    /// The maximum number of the kind pending on one device. Lost tasks that are pending again may exceed it.
     package var waitingMax: Int {
         switch self {
         case .appRefresh: 1
@@ -81,13 +81,13 @@ package enum TaskKind: String, Sendable, CaseIterable {
     }
 }
 
-/// Wakes of a device that wait for each other; the lanes do not. In the order in which they end and launch.
+/// A group of launches on a device that wait for each other. Lanes are independent and processed in this order.
 package enum Lane: UInt8, Sendable, CaseIterable {
-    /// Pushes, refreshes, sessions: one in flight, all under the launch interval and the daily budget.
+    /// Pushes, refreshes and sessions: one in flight, subject to the launch interval and the daily budget.
     case short
     /// One in flight.
     case processing
-    /// As many in flight as `continuedMax`.
+    /// At most `continuedMax` in flight.
     case continued
 }
 

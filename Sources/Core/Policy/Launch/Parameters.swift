@@ -1,76 +1,76 @@
-/// The numbers that shape the policy. Durations are kept in milliseconds and named in seconds outside.
+/// The parameters of the policy. Durations are stored in milliseconds; configuration uses seconds.
 package struct Parameters: Hashable, Sendable {
-    /// The least time between two background launches of a device, in milliseconds.
+    /// The minimum time between two background launches of a device, in milliseconds.
     package fileprivate(set) var launchInterval: Int64 = 900_000
-    /// The most launches in a budget window.
+    /// The maximum number of launches in a budget window.
     package fileprivate(set) var dailyLaunches: UInt32 = 96
     /// The length of a budget window, in milliseconds.
     package fileprivate(set) var budgetWindow: Int64 = 86_400_000
-    /// How many priority 10 launches may jump the interval in a burst.
+    /// The number of priority 10 launches that may skip the interval in a burst.
     package fileprivate(set) var immediateBurst: Int64 = 3
-    /// The time until one more priority 10 launch may jump, in milliseconds.
+    /// The time until one more priority 10 launch may skip the interval, in milliseconds.
     package fileprivate(set) var immediateRefill: Int64 = 900_000
-    /// How long a worker may take for one wake, in milliseconds.
+    /// The time that a worker has for one wake, in milliseconds.
     package fileprivate(set) var executionWindow: Int64 = 30_000
-    /// How much longer a worker may be given when it asks, all extensions of a wake together, in milliseconds.
+    /// The maximum total extension of one wake, in milliseconds.
     package fileprivate(set) var maxExtension: Int64 = 270_000
-    /// How long before the deadline of its wake a worker is warned, in milliseconds; 0 warns nobody.
+    /// The time before the deadline of a wake at which its worker is warned, in milliseconds; 0 for no warning.
     package fileprivate(set) var expirationLead: Int64 = 5_000
-    /// The most launches of one push.
+    /// The maximum number of launches of one push.
     package fileprivate(set) var maxAttempts: UInt32 = 3
-    /// The most doublings of the interval.
+    /// The maximum number of doublings of the interval.
     package fileprivate(set) var maxPenalty: UInt8 = 4
-    /// The interval's upper bound when doubled, in milliseconds.
+    /// The upper bound of the doubled interval, in milliseconds.
     package fileprivate(set) var maxInterval: Int64 = 14_400_000
-    /// How long a push without an expiry waits, in milliseconds.
+    /// The time for which a push without an expiration is pending, in milliseconds.
     package fileprivate(set) var defaultTTL: Int64 = 2_592_000_000
-    /// Below this battery level (0...1) only priority 10 wakes a device that is not charging.
+    /// The battery level (0...1) below which only priority 10 wakes a device that is not charging.
     package fileprivate(set) var criticalBattery: Double = 0.20
 
-    /// How long a worker may take for one processing task, in milliseconds.
+    /// The time that a worker has for one processing task, in milliseconds.
     package fileprivate(set) var processingWindow: Int64 = 600_000
-    /// The least time between the launches of two processing tasks of a device, in milliseconds.
+    /// The minimum time between the launches of two processing tasks of a device, in milliseconds.
     package fileprivate(set) var processingInterval: Int64 = 3_600_000
-    /// A continued task that does not advance for so long expires, in milliseconds.
+    /// The time without progress after which a continued task expires, in milliseconds.
     package fileprivate(set) var progressWindow: Int64 = 60_000
-    /// The most continued tasks in flight on one device.
+    /// The maximum number of continued tasks in flight on one device.
     package fileprivate(set) var continuedMax: UInt32 = 1
-    /// The time between the ends of two continued tasks while memory is short, in milliseconds.
+    /// The time between the ends of two continued tasks while memory pressure is critical, in milliseconds.
     package fileprivate(set) var pressureStep: Int64 = 5_000
-    /// Nobody used the device for so long: no refresh, no processing, in milliseconds; 0 holds nothing.
+    /// The time without use after which refresh and processing tasks are held, in milliseconds; 0 for never.
     package fileprivate(set) var usageWindow: Int64 = 0
-    /// The most a refresh is put off to come right before habitual use, in milliseconds; 0 puts nothing off.
+    /// The maximum delay of a refresh so that it precedes habitual use, in milliseconds; 0 for no delay.
     package fileprivate(set) var refreshFlex: Int64 = 14_400_000
-    /// How long before a habitual hour a refresh may launch, in milliseconds.
+    /// The time before a habitual hour of use at which a refresh may launch, in milliseconds.
     package fileprivate(set) var refreshLead: Int64 = 900_000
 
-    /// The defaults, as the articles "The rules" and "The rules of background tasks" have them.
+    /// The defaults of the articles "The rules" and "The rules of background tasks".
     package init() {}
 
-    /// The longest duration, 100 years: sums of a few of them stay far from overflow.
+    /// The maximum duration, 100 years: sums of a few durations cannot overflow.
     package static let secondsMax = 3_155_760_000
-    /// The largest count; more than any device can use up.
+    /// The maximum count, more than any device can use up.
     package static let countMax = 1_000_000_000
-    /// The most doublings: 2^20 intervals are past any `maxInterval`.
+    /// The maximum number of doublings: 2^20 intervals exceed any `maxInterval`.
     package static let penaltyMax = 20
-    /// The most that `continuedMax` can be: it bounds what one device has in flight.
+    /// The maximum of `continuedMax`, which bounds the wakes in flight of one device.
     package static let continuedMaxMost = 1000
 
-    /// A value that a parameter cannot take.
+    /// An error for a value outside of a parameter's range.
     package struct OutOfRange: Error, Hashable {
         package let parameter: PolicyParameter
         package let value: Double
     }
 
-    /// Sets one parameter; durations in seconds with up to three decimals (further ones are rounded).
+    /// Sets one parameter. Durations are in seconds and rounded to three decimals.
     ///
-    /// - Throws: `OutOfRange` when `value` is not what `parameter.requirement` says; nothing is changed then.
+    /// - Throws: `OutOfRange` if `value` does not meet `parameter.requirement`; nothing is changed then.
     package mutating func set(_ parameter: PolicyParameter, to value: Double) throws(OutOfRange) {
         guard parameter.set(value, in: &self) else { throw OutOfRange(parameter: parameter, value: value) }
     }
 }
 
-/// A parameter of the policy, by the name that configuration, traces and `--set` use.
+/// A parameter of the policy, by its name in configuration, traces and `--set`.
 package enum PolicyParameter: String, CaseIterable, Sendable {
     case launchInterval, dailyLaunches, budgetWindow, immediateBurst, immediateRefill, executionWindow
     case maxAttempts, maxPenalty, maxInterval, defaultTTL, criticalBattery, maxExtension
@@ -84,8 +84,8 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         .refreshFlex, .refreshLead,
     ]
 
-    /// The parameters that came later: where one is the default, the numbers that tell policies apart leave it out, and
-    /// are what they were before there was one.
+    /// Parameters added after the first release. Digests of policies leave them out while they have their defaults, so
+    /// that digests of older policies remain the same.
     package static let addedLater = Self.ofTasks + [.expirationLead]
 
     /// The requirement on a value, for messages: "a number of seconds, at least 0.001 …".
@@ -104,7 +104,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         if case .duration = self.field { true } else { false }
     }
 
-    /// The value in `parameters`, in the unit in which `set` takes it: durations in seconds.
+    /// Returns the value in `parameters`, in the unit of `set`: durations in seconds.
     package func value(in parameters: Parameters) -> Double {
         switch self.field {
         case .duration(let path, _): Double(parameters[keyPath: path]) / 1000
@@ -113,12 +113,12 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         }
     }
 
-    /// Sets the parameter in `parameters`, durations in seconds with up to three decimals.
+    /// Sets the parameter in `parameters`. Durations are in seconds and rounded to three decimals.
     ///
-    /// - Returns: true if `value` is one that it can take; if not, nothing is changed.
+    /// - Returns: true if `value` is valid; if not, nothing is changed.
     package func set(_ value: Double, in parameters: inout Parameters) -> Bool {
-        // Conversions alone: `rounded` and `init(exactly:)` call the C mathematics library, which a pure module does
-        // not link.
+        // Uses conversions only: `rounded` and `init(exactly:)` call the C math library, which a pure module does not
+        // link.
         switch self.field {
         case .duration(let path, canBeZero: true) where value == 0: parameters[keyPath: path] = 0
         case .duration(let path, _):
@@ -135,7 +135,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         return true
     }
 
-    /// The place of a parameter in `Parameters`, and the values that it can take.
+    /// The location of a parameter in `Parameters`, and its valid values.
     private enum Field {
         case duration(WritableKeyPath<Parameters, Int64>, canBeZero: Bool = false)
         case count((Parameters) -> Double, (inout Parameters, Int) -> Void, ClosedRange<Int>)
@@ -185,7 +185,7 @@ package enum PolicyParameter: String, CaseIterable, Sendable {
         case .immediateRefill: "the time until one more priority 10 launch may skip the interval"
         case .executionWindow: "the time that a worker has for one wake"
         case .maxAttempts: "the maximum number of launches of one push"
-        case .maxPenalty: "the maximum number of doublings of the interval; each failed launch doubles it"
+        case .maxPenalty: "the maximum number of doublings of the interval; each wake that expires doubles it"
         case .maxInterval: "the maximum interval after doublings"
         case .defaultTTL: "how long a push without an expiration waits"
         case .criticalBattery: "the battery level below which only priority 10 wakes a device that is not charging"

@@ -1,43 +1,43 @@
 package import Wire
 
-/// Names a push's content (payload, apns-id); the policy carries it and never looks at it.
+/// A reference to the content of a push (payload, apns-id). The policy carries it without access to the content.
 package struct PushHandle: Hashable, Sendable {
-    /// Chosen by the policy's user; 0 is `none`.
+    /// The value, chosen by the owner of the policy value; 0 is `none`.
     package let rawValue: UInt64
 
     package init(rawValue: UInt64) {
         self.rawValue = rawValue
     }
 
-    /// No push: what an empty wake carries.
+    /// No push, as in an empty wake.
     package static var none: PushHandle { PushHandle(rawValue: 0) }
 }
 
-/// What `apns-expiration` of a push asks for, in policy time.
+/// The meaning of a push's `apns-expiration`, in policy time.
 package enum Expiration: Hashable, Sendable {
-    /// The header is absent: `defaultTTL` from now.
+    /// The header is absent: the push expires `defaultTTL` from now.
     case absent
-    /// 0: now or never.
+    /// The header is 0: the push launches now or never.
     case nowOrNever
-    /// Dropped when it still waits at this moment.
+    /// The push is dropped if it is pending at this time.
     case at(Instant)
 }
 
-/// A push that waits for its launch, and what was coalesced into it.
+/// A pending push, with the properties of the pushes coalesced into it.
 package struct PendingPush: Hashable, Sendable {
     /// The content of the latest push.
     package var handle: PushHandle
-    /// When it is dropped: the latest expiry of all it stands for.
+    /// The time at which it is dropped: the latest expiry of all coalesced pushes.
     package var expiry: Instant
-    /// When the latest push arrived.
+    /// The arrival of the latest push.
     package var receivedAt: Instant
-    /// When the first of all it stands for arrived.
+    /// The arrival of the first coalesced push.
     package var firstReceivedAt: Instant
-    /// How many earlier pushes it stands for besides its own.
+    /// The number of earlier pushes coalesced into it.
     package var coalesced: UInt32
-    /// How often it was launched.
+    /// The number of launches.
     package var attempts: UInt32
-    /// The highest priority of all it stands for.
+    /// The highest priority of all coalesced pushes.
     package var priority: Priority
 
     package init(
@@ -58,7 +58,7 @@ package struct PendingPush: Hashable, Sendable {
         self.priority = priority
     }
 
-    /// Takes over the promises of `older`: its life, its urgency, its count.
+    /// Merges the expiry, arrival, priority and count of `older`.
     mutating func absorb(_ older: PendingPush) {
         self.expiry = max(self.expiry, older.expiry)
         self.firstReceivedAt = min(self.firstReceivedAt, older.firstReceivedAt)
@@ -68,16 +68,16 @@ package struct PendingPush: Hashable, Sendable {
     }
 }
 
-/// A push that was launched and whose outcome is awaited.
+/// A launched push whose outcome is pending.
 package struct WakeInFlight: Hashable, Sendable {
-    /// The push, its `attempts` counting this launch; its handle is `none` for an empty wake.
+    /// The push. Its `attempts` include this launch; its handle is `none` for an empty wake.
     package var push: PendingPush
     package var launchedAt: Instant
-    /// When it expires: the outcome must come before.
+    /// The time at which the wake expires unless its outcome arrives earlier.
     package var deadline: Instant
-    /// What a lost wake puts back; nil when there is nothing to put back to.
+    /// The spacing before the launch, which a lost wake restores; nil if it must not be restored.
     package var spacingBefore: Spacing?
-    /// The device was removed after the launch: what would be retried is discarded.
+    /// True if the device was removed after the launch. The push is then discarded rather than retried.
     package var discardsRetry: Bool
 
     package init(
@@ -95,13 +95,13 @@ package struct WakeInFlight: Hashable, Sendable {
     }
 }
 
-/// What launches cost a device: the state that interval, allowance and budget are computed from.
+/// The record of launches from which interval, allowance and budget are computed.
 package struct Spacing: Hashable, Sendable {
-    /// Minus infinity before the first launch.
+    /// The last launch; `distantPast` before the first.
     package var lastLaunch = Instant.distantPast
-    /// When the immediate allowance is full again (theoretical arrival time of a GCRA).
+    /// The time at which the immediate allowance is full again (theoretical arrival time of a GCRA).
     package var immediateTAT = Instant.distantPast
-    /// Minus infinity while no budget window was ever opened.
+    /// The start of the current budget window; `distantPast` before the first.
     package var windowStart = Instant.distantPast
     package var windowCount: UInt32 = 0
 

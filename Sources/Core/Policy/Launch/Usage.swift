@@ -1,22 +1,22 @@
-/// When a device is used: the last use, and the hours in which uses began, from which habits are known.
+/// The usage pattern of a device: the last use, and the hours in which uses began, which determine habits.
 package struct Usage: Hashable, Sendable {
-    /// When a use last began or ended; minus infinity when there never was one.
+    /// The time at which a use last began or ended; `distantPast` if there was none.
     package private(set) var last = Instant.distantPast
     /// The number of the hour in which a use last began.
     package private(set) var lastHour: Int64 = 0
-    /// Of the 168 hours that end with `lastHour` those in which a use began.
+    /// The hours in which a use began, among the 168 hours that end with `lastHour`.
     package private(set) var hours = HourRing()
-    /// The hours of the day that are habitual, a bit each; only a beginning changes them.
+    /// The habitual hours of the day, one bit each. Only the beginning of a use changes them.
     private var habits: UInt32 = 0
 
-    /// How many of the remembered hours make an hour of the day habitual.
+    /// The number of days, in the last seven, on which a use must begin in an hour of the day to make it habitual.
     private static let habit = 3
     private static let hour: Int64 = 3_600_000
 
-    /// A device that was never used.
+    /// Creates the pattern of a device that was never used.
     package init() {}
 
-    /// What a store kept of a device that was used; `lastHour` is the number of an hour between -2^40 and 2^40.
+    /// Creates a pattern from stored state. `lastHour` must be between -2^40 and 2^40.
     package init(last: Instant, lastHour: Int64, hours: HourRing) {
         self.last = last
         self.lastHour = lastHour
@@ -24,11 +24,11 @@ package struct Usage: Hashable, Sendable {
         self.findHabits()
     }
 
-    /// Somebody began to use the device.
+    /// Notes the beginning of a use.
     mutating func began(at now: Instant) {
         let hour = Self.hour(of: now)
         if hour > self.lastHour || self.last == .distantPast {
-            // Hours older than a week have the place of newer ones.
+            // Bits of hours older than a week are reused for newer hours.
             let passed = min(hour - min(self.lastHour, hour), HourRing.count)
             for forgotten in 0..<passed { self.hours[hour - forgotten] = false }
             self.lastHour = hour
@@ -45,7 +45,7 @@ package struct Usage: Hashable, Sendable {
         }
     }
 
-    /// Nobody uses the device any more.
+    /// Notes the end of a use.
     mutating func ended(at now: Instant) {
         self.last = now
     }
@@ -53,18 +53,18 @@ package struct Usage: Hashable, Sendable {
     /// The hours of the day, 0...23 of policy time, at which the device is habitually used.
     package var habitualHours: [Int] { (0..<24).filter { self.isHabitual(Int64($0)) } }
 
-    /// Whether there was a use, and none for as long as `window`; a window of 0 is none.
+    /// Returns true if the device was used, but not within `window`. A window of 0 never ends.
     func isOver(_ window: Int64, at now: Instant) -> Bool {
         window != 0 && self.last != .distantPast && now >= self.last + window
     }
 
-    /// When nobody will have used the device for as long as `window`; nil when that is never to be.
+    /// The time at which the device will have been unused for `window`; nil for never.
     func end(_ window: Int64) -> Instant? {
         window == 0 || self.last == .distantPast ? nil : self.last + window
     }
 
-    /// The first moment from `moment` on, and at most `flex` later, that comes `lead` before a habitual hour or is in
-    /// it; `moment` itself when there is none.
+    /// The first time from `moment` on, and at most `flex` later, for which the time `lead` later is in a habitual
+    /// hour; `moment` if there is none.
     func refreshMoment(_ moment: Instant, flex: Int64, lead: Int64) -> Instant {
         guard flex > 0, self.habits != 0, moment > .distantPast else { return moment }
         let hour = Self.hour(of: moment + lead)
@@ -97,7 +97,7 @@ package struct HourRing: Hashable, Sendable {
 
     package init() {}
 
-    /// What a store kept; bits of no hour are dropped.
+    /// Creates a ring from stored words. Bits beyond hour 167 are dropped.
     package init(low: UInt64, middle: UInt64, high: UInt64) {
         self.low = low
         self.middle = middle

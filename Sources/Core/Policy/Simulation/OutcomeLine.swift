@@ -1,6 +1,6 @@
 package import Wire
 
-/// One line of a simulation's output: what happened to a push, where and when.
+/// One line of a simulation's output: an event of a push, with its time and device.
 package struct OutcomeLine: Hashable, Sendable {
     package enum Event: Hashable, Sendable {
         case push(Disposition)
@@ -18,7 +18,7 @@ package struct OutcomeLine: Hashable, Sendable {
         }
     }
 
-    /// What the provider is told of its push.
+    /// The answer to the provider of a push.
     package enum Disposition: String, Sendable, CaseIterable {
         case launched, coalesced, scheduled, discarded
     }
@@ -44,9 +44,9 @@ package struct OutcomeLine: Hashable, Sendable {
     }
 }
 
-/// One line of a simulation's output: what happened to a request or to a session, where and when.
+/// One line of a simulation's output: an event of a request or a session, with its time and device.
 package struct TaskLine: Hashable, Sendable {
-    /// What it happened to.
+    /// The task or session of an event.
     package enum Subject: Hashable, Sendable {
         /// A request, by its identifier.
         case task(String)
@@ -56,7 +56,7 @@ package struct TaskLine: Hashable, Sendable {
 
     package enum Event: Hashable, Sendable {
         case submit(Disposition)
-        /// - `transfers`: how many the wake of a session stands for.
+        /// - `transfers`: the number of transfers of a session's wake.
         case launch(TaskKind, transfers: UInt64, attempt: UInt32)
         case result(TaskOutcome)
         case discard(DiscardReason)
@@ -71,7 +71,7 @@ package struct TaskLine: Hashable, Sendable {
         }
     }
 
-    /// What the submitter is told of a request.
+    /// The answer to the submitter of a request.
     package enum Disposition: Hashable, Sendable {
         case launched, scheduled, replaced
         case refused(TaskRefusal)
@@ -111,19 +111,19 @@ package struct TaskLine: Hashable, Sendable {
     }
 }
 
-/// What a line of a trace says.
+/// The content of a trace line.
 enum TraceLine {
-    /// There is nothing but white space.
+    /// The line contains white space only.
     case blank
     case header(TraceHeader)
     case event(TraceEvent)
 }
 
-/// The content of a header line of a trace.
+/// The settings in a header line.
 package struct TraceHeader {
     package var parameters: [(parameter: PolicyParameter, value: Double)] = []
     package var worker: WorkerScript?
-    /// How the wakes of some identifiers and sessions end.
+    /// The scripted outcomes of wakes, by identifier or session name.
     package var tasks: [String: TaskScript] = [:]
     var permitted: [IdentifierPattern]?
     package var until: Instant?
@@ -158,7 +158,7 @@ package struct TraceHeader {
     }
 }
 
-/// Something that reaches a device from outside.
+/// An outside event of a device.
 package struct TraceEvent {
     package enum Kind {
         case push(TracePush)
@@ -288,8 +288,7 @@ extension WakeScript {
 }
 
 extension JSONWriter {
-    /// One line of a simulation's output, without a line end: a JSON object that begins with a moment, a device and an
-    /// event.
+    /// One line of a simulation's output, without a line end: a JSON object that starts with time, device and event.
     fileprivate static func line(
         at moment: Instant,
         device: String,
@@ -336,7 +335,7 @@ extension JSONWriter {
 }
 
 extension Instant {
-    /// A moment of a trace, which is never before 0, in seconds with the decimals it needs.
+    /// A time in a trace, which is never negative, in seconds with as many decimals as needed.
     var seconds: String {
         let (whole, rest) = self.milliseconds.quotientAndRemainder(dividingBy: 1000)
         guard rest > 0 else { return String(whole) }
@@ -346,7 +345,7 @@ extension Instant {
     }
 }
 
-/// How often each thing happened in a simulation, and what is left at its end.
+/// The counters of a simulation, with the state at its end.
 package struct Summary: Hashable, Sendable {
     package var accepted = 0
     package var launched = 0
@@ -359,12 +358,12 @@ package struct Summary: Hashable, Sendable {
     package var tasks = Tasks()
     package var sessions = Sessions()
 
-    /// How often each thing happened to a request.
+    /// The counters of requests.
     package struct Tasks: Hashable, Sendable {
         package var submitted = 0
         package var refused: [TaskRefusal: Int] = [:]
         package var replaced = 0
-        /// While they waited.
+        /// Requests cancelled while pending.
         package var cancelled = 0
         package var discarded: [DiscardReason: Int] = [:]
         package var results: [TaskOutcome: Int] = [:]
@@ -372,7 +371,7 @@ package struct Summary: Hashable, Sendable {
         package var inFlight = 0
     }
 
-    /// How often each thing happened to a finished transfer, and, in `results`, to a wake.
+    /// The counters of finished transfers; `results` counts wakes.
     package struct Sessions: Hashable, Sendable {
         package var finished = 0
         package var refused = 0
@@ -394,7 +393,7 @@ package struct Summary: Hashable, Sendable {
         }
     }
 
-    /// The summary line, without a line end. Counters at zero are left out, except `pending` and `inFlight`.
+    /// The summary line, without a line end. Counters of zero are left out, except `pending` and `inFlight`.
     package var json: String {
         var counters: [(String, Int)] = [("accepted", self.accepted), ("launched", self.launched)]
         counters += WakeOutcome.allCases.map { ("results.\($0.rawValue)", self.results[$0] ?? 0) }

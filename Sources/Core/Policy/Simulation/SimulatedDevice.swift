@@ -1,12 +1,12 @@
-/// A device of a simulation: what the policy knows of it, and what its worker will do.
+/// A device of a simulation: its policy state, and the scripted answers of its worker.
 struct SimulatedDevice {
-    /// How and when a task in flight will be answered.
+    /// The scripted answer to a task in flight, and its time.
     struct TaskAnswer {
         var answer: TaskScriptAnswer
         var moment: Instant
     }
 
-    /// Something in flight whose end is due.
+    /// The due end of a wake in flight.
     enum DueEnd {
         case push(PushScriptAnswer)
         case task(TaskWake, TaskScriptAnswer)
@@ -16,22 +16,22 @@ struct SimulatedDevice {
 
     let name: String
     var lanes = DeviceLanes()
-    /// How often pushes were launched, which selects the worker's next step.
+    /// The number of push launches, which selects the worker's next step.
     var launches = 0
-    /// How and when the push in flight will be answered; nil when it will expire.
+    /// The scripted answer to the push in flight, and its time; nil if it will expire.
     var answer: (answer: PushScriptAnswer, moment: Instant)?
-    /// How often each identifier was launched.
+    /// The number of launches of each identifier.
     private var taskLaunches: [TaskName: Int] = [:]
-    /// How often each session was.
+    /// The number of launches of each session.
     private var sessionLaunches: [TaskName: Int] = [:]
-    /// By the wakes' arrivals; none for what will expire.
+    /// Scripted answers by arrival number; wakes that will expire have none.
     private var taskAnswers: [UInt64: TaskAnswer] = [:]
 
     init(name: String) {
         self.name = name
     }
 
-    /// When something next happens by itself from `now` on, or nil.
+    /// The next time from `now` on at which something happens on its own; nil if there is none.
     func nextMoment(from now: Instant, _ parameters: Parameters) -> Instant? {
         var moments = self.taskAnswers.values.map(\.moment)
         if let answer = self.answer { moments.append(answer.moment) }
@@ -39,7 +39,7 @@ struct SimulatedDevice {
         return moments.min()
     }
 
-    /// The first of what is in flight, lane by lane, whose end is due at `now`.
+    /// The first wake in flight, by lane, whose end is due at `now`.
     func dueEnd(_ now: Instant) -> DueEnd? {
         if let answer = self.answer, answer.moment <= now { return .push(answer.answer) }
         if let wake = self.lanes.device.inFlight, wake.deadline <= now { return .expiry }
@@ -52,16 +52,16 @@ struct SimulatedDevice {
         return nil
     }
 
-    /// The state holds a push that was just launched: decides how it is answered.
+    /// Schedules the answer to a push that was just launched.
     mutating func launched(_ wake: WakeInFlight, _ script: WorkerScript) {
         let step = script.step(self.launches)
         self.launches += 1
         let moment = wake.launchedAt + step.delay
-        // An answer on or after the deadline does not count.
+        // An answer at or after the deadline does not count.
         self.answer = step.answer == .none || moment >= wake.deadline ? nil : (step.answer, moment)
     }
 
-    /// A task was just launched: decides how it is answered.
+    /// Schedules the answer to a task that was just launched.
     mutating func launched(_ wake: TaskWake, _ script: TaskScript, _ parameters: Parameters) {
         let step: TaskScript.Step
         if wake.task.kind == .urlSession {
@@ -77,11 +77,11 @@ struct SimulatedDevice {
         self.taskAnswers[wake.task.arrival] = TaskAnswer(answer: step.answer, moment: moment)
     }
 
-    /// Lets a continued task advance as its step says.
+    /// Applies the scripted progress of a continued task.
     ///
-    /// - Returns: the deadline in the end.
+    /// - Returns: the final deadline.
     private mutating func advanced(_ wake: TaskWake, _ step: TaskScript.Step, _ parameters: Parameters) -> Instant {
-        // Advances that are less than a window apart keep the task alive: the last of them stands for all.
+        // Advances less than a window apart keep the task running, so applying the last one suffices.
         guard wake.task.kind == .continued, let advance = step.advance,
             wake.launchedAt + advance < wake.deadline, step.delay > advance
         else { return wake.deadline }
@@ -96,7 +96,7 @@ struct SimulatedDevice {
         return deadline
     }
 
-    /// A wake of a task ended.
+    /// Removes the answer to a task whose wake ended.
     mutating func ended(_ wake: TaskWake) {
         self.taskAnswers[wake.task.arrival] = nil
     }

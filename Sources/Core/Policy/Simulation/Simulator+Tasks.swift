@@ -1,4 +1,4 @@
-// MARK: - What happens to requests and sessions
+// MARK: - Events of requests and sessions
 
 extension Simulator {
     mutating func submitted(
@@ -80,7 +80,7 @@ extension Simulator {
         self.taskEnded(action, device, now, output)
     }
 
-    /// Tells how a wake ended.
+    /// Emits the outcome of a wake.
     mutating func taskEnded(
         _ wake: TaskWake,
         _ outcome: TaskOutcome,
@@ -97,7 +97,7 @@ extension Simulator {
         self.emit(.result(outcome), self.subject(of: wake.task), device, now, output)
     }
 
-    /// Tells what became of the task of a wake that ended.
+    /// Emits the effect of an ended wake on its task.
     mutating func taskEnded(
         _ action: TaskEndedAction,
         _ device: Int,
@@ -161,14 +161,14 @@ extension Simulator {
     }
 }
 
-/// How wakes end: the steps of a script in turn, starting again after the last.
+/// A script of wake outcomes. Its steps repeat after the last one.
 package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
     package struct Step: Hashable, Sendable {
         package var answer: Answer
-        /// Milliseconds after the launch.
+        /// The time of the answer, in milliseconds after the launch.
         package var delay: Int64
-        /// Every how many milliseconds before that a continued task advances; nil is never.
+        /// The time between two advances of a continued task before the answer, in milliseconds; nil for no advances.
         package var advance: Int64?
 
         package init(answer: Answer, delay: Int64, advance: Int64? = nil) {
@@ -178,7 +178,7 @@ package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
         }
     }
 
-    /// At least one.
+    /// The steps, at least one.
     let steps: [Step]
 
     package init(steps: [Step]) {
@@ -188,25 +188,24 @@ package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// A worker that succeeds one second after each launch.
     static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
 
-    /// The answer to launch number `launch` of a device, from 0.
+    /// The answer to launch number `launch` of a device, counted from 0.
     func step(_ launch: Int) -> Step { self.steps[launch % self.steps.count] }
 }
 
-/// How a wake is answered. Besides results there is `lost`, when the worker's stream ends, and `none`, which never
-/// comes.
+/// A scripted answer to a wake: a result, `lost` if the worker's stream ends, or `none` if no answer comes.
 package protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
-    /// What a reliable worker says.
+    /// The answer of a reliable worker.
     static var success: Self { get }
 }
 
-/// How a push's wake is answered.
+/// The scripted answer to the wake of a push.
 package enum PushScriptAnswer: String, ScriptedAnswer {
     case newData, noData, failed, lost, none
 
     package static var success: Self { .newData }
 }
 
-/// How the wake of an identifier or a session is answered.
+/// The scripted answer to the wake of a task or a session.
 package enum TaskScriptAnswer: String, ScriptedAnswer {
     case success, failure, lost, none
 }

@@ -1,13 +1,12 @@
 import Wire
 
-/// Runs the launch policy on a trace in virtual time; the article "Traces" has the format.
+/// Runs the launch policy on a trace in virtual time. The article "Traces" describes the format.
 ///
-/// Lines go in one at a time and outcomes come out in the order of time, so that memory holds the devices and
-/// their waiting pushes and not the trace. At one moment, what devices do by themselves comes first, in the order
-/// in which the trace first named them; then come the trace's events of that moment, in their order, each with all
-/// that it causes at once.
+/// It takes one line at a time and emits outcomes in the order of time, so that memory holds devices and pending
+/// pushes, not the trace. At each instant, events that devices cause on their own come first, in the order in which the
+/// trace first named the devices. The trace's events of that instant follow in order, each with its immediate effects.
 package struct Simulator {
-    /// A line of the outcome.
+    /// A line of output.
     package enum Line {
         case push(OutcomeLine)
         case task(TaskLine)
@@ -16,31 +15,31 @@ package struct Simulator {
     private let overrides: [(parameter: PolicyParameter, value: Double)]
     private(set) var parameters = Parameters()
     private(set) var script = WorkerScript.reliable
-    /// How the wakes of some identifiers and sessions end; those of others as `TaskScript.reliable` has it.
+    /// Scripted outcomes by identifier or session name; others use `TaskScript.reliable`.
     private(set) var taskScripts: [String: TaskScript] = [:]
-    /// What requests may be named; nil permits all.
+    /// The patterns of permitted identifiers; nil permits all.
     private(set) var permitted: [IdentifierPattern]?
     private var until: Instant?
     private var line = 0
-    /// The moment of the latest event; nil before the first.
+    /// The time of the latest event; nil before the first.
     private var latest: Instant?
 
     var devices: [SimulatedDevice] = []
     private var numbers: [String: Int] = [:]
     private var due = MomentQueue<Int>()
-    /// The moment at which each device is due, and nil if it is not: entries of other moments are obsolete.
+    /// The time at which each device is due; nil if it is not. Entries of `due` with another time are obsolete.
     private var moments: [Instant?] = []
-    /// The apns-ids of the pushes that wait or are in flight.
+    /// The apns-ids of the pushes that are pending or in flight.
     var identifiers: [PushHandle: String] = [:]
     var lastHandle: UInt64 = 0
-    /// The identifiers and sessions that the trace has named, by the numbers that the policy knows them by.
+    /// The identifiers and session names in the trace, by their numbers in the policy.
     var taskNames: [String] = []
     var taskNumbers: [String: TaskName] = [:]
     var summary = Summary()
 
-    /// - Parameter overrides: parameters by name (`launchInterval` or `policy.launchInterval`), in seconds; they
-    ///   win over the trace's header lines.
-    /// - Throws: when a name or a value is not possible.
+    /// - Parameter overrides: parameters by name (`launchInterval` or `policy.launchInterval`), in seconds. They take
+    ///   precedence over the trace's header lines.
+    /// - Throws: if a name or a value is not valid.
     package init(overrides: [(String, Double)] = []) throws(TraceError) {
         var known: [(parameter: PolicyParameter, value: Double)] = []
         var parameters = Parameters()
@@ -63,8 +62,8 @@ package struct Simulator {
     /// Simulates a whole trace.
     ///
     /// - `trace`: the lines of the trace.
-    /// - `output`: takes each line of the outcome, without a line end, as soon as it is known; the summary is the last.
-    /// - Throws: at the first line that is not possible; what happened before it has been put out.
+    /// - `output`: called with each line of output, without a line end, without delay; the summary is the last.
+    /// - Throws: at the first invalid line. Earlier output has been emitted by then.
     package static func run(
         trace: some Sequence<String>,
         overrides: [(String, Double)] = [],
@@ -75,10 +74,10 @@ package struct Simulator {
         output(simulator.finish(output: { output($0.json) }, tasks: { output($0.json) }).json)
     }
 
-    /// Takes the trace's next line; `output` gets what happens to pushes until then, and at once because of it.
+    /// Takes the next line of the trace; `output` gets the events of pushes up to its time, and its immediate effects.
     ///
-    /// - `tasks`: gets what happens to requests and sessions, in its place between calls of `output`; a trace without
-    ///   any needs none.
+    /// - `tasks`: gets the events of requests and sessions, in order with calls of `output`. A trace without any does
+    ///   not need it.
     package mutating func take(
         _ text: String,
         output: (OutcomeLine) -> Void,
@@ -98,7 +97,7 @@ package struct Simulator {
         }
     }
 
-    /// The trace is at its end: goes on until nothing more can happen, or to `until`.
+    /// Finishes the trace: continues until nothing more can happen, or to `until`.
     ///
     /// - `tasks`: as in `take`.
     package mutating func finish(
@@ -202,13 +201,13 @@ extension Simulator {
 // MARK: - Time
 
 extension Simulator {
-    /// Lets every device do what it does by itself up to `limit`, the moment itself included.
+    /// Lets every device do what is due up to and including `limit`.
     package mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
         while let moment = self.due.first?.moment, moment <= limit.milliseconds {
             let now = Instant(milliseconds: moment)
             var devices: [Int] = []
             while let entry = self.due.popDue(moment) { devices.append(entry.value) }
-            // Of devices that are due at the same moment, the one that came first in the trace is first.
+            // Devices that are due at the same instant are processed in the order in which the trace first named them.
             for device in devices.sorted() where self.moments[device] == now { self.settle(device, now, output) }
         }
     }
@@ -222,7 +221,7 @@ extension Simulator {
         self.due.removeAll { moments[$0.value]?.milliseconds != $0.moment }
     }
 
-    /// Lets one device do what it does at `now`, until nothing more happens.
+    /// Applies what is due for one device at `now`, until nothing more happens.
     private mutating func settle(_ device: Int, _ now: Instant, _ output: (Line) -> Void) {
         while self.step(device, now, output) {}
         let next = self.devices[device].nextMoment(from: now, self.parameters)
@@ -230,9 +229,9 @@ extension Simulator {
         self.schedule(device, at: next)
     }
 
-    /// Lets one device do one thing: end a wake, drop what expired, or launch, in this order.
+    /// Applies one event of a device: ends a wake, drops an expired push, or launches, in this order.
     ///
-    /// - Returns: whether it did something.
+    /// - Returns: true if there was an event.
     private mutating func step(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
         switch self.devices[device].dueEnd(now) {
         case .push(let answer):
@@ -264,7 +263,7 @@ extension Simulator {
         }
     }
 
-    /// Launches what may, if anything does.
+    /// Launches the next push or task that may launch, if there is one.
     private mutating func launch(_ device: Int, _ now: Instant, _ output: (Line) -> Void) -> Bool {
         let parameters = self.parameters
         switch self.devices[device].lanes.nextLaunch(at: now, parameters, hasSlot: { _ in true }) {
@@ -280,7 +279,7 @@ extension Simulator {
     }
 }
 
-// MARK: - What happens to a push
+// MARK: - Events of pushes
 
 extension Simulator {
     mutating func pushReceived(

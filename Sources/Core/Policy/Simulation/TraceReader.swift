@@ -8,7 +8,7 @@ struct TraceReader {
     private static let parameterNames = PolicyParameter.allCases.map(\.rawValue)
     private static let stepRequirement = "pairs such as [\"newData\", 1.0]: an answer and its seconds after the launch"
 
-    /// What line number `line`, from 1, says.
+    /// Returns the content of line number `line`, counted from 1.
     static func read(_ text: String, line: Int) throws(TraceError) -> TraceLine {
         guard !text.utf8.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }) else { return .blank }
         let value: JSONValue
@@ -22,7 +22,7 @@ struct TraceReader {
         let headers = object.names.filter(Self.headerNames.contains)
         guard !headers.isEmpty else { return .event(try Self.event(object)) }
         guard headers.count == object.names.count else {
-            let fault = "\"\(headers[0])\" stands beside keys of an event"
+            let fault = "\"\(headers[0])\" stands in one line with keys of an event"
             throw TraceError(line: line, fault: fault, remedy: "give headers a line of their own")
         }
         return .header(try Self.header(object))
@@ -63,8 +63,8 @@ struct TraceReader {
     }
 
     /// - Parameters:
-    ///   - what: what messages call a step, which has `parts` parts.
-    ///   - requirement: what steps must be.
+    ///   - what: the name of a step in messages; a step has `parts` parts.
+    ///   - requirement: the requirement on steps, for messages.
     fileprivate static func script<Answer>(
         _ value: JSONValue,
         _ name: String,
@@ -179,13 +179,13 @@ struct TraceReader {
     }
 }
 
-/// Why a trace cannot be simulated.
+/// The reason why a trace cannot be simulated.
 package struct TraceError: Error, Hashable, CustomStringConvertible {
-    /// The line of the trace, from 1; nil when the fault is in an override and not in the trace.
+    /// The line of the trace, counted from 1; nil if the fault is in an override.
     package let line: Int?
-    /// What is wrong.
+    /// The fault.
     package let fault: String
-    /// What to do about it.
+    /// The remedy.
     package let remedy: String
 
     /// "line 3: the fault; the remedy".
@@ -205,14 +205,14 @@ extension NearestMatch {
     }
 }
 
-// MARK: - What traces say of background tasks
+// MARK: - Background tasks in traces
 
 extension TraceReader {
     private static let taskStepRequirement =
         "steps such as [\"success\", 300, 20]: an answer, its seconds after the launch, and, if a continued task "
         + "advances, every how many seconds"
 
-    /// How the wakes of identifiers and sessions end.
+    /// The scripted outcomes of wakes, by identifier or session name.
     static func tasks(_ value: JSONValue, line: Int) throws(TraceError) -> [String: TaskScript] {
         guard case .object(let members) = value else {
             throw TraceError(
@@ -252,7 +252,7 @@ extension TraceReader {
         return patterns
     }
 
-    /// A request that is submitted.
+    /// Reads a submitted request.
     static func request(_ value: JSONValue, line: Int) throws(TraceError) -> TraceRequest {
         let needs = ["requiresNetworkConnectivity", "requiresExternalPower"]
         let ofPersons = ["strategy", "title", "subtitle", "resources"]
@@ -269,7 +269,7 @@ extension TraceReader {
             let owner = needs.contains(other) ? TaskKind.processing : .continued
             throw TraceError(
                 line: line,
-                fault: "\"submit.\(other)\" stands beside the kind \(kind.rawValue)",
+                fault: "\"submit.\(other)\" does not belong to the kind \(kind.rawValue)",
                 remedy: "leave it out: \(owner.rawValue) requests alone have it"
             )
         }
@@ -301,7 +301,7 @@ extension TraceReader {
         }
     }
 
-    /// Transfers of a session that finished.
+    /// Reads finished transfers of a session.
     static func finished(_ value: JSONValue, line: Int) throws(TraceError) -> TraceEvent.Kind {
         let object = try TraceObject(value, line: line, path: "finished.", known: ["session", "count"])
         guard let session = try object.string("session") else {
@@ -318,14 +318,14 @@ extension TraceReader {
     }
 }
 
-/// An object of a trace line, read field by field; each fault is told with its line, its field and a remedy.
+/// An object in a trace line, read field by field. Each error contains its line, its field and a remedy.
 struct TraceObject {
     let line: Int
-    /// Where the object is in the line: "" or "push.".
+    /// The path of the object in the line: "" or "push.".
     let path: String
     private let members: [JSONMember]
 
-    /// - Throws: when `value` is no object, or one of its names is not in `known` or is there twice.
+    /// - Throws: if `value` is not an object, or if a name is not in `known` or is duplicated.
     init(_ value: JSONValue, line: Int, path: String = "", known: [String]) throws(TraceError) {
         self.line = line
         self.path = path
@@ -361,7 +361,7 @@ struct TraceObject {
         TraceError(line: self.line, fault: "\"\(self.path)\(name)\" \(fault)", remedy: "it must be \(must)")
     }
 
-    /// A string that is not empty; nil when it is absent.
+    /// A nonempty string; nil if it is absent.
     func string(_ name: String) throws(TraceError) -> String? {
         guard let value = self[name] else { return nil }
         guard case .string(let text) = value else {
@@ -410,13 +410,13 @@ struct TraceObject {
         return choice
     }
 
-    /// A moment in seconds, in milliseconds.
+    /// A time in seconds, converted to milliseconds.
     func time(_ name: String) throws(TraceError) -> Int64? {
         guard let number = try self.number(name, must: Self.timeRequirement) else { return nil }
         return try self.time(name, number)
     }
 
-    /// `number`, which `name` names in messages, as a duration in seconds: the nearest milliseconds, halves up.
+    /// Converts `number`, called `name` in messages, from a duration in seconds to milliseconds, rounding half up.
     func duration(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
         guard number.milliseconds == .tooFine, (0...Double(Parameters.secondsMax)).contains(number.double) else {
             return try self.time(name, number)
@@ -424,7 +424,7 @@ struct TraceObject {
         return Int64(number.double * 1000 + 0.5)
     }
 
-    /// `number`, which `name` names in messages, as a moment in seconds, in milliseconds.
+    /// Converts `number`, called `name` in messages, from a time in seconds to milliseconds.
     private func time(_ name: String, _ number: JSONNumber) throws(TraceError) -> Int64 {
         switch number.milliseconds {
         case .tooFine:
@@ -436,7 +436,7 @@ struct TraceObject {
         }
     }
 
-    /// The latest moment of a trace, in milliseconds: as far away as the longest duration.
+    /// The latest time in a trace, in milliseconds: the maximum duration.
     static let timeMax = Int64(Parameters.secondsMax) * 1000
     static let timeRequirement = "a number of seconds from 0 to \(Parameters.secondsMax)"
 }

@@ -1,4 +1,4 @@
-/// Why a push is refused: every reason APNs documents, under its name on the wire, and one of our own.
+/// The reason why a push is refused: every reason that APNs documents, by its name on the wire, and one addition.
 package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable {
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
@@ -32,10 +32,10 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
     case internalServerError = "InternalServerError"
     case serviceUnavailable = "ServiceUnavailable"
     case shutdown = "Shutdown"
-    /// Of `wakegate-dry-run`, which APNs does not know.
+    /// The value of `wakegate-dry-run` is invalid. APNs does not have this header.
     case badDryRun = "BadDryRun"
 
-    /// The HTTP status that goes with the reason.
+    /// The HTTP status of the reason.
     package var status: Int {
         switch self {
         case .badCollapseId, .badDeviceToken, .badExpirationDate, .badMessageId, .badPriority, .badTopic,
@@ -62,10 +62,10 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
         }
     }
 
-    /// The number of reasons: the length of an array of counters.
+    /// The number of reasons, for arrays of counters.
     package static let count = APNSReason.allCases.count
 
-    /// A number from 0 to `count` - 1, the place of the reason in `allCases`.
+    /// The position of the reason in `allCases`, from 0 to `count` - 1.
     package var index: Int {
         switch self {
         case .badCollapseId: 0
@@ -104,11 +104,11 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
         }
     }
 
-    /// Appends the body of the answer: `{"reason":"..."}`, with 410 also the integer member `timestamp`.
+    /// Appends the body of the answer: `{"reason":"..."}`; for status 410 also the integer member `timestamp`.
     ///
-    /// - `timestampMilliseconds`: Milliseconds since 1970 when the token was found to be inactive. Clients
-    ///   fail on a 410 without it, so nil is written as 0, which no registration is older than. With other statuses
-    ///   it is ignored.
+    /// - `timestampMilliseconds`: the time at which the token was found to be inactive, in milliseconds since 1970.
+    ///   Clients fail on a 410 without it, so nil is written as 0, which precedes every registration. Ignored for other
+    ///   statuses.
     package func writeBody(to buffer: inout ByteBuffer, timestampMilliseconds: Int64?) {
         buffer.append("{\"reason\":\"")
         buffer.append(self.rawValue)

@@ -1,28 +1,28 @@
-/// The topics that a client certificate stands for.
+/// The topics of a client certificate.
 package struct CertificateTopics: Hashable, Sendable {
-    /// Why a certificate's topics cannot be told.
+    /// The reason why a certificate's topics cannot be determined.
     package enum Fault: Error, Hashable, Sendable {
-        /// Neither its subject nor the extension names one.
+        /// Neither its subject nor its extension names a topic.
         case noTopic
-        /// What its subject has as UID is no topic.
+        /// The UID of its subject is not a topic.
         case badSubject(String)
-        /// The extension is not as `CertificateTopicList` describes it.
+        /// The extension does not have the form of `CertificateTopicList`.
         case badList
     }
 
-    /// The topics of the same app, besides its bundle identifier, that a certificate without the extension is for.
+    /// The suffixes of further topics of the same app that a certificate without the extension covers.
     private static let siblingEnds = [".voip", ".complication"]
 
-    /// Every topic it is for, at least one.
+    /// The topics of the certificate, at least one.
     package let names: [String]
-    /// What a push is for that names no topic; nil when the certificate has several and the push must say.
+    /// The topic of a push that names none; nil if the certificate has several and the push must name one.
     package let defaultTopic: [UInt8]?
     /// `names` in UTF-8.
     private let bytes: [[UInt8]]
 
     /// - Parameters:
-    ///   - subject: what the certificate's subject has as UID (0.9.2342.19200300.100.1.1).
-    ///   - list: the value of its extension 1.2.840.113635.100.6.3.6; nil when it has none.
+    ///   - subject: the values of UID (0.9.2342.19200300.100.1.1) in the certificate's subject.
+    ///   - list: the value of its extension 1.2.840.113635.100.6.3.6; nil if it has none.
     package init(subject: [String], list: ByteView?) throws(Fault) {
         for topic in subject where !topic.withByteView({ Push.isTopic($0) }) { throw .badSubject(topic) }
         var own: [String] = []
@@ -40,31 +40,30 @@ package struct CertificateTopics: Hashable, Sendable {
         self.bytes = self.names.map { Array($0.utf8) }
     }
 
-    /// Whether the certificate is for `topic`.
+    /// Returns true if the certificate covers `topic`.
     package func admits(topic: ByteView) -> Bool {
         for own in self.bytes where own.withByteView({ $0 == topic }) { return true }
         return false
     }
 }
 
-/// The value of the extension in which a provider's certificate names its topics, 1.2.840.113635.100.6.3.6: a SEQUENCE
-/// in which each topic, a UTF8String, is followed by a SEQUENCE of UTF8Strings that say what it is for (`app`, `voip`,
-/// `complication`).
+/// The value of the certificate extension 1.2.840.113635.100.6.3.6, which lists topics: a SEQUENCE in which each topic,
+/// a UTF8String, is followed by a SEQUENCE of UTF8Strings with its kinds (`app`, `voip`, `complication`).
 package struct CertificateTopicList: Hashable, Sendable {
     package struct Entry: Hashable, Sendable {
-        /// What `Push.isTopic` takes.
+        /// The topic, valid by `Push.isTopic`.
         package let topic: String
-        /// At least one; what they say decides nothing.
+        /// The kinds, at least one. They are not used.
         package let kinds: [String]
     }
 
-    /// The most topics one certificate may name, and the most kinds of each; APNs has about ten.
+    /// The maximum number of topics per certificate, and of kinds per topic. APNs has about ten.
     package static let entriesMax = 64
 
-    /// At least one, in the order in which they stand there.
+    /// The entries, at least one, in the order of the extension.
     package let entries: [Entry]
 
-    /// - Returns: nil when `der` is anything else.
+    /// - Returns: nil if `der` is malformed.
     package init?(_ der: ByteView) {
         var outer = DERReader(der)
         guard let list = outer.value(.sequence), outer.isAtEnd else { return nil }
@@ -93,14 +92,14 @@ package struct CertificateTopicList: Hashable, Sendable {
     }
 }
 
-/// Values in DER (X.690), one after the other, as far as the extensions of client certificates have them.
+/// A reader for consecutive DER values (X.690), limited to the types in extensions of client certificates.
 struct DERReader {
     enum Tag: UInt8 {
         case utf8String = 0x0C
         case sequence = 0x30
     }
 
-    /// The most bytes in which a length is written; no certificate is longer than four of them can say.
+    /// The maximum number of length bytes. Four suffice for any certificate.
     private static let lengthBytesMax = 4
 
     private var rest: ByteView
@@ -111,10 +110,10 @@ struct DERReader {
 
     var isAtEnd: Bool { self.rest.isEmpty }
 
-    /// Takes the value that comes next.
+    /// Reads the next value.
     ///
-    /// - Returns: its contents; nil when its tag is another one, it is cut short, or its length is not written as DER
-    ///   has it: definite, and as short as can be.
+    /// - Returns: its contents; nil if it has another tag, is truncated, or has a length that is not in DER: definite
+    ///   and in the shortest form.
     mutating func value(_ tag: Tag) -> ByteView? {
         guard self.rest.count >= 2, self.rest[0] == tag.rawValue else { return nil }
         var start = 2

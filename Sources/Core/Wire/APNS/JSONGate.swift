@@ -1,18 +1,18 @@
-/// Tells whether a document is JSON, and whether it asks for the device to be woken; it builds nothing.
+/// Checks that a document is JSON, and determines if it asks to wake the device. Builds no values.
 ///
-/// The grammar is that of RFC 8259, all of it: numbers may be however large, an escape may name half a surrogate pair
-/// and a name may come twice. Strings must be well-formed UTF-8. A byte order mark is not JSON. Containers may be
-/// nested up to 512 deep; the gate does not recurse, so it needs the same stack for every document.
+/// The grammar is that of RFC 8259: numbers of any size, escapes of unpaired surrogates and repeated names are valid.
+/// Strings must be well-formed UTF-8, and a byte order mark is not allowed. Containers may be nested up to 512 deep.
+/// The gate does not recurse, so it needs constant stack space.
 ///
-/// A document wakes when the member `content-available` of the member `aps` is the integer 1, written `1`: neither
-/// `1.0` nor `1e0`, nor `true`, nor `"1"`. `0`, `false` and `null` ask for no wake; any other value is a mistake of its
-/// sender, which the verdict tells. Of several members of one name the first counts, whatever it is. Names are compared
-/// as they read without escapes.
+/// A document wakes the device if the member `content-available` of the member `aps` is the integer 1, written `1`; not
+/// `1.0`, `1e0`, `true` or `"1"`. `0`, `false` and `null` ask for no wake. Any other value is an error of the sender,
+/// which the verdict reports. If a name is repeated, the first member counts. Names are compared after resolving
+/// escapes.
 package struct JSONGate {
-    /// How deep objects and arrays may be nested, the outermost counted.
+    /// The maximum nesting depth of objects and arrays, including the outermost.
     package static let depthMax = 512
 
-    /// What the scanner expects next.
+    /// The next expected part of the grammar.
     private enum Step {
         case value
         case key
@@ -21,7 +21,7 @@ package struct JSONGate {
         case nothing
     }
 
-    /// Which member's value comes next.
+    /// The member whose value comes next.
     private enum Member {
         case other
         case aps
@@ -30,21 +30,21 @@ package struct JSONGate {
 
     private var scanner: JSONScanner
     private var depth = 0
-    /// Bit i of the whole says that the container at depth i is an object.
+    /// Bit i is set if the container at depth i is an object.
     private var isObject: InlineArray<9, UInt64> = InlineArray(repeating: 0)
     private var member = Member.other
     private var hasSeenAPS = false
     private var isInsideAPS = false
     private var hasSeenContentAvailable = false
     private var wakes = false
-    /// True if `content-available` is one of the values that ask for no wake.
+    /// True if the value of `content-available` asks for no wake.
     private var asksForNoWake = false
 
     private init(_ document: ByteView) {
         self.scanner = JSONScanner(document)
     }
 
-    /// Reads the whole document.
+    /// Checks the whole document.
     package static func judge(_ document: ByteView) -> JSONVerdict {
         var gate = JSONGate(document)
         gate.scanner.skipSpace()
@@ -131,7 +131,7 @@ package struct JSONGate {
         }
     }
 
-    /// Enters a container; false when it is nested too deep.
+    /// Enters a container; false if it is nested too deep.
     private mutating func open(isObject: Bool) -> Bool {
         guard self.depth < JSONGate.depthMax else { return false }
         self.scanner.advance()
@@ -145,7 +145,7 @@ package struct JSONGate {
         return true
     }
 
-    /// Leaves the container if it ends right after its beginning.
+    /// Leaves the container if it is empty.
     private mutating func closesAtOnce(_ bracket: UInt8) -> Bool {
         self.scanner.skipSpace()
         guard self.scanner.current == bracket else { return false }
@@ -160,21 +160,22 @@ package struct JSONGate {
     }
 }
 
-/// What `JSONGate` finds a document to be.
+/// The verdict of `JSONGate` on a document.
 package enum JSONVerdict: Hashable, Sendable {
-    /// Not a JSON text, or one nested deeper than the gate allows.
+    /// The document is not JSON, or nested deeper than allowed.
     case notJSON
-    /// A JSON text, but not an object.
+    /// The document is JSON, but not an object.
     case notAnObject
-    /// An object that asks for the device to be woken.
+    /// The document is an object that asks to wake the device.
     case wakes
-    /// An object whose `content-available` is neither 1 nor a value that asks for no wake; it does not wake.
+    /// The document is an object whose `content-available` is neither 1 nor a value that asks for no wake. It does not
+    /// wake.
     case wrongContentAvailable
-    /// Any other object.
+    /// The document is any other object.
     case doesNotWake
 }
 
-/// A place in a JSON text, and the tokens from there on.
+/// A position in a JSON text, and the tokens from there on.
 struct JSONScanner {
     private let text: ByteView
     private var position = 0
@@ -183,7 +184,7 @@ struct JSONScanner {
         self.text = text
     }
 
-    /// The byte at hand; 0 past the end, which begins no token.
+    /// The current byte; 0 at the end, which is not the start of a token.
     var current: UInt8 {
         self.position < self.text.count ? self.text[self.position] : 0
     }
@@ -203,7 +204,7 @@ struct JSONScanner {
         }
     }
 
-    /// Passes `literal` if it comes next.
+    /// Skips `literal` if it comes next.
     mutating func skip(_ literal: StaticString) -> Bool {
         let count = literal.utf8CodeUnitCount
         guard self.position + count <= self.text.count,
@@ -213,7 +214,7 @@ struct JSONScanner {
         return true
     }
 
-    /// Passes a number and returns it; nil when it breaks the grammar.
+    /// Reads a number; nil if it is malformed.
     mutating func number() -> ByteView? {
         let start = self.position
         if self.current == UInt8(ascii: "-") { self.position += 1 }
@@ -234,14 +235,14 @@ struct JSONScanner {
         return self.text[start..<self.position]
     }
 
-    /// Passes digits; false when there is none.
+    /// Skips digits; false if there are none.
     private mutating func skipDigits() -> Bool {
         let start = self.position
         while self.current &- 0x30 <= 9 { self.position += 1 }
         return self.position > start
     }
 
-    /// Passes a string, which the quote at hand begins; nil when it breaks the grammar or is not UTF-8.
+    /// Reads a string that starts with the current quote; nil if it is malformed or not UTF-8.
     mutating func string() -> JSONName? {
         self.position += 1
         let start = self.position
@@ -258,15 +259,15 @@ struct JSONScanner {
                 guard self.skipEscape() else { return nil }
                 hasEscapes = true
             } else {
-                // A control character is no beginning of a sequence either.
+                // A control character is not the start of a UTF-8 sequence, so this also rejects control characters.
                 guard self.skipSequences() else { return nil }
             }
         }
     }
 
-    /// Passes bytes up to the first quote, backslash, control character or byte outside ASCII.
+    /// Skips bytes up to the first quote, backslash, control character or byte outside of ASCII.
     private mutating func skipPlainASCII() {
-        // Names are short, and most strings that are not are long.
+        // One word first, since names are short. Other strings are usually long.
         guard self.skipPlainWord() else { return }
         while self.position + 48 <= self.text.count, self.areNextPlainASCII() { self.position += 32 }
         while self.position + 8 <= self.text.count { guard self.skipPlainWord() else { return } }
@@ -277,7 +278,7 @@ struct JSONScanner {
         }
     }
 
-    /// Passes the plain bytes among the next eight, if there are so many; false when there was another among them.
+    /// Skips the plain bytes among the next eight, if there are eight; false if one of them is not plain.
     @inline(__always)
     private mutating func skipPlainWord() -> Bool {
         guard self.position + 8 <= self.text.count else { return true }
@@ -285,15 +286,15 @@ struct JSONScanner {
         let word = self.text.word(at: self.position)
         let quote = word ^ ones &* 0x22
         let backslash = word ^ ones &* 0x5C
-        // Each difference has the high bit set where a byte was too small, or outside ASCII, which is special, too.
-        // Borrows may set it in later bytes, so the first one is exact.
+        // The high bit of each difference is set where the byte was too small, or outside of ASCII, which is not plain
+        // either. Borrows may set the bits of later bytes, so only the first one is exact.
         let small = (quote &- ones) | (backslash &- ones) | (word &- ones &* 0x20)
         let special = (small | word) & (ones &* 0x80)
         self.position += special == 0 ? 8 : special.trailingZeroBitCount >> 3
         return special == 0
     }
 
-    /// Whether the next 32 bytes are none of those at which `skipPlainASCII` ends.
+    /// Returns true if `skipPlainASCII` would stop at none of the next 32 bytes.
     @inline(__always)
     private func areNextPlainASCII() -> Bool {
         let special = self.special(at: self.position) | self.special(at: self.position + 16)
@@ -301,18 +302,18 @@ struct JSONScanner {
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 == 0
     }
 
-    /// Sets the high bit of each of sixteen bytes that is one at which `skipPlainASCII` ends.
+    /// Sets the high bit of each of sixteen bytes at which `skipPlainASCII` stops.
     @inline(__always)
     private func special(at position: Int) -> SIMD16<UInt8> {
         let bytes = self.text.load(SIMD16<UInt8>.self, at: position)
         let ones = SIMD16<UInt8>(repeating: 1)
         let quote = bytes ^ SIMD16(repeating: UInt8(ascii: "\""))
         let backslash = bytes ^ SIMD16(repeating: UInt8(ascii: "\\"))
-        // Where a difference has the high bit set without a reason, the byte has it itself.
+        // A high bit without another reason is set in the byte itself.
         return bytes | (bytes &- SIMD16(repeating: 0x20)) | (quote &- ones) | (backslash &- ones)
     }
 
-    /// Passes an escape, which the backslash at hand begins.
+    /// Skips an escape that starts with the current backslash.
     private mutating func skipEscape() -> Bool {
         self.position += 1
         switch self.current {
@@ -329,10 +330,10 @@ struct JSONScanner {
         }
     }
 
-    /// Passes UTF-8 sequences of two bytes and more, at least one; false when one is ill-formed.
+    /// Skips UTF-8 sequences of two or more bytes, at least one; false if one is ill-formed.
     private mutating func skipSequences() -> Bool {
         repeat {
-            // Of one byte there are only control characters here, which a string writes as escapes.
+            // One-byte sequences are control characters here, which strings must escape.
             let (count, isCharacter) = self.text.sequence(at: self.position)
             guard isCharacter, count > 1 else { return false }
             self.position += count
@@ -341,13 +342,13 @@ struct JSONScanner {
     }
 }
 
-/// The characters between the quotes of a JSON string that has been found well-formed.
+/// The characters between the quotes of a well-formed JSON string.
 struct JSONName {
     let text: ByteView
     let hasEscapes: Bool
 
-    /// Whether the string is `name`, once escapes are resolved. `name` is made of letters and hyphens, which have no
-    /// escape other than `\u`.
+    /// Returns true if the string is `name` after resolving escapes. `name` consists of letters and hyphens, for which
+    /// `\u` is the only escape.
     func reads(_ name: StaticString) -> Bool {
         guard self.hasEscapes else { return self.text == name }
         let name = ByteView(name)
@@ -367,7 +368,7 @@ struct JSONName {
         return index == self.text.count
     }
 
-    /// The number that four hexadecimal digits stand for.
+    /// The value of four hexadecimal digits.
     private func codeUnit(at index: Int) -> UInt16 {
         var value: UInt16 = 0
         for digit in 0..<4 { value = value << 4 | UInt16(self.text[index + digit].hexDigitValue ?? 0) }

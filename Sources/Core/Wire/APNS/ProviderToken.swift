@@ -1,26 +1,26 @@
-/// What a provider's token says: a JSON web token of algorithm ES256, not verified yet.
+/// An unverified provider token: a JSON web token with algorithm ES256.
 ///
-/// It is read as laxly as APNs reads it, since strict readers refuse what several client libraries send.
+/// Parsing is as lenient as that of APNs, since strict parsers reject the tokens of several client libraries.
 package struct ProviderToken: Hashable, Sendable {
-    /// The most bytes of a token; those of real clients have about 200.
+    /// The maximum size of a token in bytes. Tokens of real clients have about 200.
     package static let bytesMax = 4096
-    /// How far the moment of issue may be from the present, in milliseconds, either way.
+    /// The maximum difference between the time of issue and now, in milliseconds, in either direction.
     package static let ageMillisecondsMax: Int64 = 3_600_000
 
-    /// `kid`: the key it is signed with; not empty.
+    /// `kid`: the id of the signing key; not empty.
     package let keyID: String
-    /// `iss`: the team that key belongs to; not empty.
+    /// `iss`: the team of the key; not empty.
     package let team: String
-    /// `iat`: when it was made, in milliseconds since 1970.
+    /// `iat`: the time of issue, in milliseconds since 1970.
     package let issuedAt: Int64
-    /// How many bytes of the token, from the first, are signed.
+    /// The number of signed bytes, from the start of the token.
     package let signedCount: Int
     package let signature: ProviderSignature
 
-    /// The token in the value of `authorization`.
+    /// Returns the token in the value of `authorization`.
     ///
-    /// - Throws: `missingProviderToken` when the field is absent, of another scheme than `bearer` in any case, or
-    ///   holds no token.
+    /// - Throws: `missingProviderToken` if the field is absent, is not of the scheme `bearer` (in any case), or has no
+    ///   token.
     package static func text(inAuthorization value: ByteView?) throws(APNSReason) -> ByteView {
         guard let value, value.count > 7, Self.isBearer(value.word(at: 0)), value[6] == 0x20 else {
             throw .missingProviderToken
@@ -33,18 +33,18 @@ package struct ProviderToken: Hashable, Sendable {
         return value[start..<end]
     }
 
-    /// Whether the first six of eight bytes, the first the lowest, are "bearer" in any case. Every push asks, and a
-    /// comparison byte by byte takes ten times as long.
+    /// Returns true if the first six bytes of the word, lowest first, are "bearer" in any case. This runs for every
+    /// push, and a comparison byte by byte takes ten times as long.
     private static func isBearer(_ word: UInt64) -> Bool {
-        // No byte but a letter becomes one of these with the bit that makes it small.
+        // Setting the case bit turns no bytes but letters into these letters.
         (word & 0xFFFF_FFFF_FFFF) | 0x2020_2020_2020 == 0x7265_7261_6562
     }
 
-    /// Reads the three parts of a token.
+    /// Parses the three parts of a token.
     ///
-    /// - Throws: `invalidProviderToken` for what is no such token, lacks a key, a team or a moment of issue, names
-    ///   another algorithm, or has `crit`: it lists extensions that the reader must understand, and this one
-    ///   understands none (RFC 7515 section 4.1.11).
+    /// - Throws: `invalidProviderToken` if the text is not such a token, lacks a key, a team or a time of issue, names
+    ///   another algorithm, or has `crit`. That member lists extensions that the reader must understand, and this
+    ///   reader understands none (RFC 7515 section 4.1.11).
     package init(_ text: ByteView) throws(APNSReason) {
         guard text.count <= Self.bytesMax, let headEnd = text.firstIndex(of: UInt8(ascii: ".")),
             let claimCount = text.dropFirst(headEnd + 1).firstIndex(of: UInt8(ascii: "."))
@@ -64,9 +64,9 @@ package struct ProviderToken: Hashable, Sendable {
         self.issuedAt = issuedAt
     }
 
-    /// Whether the token is too old, or from too far in the future.
+    /// Returns true if the token is too old, or too far in the future.
     ///
-    /// - Parameter now: milliseconds since 1970.
+    /// - Parameter now: the current time, in milliseconds since 1970.
     package func isExpired(now: Int64) -> Bool {
         self.issuedAt < now - Self.ageMillisecondsMax || self.issuedAt > now + Self.ageMillisecondsMax
     }
@@ -78,7 +78,7 @@ package struct ProviderToken: Hashable, Sendable {
         return nil
     }
 
-    /// Apple's own sample names no algorithm.
+    /// True also without an algorithm: Apple's own sample names none.
     private static func isES256(_ value: JSONValue?) -> Bool {
         value == nil || value == .string("ES256")
     }
@@ -88,8 +88,8 @@ package struct ProviderToken: Hashable, Sendable {
         return text
     }
 
-    /// A moment that a client wrote as a number of seconds, whole or not, as such a number in a string, or in
-    /// milliseconds; the last are told by their size.
+    /// Converts a client's time to milliseconds: a number of seconds, with or without a fraction, as a number or a
+    /// string; or milliseconds, which are recognized by their size.
     private static func milliseconds(_ value: JSONValue?) -> Int64? {
         let number: Double?
         switch value {
@@ -101,7 +101,7 @@ package struct ProviderToken: Hashable, Sendable {
         return Int64((abs(number) > 1e11 ? number : number * 1000).rounded(.down))
     }
 
-    /// The standard library's reader takes hexadecimal digits and infinities, too.
+    /// Returns the number. `Double` alone would also accept hexadecimal digits and infinities.
     private static func decimal(_ text: String) -> Double? {
         text.utf8.allSatisfy { $0 &- 0x30 < 10 || $0 == UInt8(ascii: ".") } ? Double(text) : nil
     }
@@ -109,22 +109,22 @@ package struct ProviderToken: Hashable, Sendable {
 
 /// The two numbers of an ES256 signature.
 package struct ProviderSignature: Hashable, Sendable {
-    /// R and then S, 32 bytes each, the highest first.
+    /// R, then S, 32 bytes each, in big-endian order.
     package let bytes: [UInt8]
 
-    /// Bytes of each number.
+    /// The size of each number in bytes.
     private static let numberBytes = 32
 
-    /// Reads R and S side by side, as RFC 7518 has them, or in DER, as many clients send them; what is 64 bytes long
-    /// is the former.
+    /// Reads R and S, either concatenated (RFC 7518) or in DER, as many clients send them. A value of 64 bytes is the
+    /// former.
     ///
-    /// - Returns: nil for anything else, and for a number of more than 256 bits.
+    /// - Returns: nil if the value is malformed, or if a number has more than 256 bits.
     package init?(_ encoded: ByteView) {
         if encoded.count == Self.numberBytes * 2 {
             self.bytes = encoded.array
             return
         }
-        // A length past 127 would take more bytes than two such numbers have.
+        // Two such numbers need fewer than 128 bytes.
         guard encoded.count >= 2, encoded[0] == 0x30, encoded[1] < 0x80, Int(encoded[1]) == encoded.count - 2 else {
             return nil
         }
@@ -133,7 +133,7 @@ package struct ProviderSignature: Hashable, Sendable {
         self.bytes = first + second
     }
 
-    /// Takes an INTEGER that is not negative from the front of `der`.
+    /// Reads a nonnegative INTEGER from the start of `der`.
     private static func number(_ der: inout ByteView) -> [UInt8]? {
         guard der.count >= 2, der[0] == 0x02, der[1] > 0, Int(der[1]) <= der.count - 2 else { return nil }
         var digits = der[2..<2 + Int(der[1])]

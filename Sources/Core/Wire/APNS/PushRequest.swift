@@ -1,16 +1,15 @@
-/// A push as it was received, nothing of it checked, and the header fields that mean something, collected one by one in
-/// the order they came.
+/// A received push request before any checks. Header fields are added one by one, in order of arrival.
 ///
-/// It keeps views and no copies: it is valid as long as the sender's bytes that were given to it.
+/// It consists of views, which are valid as long as the bytes of the request.
 package struct PushRequest {
     package let method: ByteView
-    /// The path with its query.
+    /// The path, including its query.
     package let path: ByteView
     package let body: ByteView
-    /// The body went past `PushPayload.bytesMax`, and is not all there.
+    /// True if the body exceeded `PushPayload.bytesMax` and is incomplete.
     private let isBodyCutShort: Bool
 
-    /// The fields that may come once.
+    /// The fields that may occur once.
     private enum Field: UInt16 {
         case authorization = 1
         case id = 2
@@ -26,7 +25,7 @@ package struct PushRequest {
         case dryRun = 2048
     }
 
-    /// How many other names that begin with `apns-` are remembered; repetitions of further ones are not noticed.
+    /// The maximum number of remembered names of other `apns-` fields. Repetitions of further ones are not detected.
     private static let otherNamesMax = 4
 
     private var seen: UInt16 = 0
@@ -39,21 +38,21 @@ package struct PushRequest {
     private var topicText = ByteView()
     private var collapseIDText = ByteView()
 
-    /// The identifier of `apns-id`; nil when the field is absent or is not a canonical UUID.
+    /// The identifier in `apns-id`; nil if the field is absent or not a canonical UUID.
     ///
-    /// An answer to any push, accepted or refused at whatever check, carries it; or a new one where it is nil.
+    /// Every answer to the push contains it, also if the push is refused; or a new one if it is nil.
     package private(set) var id: APNsID?
 
-    /// Whether `wakegate-dry-run: 1` asks for an answer that changes nothing.
+    /// True if `wakegate-dry-run: 1` asks for an answer without effects.
     package private(set) var isDryRun = false
 
-    /// Whether `wakegate-dry-run` came with another value, or more than once: its sender may not want what a push does.
+    /// True if `wakegate-dry-run` has another value or is repeated. The client may then not want a real push.
     private var isDryRunUnclear = false
 
-    /// Whether `authorization`, or a field whose name begins with `apns-`, came more than once.
+    /// True if `authorization`, or a field whose name starts with `apns-`, is repeated.
     package private(set) var hasDuplicates = false
 
-    /// A push of which no header field is known yet.
+    /// Creates a request without header fields.
     package init(method: ByteView, path: ByteView, body: ByteView, isBodyCutShort: Bool = false) {
         self.method = method
         self.path = path
@@ -61,21 +60,21 @@ package struct PushRequest {
         self.isBodyCutShort = isBodyCutShort
     }
 
-    /// Whether there is a `traceparent`, well-formed or not: nothing of a trace can make a push wrong.
+    /// True if there is a `traceparent`, well-formed or not. A trace never makes a push invalid.
     package var hasTraceParent: Bool { self.has(.traceParent) }
 
-    /// The value of `authorization`, the first one if there are several; nil when it is absent.
+    /// The value of the first `authorization`; nil if it is absent.
     package var authorization: ByteView? { self.has(.authorization) ? self.authorizationText : nil }
 
-    /// The value of `apns-topic` before any check, for authentication; nil when it is absent.
+    /// The unchecked value of `apns-topic`, for authentication; nil if it is absent.
     package var unverifiedTopic: ByteView? { self.has(.topic) ? self.topicText : nil }
 
-    /// Whether the push is of a type that APNs takes with a provider token alone, whatever certificate is shown.
+    /// True if APNs accepts the type of this push only with a provider token, even if a certificate is presented.
     package var needsProviderToken: Bool {
         self.has(.pushType) && (self.pushTypeText == "location" || self.pushTypeText == "liveactivity")
     }
 
-    /// Takes one field; the name is in lower case. Names that mean nothing to a push are skipped.
+    /// Adds one field; the name is in lower case. Irrelevant fields are ignored.
     package mutating func field(name: ByteView, value: ByteView) {
         switch name.count {
         case 7 where name == "apns-id":
@@ -109,21 +108,21 @@ package struct PushRequest {
         }
     }
 
-    /// Takes `topic` for a push that names none; it must live as long as the fields.
+    /// Sets the topic of a push that names none. `topic` must live as long as the fields.
     package mutating func takeDefaultTopic(_ topic: ByteView) {
         guard !self.has(.topic) else { return }
         self.seen |= Field.topic.rawValue
         self.topicText = topic
     }
 
-    /// Makes every check that needs no knowledge of devices, in the order of the wire contract: method, path,
-    /// authentication, fields, the right to the topic, payload, token.
+    /// Makes every check that does not depend on devices, in the order of the wire contract: method, path,
+    /// authentication, fields, access to the topic, payload, token.
     ///
-    /// - `push`: What was received, but for apns-id and trace, which the caller sets where the sender did not; without
-    ///   meaning when the push is refused.
-    /// - `authenticate`: Called once method and path are right; what it throws is thrown.
-    /// - `authorize`: Called with the topic once all fields are right; what it throws is thrown.
-    /// - Throws: The reason of the first check that fails.
+    /// - `push`: receives the push, without apns-id and trace if the client did not send them; undefined if the push is
+    ///   refused.
+    /// - `authenticate`: called once method and path are valid. Its errors are rethrown.
+    /// - `authorize`: called with the topic once all fields are valid. Its errors are rethrown.
+    /// - Throws: the reason of the first check that fails.
     package func check(
         into push: inout Push,
         rules: PushRules,
@@ -148,8 +147,8 @@ package struct PushRequest {
         }
     }
 
-    /// Checks everything the fields can show to be wrong, in the order of the wire contract: duplicates, apns-id,
-    /// expiration, priority, push type, collapse id, topic, and then our own field.
+    /// Checks the fields in the order of the wire contract: duplicates, apns-id, expiration, priority, push type,
+    /// collapse id, topic, and last `wakegate-dry-run`.
     private func readFields(into push: inout Push, _ rules: PushRules) throws(APNSReason) {
         guard !self.hasDuplicates else { throw .duplicateHeaders }
         if self.has(.id) {
@@ -168,7 +167,7 @@ package struct PushRequest {
         if self.has(.pushType) { push.type = PushType(self.pushTypeText) }
         if rules.strictBackgroundPriority, push.priority == .immediate, push.type == .background { throw .badPriority }
         if self.has(.pushType), push.type == nil { throw .invalidPushType }
-        // It becomes a JSON string for workers, which holds nothing but characters.
+        // It becomes a JSON string for workers, so it must be valid UTF-8.
         guard self.collapseIDText.count <= Push.collapseIDBytesMax, self.collapseIDText.isUTF8 else {
             throw .badCollapseId
         }
@@ -184,7 +183,7 @@ package struct PushRequest {
         self.seen & field.rawValue != 0
     }
 
-    /// Notes that the field came, and tells whether for the first time.
+    /// Notes a field; returns true if it is not repeated.
     private mutating func isFirst(_ field: Field) -> Bool {
         guard !self.has(field) else {
             self.hasDuplicates = true
@@ -205,45 +204,45 @@ package struct PushRequest {
     }
 }
 
-/// A push that passed every check which needs no knowledge of devices: plain memory, from its request to the engine.
+/// A push that passed every check that does not depend on devices, as plain memory on its way to the engine.
 ///
-/// Its views are the sender's bytes, or those of a copy that lie behind it (`append`).
+/// Its views refer to the request, or to the bytes that follow it in a buffer (`append`).
 package struct Push: BitwiseCopyable {
-    /// The most bytes of a collapse id.
+    /// The maximum size of a collapse id in bytes.
     package static let collapseIDBytesMax = 64
 
-    /// The most bytes of a topic.
+    /// The maximum size of a topic in bytes.
     package static let topicBytesMax = 255
 
     package var token = DeviceToken()
-    /// 1 to 255 bytes, each a letter, a digit, `.`, `_` or `-`.
+    /// The topic: 1 to 255 bytes, each a letter, a digit, `.`, `_` or `-`.
     package var topic = ByteView()
     package var apnsID = APNsID(first: 0, second: 0, upperCase: 0)
-    /// True if the sender chose the apns-id, and may repeat the push with it: a repetition gets the same answer and
-    /// is not accepted again.
+    /// True if the client chose the apns-id. It may then repeat the push: a repetition gets the same answer and is not
+    /// accepted again.
     package var isNamedByClient = false
     package var expiration = PushExpiration.absent
     package var priority = Priority.immediate
-    /// Nil when the sender did not say.
+    /// The type; nil if the client did not send one.
     package var type: PushType?
     /// True if the payload asks to wake the device.
     package var wakes = false
     package var isDryRun = false
-    /// The likely mistakes of its provider, which the answer names if it is accepted.
+    /// The likely mistakes of the provider, which the answer reports if the push is accepted.
     package var warnings = PushWarnings()
-    /// At most 64 bytes; empty when there is none.
+    /// The collapse id, at most 64 bytes; empty if there is none.
     package var collapseID = ByteView()
     package var payload = ByteView()
-    /// The trace it belongs to, as `PushTrace` keeps it; empty when there is none.
+    /// The trace in the form of `PushTrace`; empty if there is none.
     package var trace = ByteView()
 
-    /// A push with nothing in it, and of the priority of one that names none.
+    /// Creates an empty push, with the priority of a push that names none.
     package init() {}
 
-    /// Whether `text` may be a topic: 1 to 255 characters out of A-Z, a-z, 0-9, `.`, `_` and `-`.
+    /// Returns true if `text` is a valid topic: 1 to 255 characters of A-Z, a-z, 0-9, `.`, `_` and `-`.
     package static func isTopic(_ text: ByteView) -> Bool {
         guard !text.isEmpty, text.count <= self.topicBytesMax else { return false }
-        // One bit for each ASCII character from 0, and from 64 on: `-`, `.` and digits; letters and `_`.
+        // One bit per ASCII character, from 0 and from 64 on: `-`, `.` and digits; letters and `_`.
         let lower: UInt64 = 0x03FF_6000_0000_0000
         let upper: UInt64 = 0x07FF_FFFE_87FF_FFFE
         for index in 0..<text.count {
@@ -254,9 +253,9 @@ package struct Push: BitwiseCopyable {
     }
 }
 
-/// A push in a buffer.
+/// Serialization within the process.
 extension Push {
-    /// Appends its memory and behind that the bytes of its views, for `init(in:at:)` to read in the same process.
+    /// Appends its memory, followed by the bytes of its views, for `init(in:at:)` to read in the same process.
     package func append(to buffer: inout ByteBuffer) {
         let count = self.topic.count + self.collapseID.count + self.payload.count + self.trace.count
         buffer.makeRoom(MemoryLayout<Push>.size + count)
@@ -265,7 +264,7 @@ extension Push {
         buffer.append(self.payload, self.trace)
     }
 
-    /// The push that was appended at `offset`, which moves behind it; its views are of `bytes`.
+    /// Reads the push appended at `offset`, and moves `offset` to its end. The views refer to `bytes`.
     package init(in bytes: ByteView, at offset: inout Int) {
         self = bytes.load(Push.self, at: offset)
         offset += MemoryLayout<Push>.size
@@ -280,14 +279,14 @@ extension Push {
     }
 }
 
-/// What an operator may choose about the checks of a push.
+/// The operator's choices for the checks of a push.
 package struct PushRules: Hashable, Sendable {
-    /// Refuse a push of type background whose priority is 10, which is also the priority of one that names none.
+    /// True to refuse a push of type background with priority 10, which is also the default priority.
     ///
     /// Apple's documentation calls it an error; APNs accepts it.
     package var strictBackgroundPriority: Bool
 
-    /// True in `wakegate dev`, which warns of such a push, and writes every warning to its log.
+    /// True in `wakegate dev`, which warns about such a push and logs every warning.
     package var isForDevelopment: Bool
 
     package init(strictBackgroundPriority: Bool = false, isForDevelopment: Bool = false) {
@@ -296,21 +295,20 @@ package struct PushRules: Hashable, Sendable {
     }
 }
 
-/// What the request line of a push says: the method, and the path with the device token in it.
+/// The request line of a push: the method, and the path with the device token.
 package enum PushTarget {
-    /// The path of every push, before the token.
+    /// The path of every push, up to the token.
     private static let prefix: StaticString = "/3/device/"
 
     /// Checks method and path, in this order, and reads the token.
     ///
-    /// `/3/device` without the last slash is not the path of a push.
-    /// - `path`: The path with its query, as received.
-    /// - `token`: Where the token is written.
-    /// - Returns: Whether there is one: an even number of hexadecimal digits, 32 to 200 of them. That there is none is
-    ///   the last thing a push is refused for of those that need no knowledge of devices; `token` is without meaning
-    ///   then.
+    /// The path `/3/device` without the last slash is not that of a push.
+    /// - `path`: the received path, including its query.
+    /// - `token`: receives the token.
+    /// - Returns: true if there is a token: 32 to 200 hexadecimal digits, an even number. A missing token must be
+    ///   reported after all other checks that do not depend on devices. `token` is undefined then.
     /// - Throws: `methodNotAllowed`; `missingDeviceToken` for `/3/device/`; `badPath` for every other path that is not
-    ///   `/3/device/` and one more segment, and for any query.
+    ///   `/3/device/` with one more segment, and for any query.
     package static func readToken(
         method: ByteView,
         path: ByteView,
@@ -320,19 +318,19 @@ package enum PushTarget {
         guard path.starts(with: self.prefix) else { throw .badPath }
         let digits = path.dropFirst(ByteView(self.prefix).count)
         guard !digits.isEmpty else { throw .missingDeviceToken }
-        // Among digits there is no delimiter.
+        // Digits contain no delimiters, so a valid token needs no further check.
         if DeviceToken.parse(digits, into: &token) { return true }
         guard !self.hasDelimiter(digits) else { throw .badPath }
         return false
     }
 
-    /// Whether a `/` or a `?` is among the characters.
+    /// Returns true if the text contains `/` or `?`.
     private static func hasDelimiter(_ text: ByteView) -> Bool {
         let ones: UInt64 = 0x0101_0101_0101_0101
         var index = 0
         while index + 8 <= text.count {
             let word = text.word(at: index)
-            // The two characters differ in one bit, and so do no others from both.
+            // The two characters differ in one bit, so setting it maps only these two to `?`.
             let difference = (word | ones &* 0x10) ^ ones &* UInt64(UInt8(ascii: "?"))
             guard (difference &- ones) & ~difference & (ones &* 0x80) == 0 else { return true }
             index += 8
@@ -345,10 +343,10 @@ package enum PushTarget {
     }
 }
 
-/// What kind of notification a push says it is.
+/// The type of notification that a push declares.
 ///
-/// Whether the topic ends in the suffix that APNs wants for the type is not checked: APNs gives no reason for a
-/// mismatch, and a token belongs to one topic anyway.
+/// The suffix that APNs requires of the topic for some types is not checked: APNs has no reason for a mismatch, and a
+/// token belongs to one topic anyway.
 package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case alert
     case background
@@ -362,9 +360,9 @@ package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     case widgets
     case controls
 
-    /// The type of that name; nil for any other text, also one that differs in case alone.
+    /// The type with this name; nil for any other text. Names are case-sensitive.
     package init?(_ text: ByteView) {
-        // The length leaves at most three names to compare.
+        // At most three names have the same length.
         switch text.count {
         case 3 where text == "mdm": self = .mdm
         case 4 where text == "voip": self = .voip
@@ -398,7 +396,7 @@ package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
         }
     }
 
-    /// The greatest payload of the type, in bytes.
+    /// The maximum size of a payload of the type, in bytes.
     package var payloadBytesMax: Int {
         switch self {
         case .voip: 5120
@@ -409,23 +407,23 @@ package enum PushType: UInt8, CaseIterable, BitwiseCopyable, Sendable {
     }
 }
 
-/// The body of a push.
+/// The checks of a push's body.
 package enum PushPayload {
-    /// The greatest payload of a push of any type, in bytes.
+    /// The maximum size of a payload of any type, in bytes.
     package static let bytesMax = 5120
 
-    /// The greatest payload of a push of `type`, in bytes: 5120 for voip, else 4096.
+    /// The maximum size of a payload of `type`, in bytes: 5120 for voip, otherwise 4096.
     package static func bytesMax(type: PushType?) -> Int {
         type.map(\.payloadBytesMax) ?? 4096
     }
 
     /// Checks a body, in this order: empty, size, JSON object.
     ///
-    /// - `isCutShort`: The body was longer than `bytesMax(type:)` and is therefore not all there.
-    /// - `warnings`: Grows by what is wrong with a payload that is accepted nevertheless.
-    /// - Returns: Whether the push wakes its device.
-    /// - Throws: `payloadEmpty`, `payloadTooLarge`; and `payloadEmpty` for what is not a JSON object, as APNs has no
-    ///   reason of its own for that.
+    /// - `isCutShort`: true if the body was longer than `bytesMax(type:)` and is incomplete.
+    /// - `warnings`: receives the problems of a payload that is accepted.
+    /// - Returns: true if the push wakes its device.
+    /// - Throws: `payloadEmpty`, `payloadTooLarge`; also `payloadEmpty` if the body is not a JSON object, as APNs has
+    ///   no separate reason for that.
     package static func wakes(
         _ body: ByteView,
         isCutShort: Bool,
@@ -446,7 +444,7 @@ package enum PushPayload {
     }
 }
 
-/// Likely mistakes of the provider in a push that is accepted.
+/// Likely mistakes of the provider in an accepted push.
 package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -454,19 +452,19 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    // The standard library's are not specialized in other modules, and cost a push 300 instructions.
+    // The standard library's versions are not specialized in other modules and cost 300 instructions per push.
     package init() { self.rawValue = 0 }
 
     package var isEmpty: Bool { self.rawValue == 0 }
 
-    /// `aps.content-available` has a value other than the number 1, so the push does not wake the device.
+    /// The value of `aps.content-available` is not the number 1, so the push does not wake the device.
     package static let contentAvailable = PushWarnings(rawValue: 1)
 
     /// The push is of type background and has priority 10, which Apple's documentation calls an error.
     package static let backgroundPriority = PushWarnings(rawValue: 2)
 
-    /// The values of the `wakegate-warning` headers, one for each warning: a name that never changes, a semicolon, the
-    /// fault, another semicolon, and the remedy.
+    /// The values of the `wakegate-warning` headers, one per warning: a fixed name, a semicolon, the fault, a
+    /// semicolon, and the remedy.
     package var texts: [StaticString] {
         var texts: [StaticString] = []
         if self.contains(.contentAvailable) {
@@ -483,18 +481,18 @@ package struct PushWarnings: OptionSet, BitwiseCopyable, Hashable, Sendable {
     }
 }
 
-/// How urgent a push is, to its sender and to the policy; the raw value is the number on the wire.
+/// The urgency of a push; the raw value is the number on the wire.
 @frozen
 @usableFromInline
 package enum Priority: UInt8, CaseIterable, BitwiseCopyable, Sendable {
-    /// Never wakes a device by itself.
+    /// The push never wakes a device on its own.
     case passive = 1
-    /// Waits its turn.
+    /// The push waits for the launch interval.
     case considerate = 5
-    /// May jump the interval while the device's allowance lasts; what a push without the header has.
+    /// The push may skip the launch interval within the device's allowance. This is the default without the header.
     case immediate = 10
 
-    /// The priority that `text` spells: exactly `10`, `5` or `1`; nil for anything else.
+    /// The priority of `text`: exactly `10`, `5` or `1`; nil for any other text.
     package init?(_ text: ByteView) {
         switch text.count {
         case 1 where text[0] == UInt8(ascii: "5"): self = .considerate
@@ -512,19 +510,20 @@ extension Priority: Comparable {
     }
 }
 
-/// Until when a push that cannot be delivered is kept.
+/// The time until which an undelivered push is kept.
 package enum PushExpiration: Hashable, BitwiseCopyable, Sendable {
-    /// The header is absent: as long as the gateway keeps any push.
+    /// The header is absent: the push is kept as long as the gateway keeps any push.
     case absent
-    /// One attempt; nothing is kept.
+    /// The push gets one attempt and is not kept.
     case zero
-    /// Seconds since 1970, 1 to `secondsMax`; they may lie in the past.
+    /// Seconds since 1970, 1 to `secondsMax`; may be in the past.
     case seconds(Int64)
 
-    /// Later instants count as this one, some 31,700 years on: its milliseconds still leave room for sums in `Int64`.
+    /// The maximum, about 31,700 years from 1970. Later times count as this one, so that sums of milliseconds fit in
+    /// `Int64`.
     package static let secondsMax: Int64 = 1_000_000_000_000
 
-    /// The expiration that `text` spells in decimal digits, however many; nil when there is none, or anything else.
+    /// The expiration of `text`, which consists of any number of decimal digits; nil for any other text.
     package init?(_ text: ByteView) {
         guard !text.isEmpty else { return nil }
         var seconds: Int64 = 0

@@ -1,26 +1,26 @@
-/// The UUID that names a push, with the case of each letter, so that it is written back byte for byte.
+/// The UUID of a push, with the case of each letter, so that it can be written back unchanged.
 ///
-/// Identifiers that differ in letter case alone are equal: the canonical form of a UUID is lower case.
+/// Identifiers that differ in letter case only are equal: the canonical form of a UUID is lower case.
 @frozen
 @usableFromInline
 package struct APNsID: Hashable, BitwiseCopyable, Sendable {
-    /// Bytes 0 to 7, the first lowest.
+    /// Bytes 0 to 7, the first in the lowest bits.
     @usableFromInline
     package let first: UInt64
 
-    /// Bytes 8 to 15, the first lowest.
+    /// Bytes 8 to 15, the first in the lowest bits.
     @usableFromInline
     package let second: UInt64
 
-    /// Bit i says that hexadecimal digit i, of 0 to 31, is an upper-case letter.
+    /// Bit i is set if hexadecimal digit i, of 0 to 31, is an upper-case letter.
     @usableFromInline
     package let upperCase: UInt32
 
-    /// The number of characters `write` appends.
+    /// The number of characters that `write` appends.
     @inlinable
     package static var textCount: Int { 36 }
 
-    /// An identifier from its stored parts.
+    /// Creates an identifier from its stored parts.
     @inlinable
     package init(first: UInt64, second: UInt64, upperCase: UInt32) {
         self.first = first
@@ -28,13 +28,13 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         self.upperCase = upperCase
     }
 
-    /// An identifier made of 128 random bits, written in lower case; like those of APNs it has no version field.
+    /// Creates a lower-case identifier from 128 random bits. Like those of APNs, it has no version field.
     @inlinable
     package init(random: (UInt64, UInt64)) {
         self.init(first: random.0, second: random.1, upperCase: 0)
     }
 
-    /// Reads 8-4-4-4-12 hexadecimal digits of either case; nil for anything else.
+    /// Parses 8-4-4-4-12 hexadecimal digits of either case; nil for any other text.
     @inlinable
     package init?(_ text: ByteView) {
         let hyphen = UInt8(ascii: "-")
@@ -57,7 +57,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         )
     }
 
-    /// Compares the 128 bits, without the case of the letters.
+    /// Compares the 128 bits, ignoring the case of the letters.
     @inlinable
     package static func == (left: APNsID, right: APNsID) -> Bool {
         left.first == right.first && left.second == right.second
@@ -74,7 +74,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
     @inlinable
     package func isSpelled(as other: APNsID) -> Bool { self == other && self.upperCase == other.upperCase }
 
-    /// The 32 digits of the identifier, eight a word.
+    /// The 32 digits of the identifier, eight per word.
     @inlinable
     var digits: (UInt64, UInt64, UInt64, UInt64) {
         let digits0 = HexadecimalWord.encode(UInt32(truncatingIfNeeded: self.first))
@@ -95,7 +95,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
     package func write(to buffer: inout ByteBuffer) {
         let hyphen = UInt64(UInt8(ascii: "-"))
         let digits = self.digits
-        // The words that the text is made of, with the hyphens between the digits.
+        // The words of the text, with hyphens between the digits.
         let second = hyphen | digits.1 << 8 & 0xFF_FFFF_FF00 | hyphen << 40 | (digits.1 >> 32) << 48
         let third = digits.1 >> 48 | hyphen << 16 | (digits.2 << 32) >> 8 | hyphen << 56
         buffer.append(digits.0, second)
@@ -104,7 +104,7 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// Names one launch: 128 random bits, a new one for every launch, written as 32 lower-case hexadecimal digits.
+/// The id of one launch: 128 random bits, written as 32 lower-case hexadecimal digits.
 @frozen
 @usableFromInline
 package struct WakeID: Hashable, BitwiseCopyable, Sendable {
@@ -119,7 +119,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         self.second = random.1
     }
 
-    /// The id that `text` spells; nil for anything but 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits; nil for any other text.
     package init?(_ text: ByteView) {
         guard text.count == 32, let first = Self.word(of: text, at: 0), let second = Self.word(of: text, at: 16) else {
             return nil
@@ -127,7 +127,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         self.init(random: (first, second))
     }
 
-    /// What sixteen digits stand for, the first the highest.
+    /// The value of sixteen digits, the first the most significant.
     private static func word(of text: ByteView, at index: Int) -> UInt64? {
         guard let high = HexadecimalWord.decode(text.word(at: index)),
             let low = HexadecimalWord.decode(text.word(at: index + 8))
@@ -140,7 +140,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
         left.first == right.first && left.second == right.second
     }
 
-    /// Half of the bits tell ids apart as well as all of them: they are drawn here, and nobody chooses one.
+    /// Uses half of the bits, which suffices: ids are random and never chosen by clients.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.first)
@@ -160,24 +160,24 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// Hexadecimal digits eight at a time: eight ASCII characters in one word are four bytes in half a word.
+/// Conversion of eight hexadecimal digits at a time: eight ASCII characters in a word are four bytes in half a word.
 ///
-/// In both words the first character or byte in memory is the lowest eight bits.
+/// In both words, the first character or byte in memory is in the lowest eight bits.
 @usableFromInline
 package enum HexadecimalWord {
     /// The lowest bit of each of the eight bytes.
     @usableFromInline
     static let ones: UInt64 = 0x0101_0101_0101_0101
 
-    /// The four bytes that eight digits, of either case, stand for.
+    /// Returns the four bytes of eight digits of either case.
     ///
-    /// - Returns: nil when one of the eight is not a digit.
+    /// - Returns: nil if one of the eight characters is not a digit.
     @inlinable
     package static func decode(_ digits: UInt64) -> UInt32? {
         let highBits: UInt64 = 0x8080_8080_8080_8080
         let folded = digits | 0x2020_2020_2020_2020
-        // Adding 0x80 - c sets the high bit of each byte that is at least c. A byte that has it already may carry into
-        // its neighbour, but it is refused itself.
+        // Adding 0x80 - c sets the high bit of each byte that is at least c. A byte with its high bit set may carry
+        // into its neighbor, but it is rejected anyway.
         let decimal = (digits &+ 0x5050_5050_5050_5050) & ~(digits &+ 0x4646_4646_4646_4646)
         let letter = (folded &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(folded &+ 0x1919_1919_1919_1919)
         guard (decimal | letter) & ~digits & highBits == highBits else { return nil }
@@ -187,7 +187,7 @@ package enum HexadecimalWord {
         return UInt32(truncatingIfNeeded: bytes | (bytes >> 16))
     }
 
-    /// The eight digits of four bytes, lower-case.
+    /// Returns the eight lower-case digits of four bytes.
     @inlinable
     package static func encode(_ bytes: UInt32) -> UInt64 {
         var spread = UInt64(bytes)
@@ -198,14 +198,14 @@ package enum HexadecimalWord {
         return nibbles &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
-    /// Which of eight digits are upper-case letters: bit i for the i-th.
+    /// Returns a mask of the upper-case letters among eight digits: bit i for the i-th digit.
     @inlinable
     package static func upperCaseMask(_ digits: UInt64) -> UInt32 {
         let upper = (digits >> 6) & ~(digits >> 5) & self.ones
         return UInt32(truncatingIfNeeded: (upper &* 0x0102_0408_1020_4080) >> 56)
     }
 
-    /// Eight lower-case digits with those letters in upper case whose bit of `mask` is set; bits 8 and up are ignored.
+    /// Returns eight lower-case digits with the letters selected by `mask` in upper case; bits 8 and up are ignored.
     @inlinable
     package static func applyUpperCase(_ digits: UInt64, mask: UInt32) -> UInt64 {
         var result = digits

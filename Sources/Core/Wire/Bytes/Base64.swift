@@ -1,6 +1,6 @@
-/// Base64 (RFC 4648) as web tokens have it: written in one way, read in every way that real clients write it.
+/// Base64 (RFC 4648) as used in web tokens. Writes one form and reads all forms that real clients write.
 package enum Base64 {
-    /// Text that spells `bytes` for URLs: the alphabet of RFC 4648, section 5, without padding.
+    /// Encodes `bytes` for URLs: the alphabet of RFC 4648, section 5, without padding.
     package static func urlText(_ bytes: ByteView) -> String {
         let digits = ByteView("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         var text: [UInt8] = []
@@ -19,13 +19,13 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Text that spells `bytes` for URLs.
+    /// Encodes `bytes` for URLs.
     package static func urlText(_ bytes: [UInt8]) -> String {
         bytes.withByteView { self.urlText($0) }
     }
 
-    /// The bytes that `text` spells, in the alphabet of RFC 4648, section 4 or section 5, or both, padded or not; nil
-    /// for anything else.
+    /// Decodes `text` in the alphabet of RFC 4648, section 4 or section 5, or a mix, padded or not; nil for any other
+    /// text.
     package static func decoded(_ text: ByteView) -> [UInt8]? {
         var count = text.count
         while count > 0, text.count - count < 2, text[count - 1] == UInt8(ascii: "=") { count -= 1 }

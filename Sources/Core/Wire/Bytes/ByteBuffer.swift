@@ -1,6 +1,6 @@
-/// A growable run of bytes with one owner: appended at the end, consumed at the front.
+/// A growable byte buffer with one owner: bytes are appended at the end and consumed at the front.
 ///
-/// Capacity is kept when it is emptied, so that a buffer used again and again allocates nothing.
+/// An emptied buffer keeps its capacity, so that a reused buffer does not allocate.
 @safe
 @usableFromInline
 package struct ByteBuffer: ~Copyable {
@@ -13,7 +13,7 @@ package struct ByteBuffer: ~Copyable {
     @usableFromInline
     var end: Int
 
-    /// An empty buffer; nothing is allocated before the first byte.
+    /// Creates an empty buffer. Nothing is allocated before the first byte.
     @inlinable
     package init() {
         unsafe self.base = nil
@@ -33,13 +33,13 @@ package struct ByteBuffer: ~Copyable {
     @inlinable
     package var isEmpty: Bool { self.end == self.start }
 
-    /// The bytes; valid until the buffer is next changed.
+    /// The bytes; valid until the next change of the buffer.
     @inlinable
     package var view: ByteView {
         unsafe ByteView(UnsafeRawBufferPointer(start: self.base.map { unsafe $0 + self.start }, count: self.count))
     }
 
-    /// Makes room for `count` more bytes and returns it; `commit` says how many were filled.
+    /// Makes room for `count` more bytes and returns it. Call `commit` with the number of bytes filled.
     @inlinable
     package mutating func reserve(_ count: Int) -> UnsafeMutableRawBufferPointer {
         if self.capacity - self.end < count { self.grow(count) }
@@ -49,13 +49,13 @@ package struct ByteBuffer: ~Copyable {
         )
     }
 
-    /// Makes room for `count` more bytes at once.
+    /// Makes room for `count` more bytes.
     @inlinable
     package mutating func makeRoom(_ count: Int) {
         if self.capacity - self.end < count { self.grow(count) }
     }
 
-    /// Room for `count` more bytes, at least one, which count as appended; the caller fills them all.
+    /// Appends `count` bytes, at least one, and returns their memory, all of which the caller must fill.
     @inlinable
     @inline(__always)
     mutating func extend(_ count: Int) -> UnsafeMutableRawPointer {
@@ -64,7 +64,7 @@ package struct ByteBuffer: ~Copyable {
         return unsafe self.base.unsafelyUnwrapped + self.end
     }
 
-    /// Takes over `count` bytes that were written into the room `reserve` gave.
+    /// Appends `count` bytes that were written into the room from `reserve`.
     @inlinable
     package mutating func commit(_ count: Int) {
         precondition(count >= 0 && count <= self.capacity - self.end, "more bytes than were reserved")
@@ -102,7 +102,7 @@ package struct ByteBuffer: ~Copyable {
         unsafe bytes.copy(to: self.extend(bytes.count))
     }
 
-    /// Appends both, the second right after the first.
+    /// Appends both views, one after the other.
     @inlinable
     package mutating func append(_ first: ByteView, _ second: ByteView) {
         guard first.count + second.count > 0 else { return }
@@ -120,17 +120,17 @@ package struct ByteBuffer: ~Copyable {
         bytes.withByteView { self.append($0) }
     }
 
-    /// A literal is none of these: its bytes are appended from where they lie in the program.
+    /// For strings that are not literals. The bytes of a literal are appended from static memory.
     @_disfavoredOverload
     package mutating func append(_ text: String) {
         text.withByteView { self.append($0) }
     }
 
-    /// Appends the name of a JSON member that needs no escaping, with what stands before and behind it.
+    /// Appends the name of a JSON member that needs no escaping, with the punctuation around it.
     mutating func append(key name: ByteView, afterComma hasComma: Bool) {
         let start = hasComma ? 1 : 0
         let room = unsafe self.extend(start + name.count + 3)
-        // Where there is no comma the quotation mark is written over it.
+        // Without a comma, the quotation mark overwrites it.
         unsafe room.storeBytes(of: UInt8(ascii: ","), as: UInt8.self)
         unsafe room.storeBytes(of: UInt8(ascii: "\""), toByteOffset: start, as: UInt8.self)
         unsafe name.copy(to: room + start + 1)
@@ -138,13 +138,13 @@ package struct ByteBuffer: ~Copyable {
         unsafe room.storeBytes(of: UInt8(ascii: ":"), toByteOffset: start + 2 + name.count, as: UInt8.self)
     }
 
-    /// Appends the memory of `value`, for `ByteView.load` to read back in the same process.
+    /// Appends the memory of `value`, for `ByteView.load` to read in the same process.
     @inlinable
     package mutating func append<Value: BitwiseCopyable>(memoryOf value: Value) {
         unsafe self.extend(MemoryLayout<Value>.size).storeBytes(of: value, as: Value.self)
     }
 
-    /// Writes the memory of `value` over bytes that were appended before, from `offset` on.
+    /// Overwrites appended bytes with the memory of `value`, from `offset` on.
     @inlinable
     package mutating func overwrite<Value: BitwiseCopyable>(memoryOf value: Value, at offset: Int) {
         precondition(offset >= 0 && offset + MemoryLayout<Value>.size <= self.count, "no such bytes")
@@ -174,7 +174,7 @@ package struct ByteBuffer: ~Copyable {
         if place == 1 { unsafe room.storeBytes(of: UInt8(truncatingIfNeeded: rest) &+ 0x30, as: UInt8.self) }
     }
 
-    /// Drops the first `count` bytes.
+    /// Removes the first `count` bytes.
     @inlinable
     package mutating func consume(_ count: Int) {
         precondition(count >= 0 && count <= self.count, "more bytes than there are")
@@ -182,19 +182,19 @@ package struct ByteBuffer: ~Copyable {
         if self.start == self.end { self.removeAll() }
     }
 
-    /// Drops every byte and keeps the capacity.
+    /// Removes every byte and keeps the capacity.
     @inlinable
     package mutating func removeAll() {
         self.start = 0
         self.end = 0
     }
 
-    /// Drops every byte, and the memory that held them if it is larger than `bytesMax`.
+    /// Removes every byte, and frees the memory if it is larger than `bytesMax`.
     package mutating func removeAll(keepingBytesMax bytesMax: Int) {
         if self.capacity > bytesMax { self.free() } else { self.removeAll() }
     }
 
-    /// Drops every byte and the memory that held them.
+    /// Removes every byte and frees the memory.
     package mutating func free() {
         unsafe self.base?.deallocate()
         unsafe self.base = nil

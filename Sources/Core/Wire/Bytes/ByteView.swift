@@ -1,7 +1,7 @@
-/// Bytes that belong to somebody else.
+/// A view of bytes that another value owns.
 ///
-/// A view is valid only during the call that hands it over; whoever needs the bytes longer copies them.
-/// Every access is checked against `count`.
+/// A view is valid only during the call that passes it; callees that need the bytes longer must copy them. Every access
+/// is checked against `count`.
 @safe
 @usableFromInline
 package struct ByteView: BitwiseCopyable {
@@ -12,21 +12,21 @@ package struct ByteView: BitwiseCopyable {
     @usableFromInline
     package let count: Int
 
-    /// A view of `buffer`, which must outlive it.
+    /// Creates a view of `buffer`, which must outlive it.
     @inlinable
     package init(_ buffer: UnsafeRawBufferPointer) {
         unsafe self.base = buffer.baseAddress
         self.count = buffer.count
     }
 
-    /// A view of a constant, valid for ever.
+    /// Creates a view of a constant, which is always valid.
     @inlinable
     package init(_ constant: StaticString) {
         unsafe self.base = UnsafeRawPointer(constant.utf8Start)
         self.count = constant.utf8CodeUnitCount
     }
 
-    /// The view of no bytes.
+    /// Creates an empty view.
     @inlinable
     package init() {
         unsafe self.base = nil
@@ -59,7 +59,7 @@ package struct ByteView: BitwiseCopyable {
         unsafe UnsafeRawBufferPointer(start: self.base, count: self.count)
     }
 
-    /// The value whose memory `ByteBuffer.append(memoryOf:)` wrote at `offset`, at any alignment.
+    /// Loads the value that `ByteBuffer.append(memoryOf:)` wrote at `offset`, at any alignment.
     @inlinable
     package func load<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int) -> Value {
         precondition(offset >= 0 && offset <= self.count - MemoryLayout<Value>.size, "offset out of bounds")
@@ -85,7 +85,7 @@ package struct ByteView: BitwiseCopyable {
     package func firstIndex(of byte: UInt8) -> Int? {
         var index = 0
         while index + 8 <= self.count {
-            // The lowest high bit that is set is that of a byte without a difference; those above it may not be.
+            // The lowest high bit that is set belongs to a matching byte; higher ones may be wrong.
             let difference = self.word(at: index) ^ (UInt64(byte) &* 0x0101_0101_0101_0101)
             let same = (difference &- 0x0101_0101_0101_0101) & ~difference & 0x8080_8080_8080_8080
             if same != 0 { return index + same.trailingZeroBitCount >> 3 }
@@ -110,8 +110,8 @@ package struct ByteView: BitwiseCopyable {
         left.count == right.count && left.isStart(of: right)
     }
 
-    /// Whether `other`, which has at least as many bytes, begins with these, of which there are at least those of a
-    /// `Word`.
+    /// Returns true if `other` starts with these bytes. `other` must have at least as many bytes, and there must be at
+    /// least enough for one `Word`.
     @inlinable
     @inline(__always)
     func agrees<Word: FixedWidthInteger & BitwiseCopyable>(with other: ByteView, in word: Word.Type) -> Bool {
@@ -130,7 +130,7 @@ package struct ByteView: BitwiseCopyable {
             == right.loadUnaligned(fromByteOffset: last, as: Word.self)
     }
 
-    /// With a constant: where it is known at the place of the call, few instructions with its bytes in them.
+    /// Compares with a constant. If inlined, this compiles to a few instructions with the constant's bytes.
     @inlinable
     @inline(__always)
     package static func == (left: ByteView, right: StaticString) -> Bool {
@@ -138,7 +138,7 @@ package struct ByteView: BitwiseCopyable {
         return left.count == right.count && right.isStart(of: left)
     }
 
-    /// Whether `other`, which has at least as many bytes, begins with these.
+    /// Returns true if `other`, which must have at least as many bytes, starts with these.
     @inlinable
     @inline(__always)
     func isStart(of other: ByteView) -> Bool {
@@ -147,7 +147,7 @@ package struct ByteView: BitwiseCopyable {
         return self.count == 0 || self.agrees(with: other, in: UInt8.self)
     }
 
-    /// Whether the bytes are `other` when ASCII letters are compared without regard to case.
+    /// Returns true if the bytes equal `other`, ignoring the case of ASCII letters.
     @inlinable
     package func equalsIgnoringCase(_ other: StaticString) -> Bool {
         let other = ByteView(other)
@@ -168,9 +168,9 @@ package struct ByteView: BitwiseCopyable {
         unsafe [UInt8](self.buffer)
     }
 
-    /// The bytes as a whole decimal number: digits alone, no sign, no space.
+    /// The value of a decimal number that consists of digits only, without sign or space.
     ///
-    /// - Returns: nil when there is no digit, anything else than digits, or a value past `UInt64`.
+    /// - Returns: nil for an empty view, other characters, or a value that does not fit in `UInt64`.
     @inlinable
     package var decimal: UInt64? {
         guard self.count > 0 else { return nil }
@@ -188,13 +188,13 @@ package struct ByteView: BitwiseCopyable {
 }
 
 extension UInt8 {
-    /// The byte with A...Z as a...z; every other byte as it is.
+    /// The byte, with A...Z converted to a...z.
     @inlinable
     package var lowercasedASCII: UInt8 {
         self &- 0x41 < 26 ? self | 0x20 : self
     }
 
-    /// The value of an ASCII hexadecimal digit in either case, or nil.
+    /// The value of an ASCII hexadecimal digit in either case; nil for other bytes.
     @inlinable
     package var hexDigitValue: UInt8? {
         let digit = self &- 0x30
@@ -226,7 +226,7 @@ extension String {
 }
 
 extension ByteView {
-    /// The eight bytes from `index` on; the first is the lowest eight bits.
+    /// The eight bytes from `index` on, the first in the lowest eight bits.
     @inlinable
     package func word(at index: Int) -> UInt64 {
         precondition(index >= 0 && index <= self.count - 8, "word out of bounds")
@@ -235,7 +235,7 @@ extension ByteView {
         )
     }
 
-    /// The four bytes from `index` on; the first is the lowest eight bits.
+    /// The four bytes from `index` on, the first in the lowest eight bits.
     @inlinable
     package func halfWord(at index: Int) -> UInt32 {
         precondition(index >= 0 && index <= self.count - 4, "half word out of bounds")
@@ -252,7 +252,7 @@ extension ByteBuffer {
         unsafe self.extend(8).storeBytes(of: word.littleEndian, as: UInt64.self)
     }
 
-    /// Appends two words, one right after the other.
+    /// Appends two words, one after the other.
     @inlinable
     package mutating func append(_ first: UInt64, _ second: UInt64) {
         let room = unsafe self.extend(16)
@@ -268,7 +268,7 @@ extension ByteBuffer {
 }
 
 extension SIMD16<UInt8> {
-    /// The first eight bytes and the last eight as words; the first of them is the lowest eight bits.
+    /// The first eight bytes and the last eight as words, the first byte of each in the lowest eight bits.
     @inlinable
     @inline(__always)
     package var halves: SIMD2<UInt64> {
@@ -277,14 +277,14 @@ extension SIMD16<UInt8> {
 }
 
 extension ByteView {
-    /// The bytes at `index` that belong together: those of one character, or of a beginning of one that nothing
-    /// completes, for which one U+FFFD stands (Unicode 16, 3.9: Substitution of Maximal Subparts).
+    /// Returns the extent of the character at `index`, or of the ill-formed sequence that one U+FFFD replaces (Unicode
+    /// 16, 3.9: Substitution of Maximal Subparts).
     ///
-    /// - Returns: how many there are, 1...4; and whether they are a character in UTF-8 (RFC 3629).
+    /// - Returns: the number of bytes, 1...4; and true if they are a character in UTF-8 (RFC 3629).
     @inlinable
     package func sequence(at index: Int) -> (count: Int, isCharacter: Bool) {
         let first = self[index]
-        // The bounds of the second byte rule out overlong forms, surrogates and numbers past U+10FFFF.
+        // The bounds of the second byte exclude overlong forms, surrogates and numbers past U+10FFFF.
         var low: UInt8 = 0x80
         var high: UInt8 = 0xBF
         let count: Int
@@ -309,7 +309,7 @@ extension ByteView {
         return (count, true)
     }
 
-    /// Whether the bytes are well-formed UTF-8.
+    /// True if the bytes are well-formed UTF-8.
     package var isUTF8: Bool {
         var index = 0
         while index < self.count {

@@ -1,33 +1,33 @@
-/// The name a device has among providers: 16 to 100 bytes, 32 as a rule, written as hexadecimal digits.
+/// The token of a device: 16 to 100 bytes, usually 32, written as hexadecimal digits.
 ///
-/// Its 104 bytes are plain memory without references. The bytes lie in words, the first byte lowest, with zeros after
-/// the last; the four bytes at the very end hold the count, so that equal words mean equal tokens.
+/// Its 104 bytes are plain memory without references. The bytes are in words, the first in the lowest bits, padded with
+/// zeros. The last four bytes hold the count, so that equal words mean equal tokens.
 @frozen
 @usableFromInline
 package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     @usableFromInline
     var words: InlineArray<13, UInt64>
 
-    /// The counts of bytes a token may have.
+    /// The valid numbers of bytes.
     @inlinable
     package static var counts: ClosedRange<Int> { 16...100 }
 
-    /// The token of no bytes, which no device has: a place for `parse` to write to.
+    /// Creates an empty token, which no device has, for `parse` to write to.
     @inlinable
     package init() {
         self.words = InlineArray(repeating: 0)
     }
 
-    /// The token that `hex` spells in digits of either case.
+    /// Parses hexadecimal digits of either case.
     ///
-    /// - Returns: nil for anything that is not an even number of digits, 32 to 200 of them.
+    /// - Returns: nil if `hex` is not an even number of digits, 32 to 200.
     @inlinable
     package init?(hex: ByteView) {
         self.init()
         guard DeviceToken.parse(hex, into: &self) else { return nil }
     }
 
-    /// The token of these bytes, 16 to 100 of them; nil for any other count.
+    /// Creates a token of 16 to 100 bytes; nil for any other count.
     package init?(bytes: ByteView) {
         guard DeviceToken.counts.contains(bytes.count) else { return nil }
         self.init()
@@ -39,9 +39,9 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         self.words[12] |= UInt64(bytes.count) << 32
     }
 
-    /// Reads the digits of a token, 32 to 200 of them, an even number and of either case, into `token`.
+    /// Parses the digits of a token into `token`: an even number, 32 to 200, of either case.
     ///
-    /// - Returns: false when they are anything else; `token` is then without meaning.
+    /// - Returns: false if they are malformed; `token` is then undefined.
     @inlinable
     package static func parse(_ hex: ByteView, into token: inout DeviceToken) -> Bool {
         let count = hex.count >> 1
@@ -75,18 +75,18 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         return difference == 0
     }
 
-    /// The words themselves go into the hasher, which every process seeds anew: whatever a token were boiled down to
-    /// first would be known to strangers, and they could choose tokens for it.
+    /// Feeds the words to the hasher, which has a random seed in each process. A fixed hash computed first would be
+    /// known to clients, who could then choose colliding tokens.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         for index in 0..<min((self.count + 7) >> 3, 12) { hasher.combine(self.words[index]) }
         hasher.combine(self.words[12])
     }
 
-    /// A number of all the bytes that is the same in every process; every bit of it is usable.
+    /// Returns a hash of all bytes that is the same in every process; all of its bits are usable.
     ///
-    /// Not for tables that strangers fill, which take a `HashKey`: tokens can be chosen that share their number under
-    /// every seed.
+    /// Unsuitable for tables that clients fill, which use a `HashKey`: tokens can be chosen that collide under every
+    /// seed.
     @inlinable
     package func hash64(seed: UInt64) -> UInt64 {
         let words = (self.count + 7) >> 3
@@ -112,11 +112,11 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         }
     }
 
-    /// Appends the token as lower-case digits, two a byte.
+    /// Appends the token as lower-case digits, two per byte.
     @inlinable
     package func writeHex(to buffer: inout ByteBuffer) {
         let count = self.count
-        // A subscript of the array itself copies all of it.
+        // A subscript of the array itself would copy it.
         let words = self.words.span
         for index in 0..<count >> 3 {
             let word = words[index]
@@ -139,7 +139,7 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         }
     }
 
-    /// The token as lower-case digits, for places where speed does not matter.
+    /// The token as lower-case digits, for uses where speed does not matter.
     package var hex: String {
         var buffer = ByteBuffer()
         self.writeHex(to: &buffer)
@@ -147,23 +147,23 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// A device token as tables keep it: the usual 32 bytes in place, the rest of a longer one on the heap.
+/// A device token in compact form: up to 32 bytes inline, the rest of a longer one on the heap.
 ///
-/// Whoever lets go of one calls `deallocate`.
+/// The owner must call `deallocate`.
 @safe
 @frozen
 @usableFromInline
 package struct StoredDeviceToken {
     @usableFromInline
     let inline: InlineArray<4, UInt64>
-    /// The words behind those in place; nil when there are none but the last, which then says the count alone.
+    /// The words after the inline ones; nil if the token has no more than 32 bytes.
     @usableFromInline
     let rest: UnsafeMutablePointer<UInt64>?
-    /// The number of bytes, at the end and in one byte: what holds a token has room for seven more then.
+    /// The number of bytes, last and in one byte, which leaves padding for seven more bytes in a containing type.
     @usableFromInline
     let count: UInt8
 
-    /// How many words lie in place, and how many behind them.
+    /// The numbers of inline words and of words after them.
     @usableFromInline
     static var inlineCount: Int { 4 }
     @usableFromInline
@@ -185,7 +185,7 @@ package struct StoredDeviceToken {
         unsafe self.rest?.deallocate()
     }
 
-    /// Appends the count of bytes, one byte, and the bytes.
+    /// Appends the number of bytes (1 byte), and the bytes.
     package func store(to buffer: inout ByteBuffer) {
         buffer.append(self.count)
         guard self.count == 32 else { return self.token.withBytes { buffer.append($0) } }
@@ -204,7 +204,7 @@ package struct StoredDeviceToken {
         return token
     }
 
-    /// Whether this is `token`.
+    /// Returns true if this is `token`.
     @inlinable
     package func matches(_ token: borrowing DeviceToken) -> Bool {
         var difference: UInt64 = 0
@@ -215,19 +215,19 @@ package struct StoredDeviceToken {
         return difference == 0
     }
 
-    /// The last word of a token that lies in place.
+    /// The last word of a token that is inline.
     @inlinable
     var lastWord: UInt64 { UInt64(self.count) << 32 }
 }
 
-/// The first digits of a device token, 1 to 200 of them.
+/// The first digits of a device token, 1 to 200.
 package struct TokenPrefix: Hashable, Sendable {
-    /// Half a byte each.
+    /// The values of the digits.
     private let digits: [UInt8]
 
-    /// The prefix that `hex` spells in digits of either case.
+    /// Parses hexadecimal digits of either case.
     ///
-    /// - Returns: nil for anything but 1 to 200 hexadecimal digits.
+    /// - Returns: nil if `hex` is not 1 to 200 hexadecimal digits.
     package init?(hex: ByteView) {
         guard (1...DeviceToken.counts.upperBound * 2).contains(hex.count) else { return nil }
         let digits = hex.array.compactMap { $0.hexDigitValue }
@@ -235,7 +235,7 @@ package struct TokenPrefix: Hashable, Sendable {
         self.digits = digits
     }
 
-    /// Returns true if the token begins with these digits.
+    /// Returns true if the token starts with these digits.
     package func begins(_ token: DeviceToken) -> Bool {
         guard self.digits.count <= token.count * 2 else { return false }
         return token.withBytes { bytes in
@@ -246,7 +246,7 @@ package struct TokenPrefix: Hashable, Sendable {
         }
     }
 
-    /// The last token before all those that begin with these digits, in the order of their bytes; nil if none is.
+    /// The last token that sorts before all tokens with this prefix, in byte order; nil if there is none.
     package var predecessor: DeviceToken? {
         guard let place = self.digits.lastIndex(where: { $0 > 0 }) else { return nil }
         var digits = Array(self.digits[...place])

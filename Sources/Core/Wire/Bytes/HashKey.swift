@@ -1,5 +1,5 @@
-/// A secret of 128 bits that bytes are hashed with, by SipHash-1-3: whoever does not know it can neither find bytes
-/// that collide, nor bytes that hash to what others do.
+/// A secret of 128 bits for hashing bytes with SipHash-1-3. Without it, a client can find neither colliding bytes nor
+/// bytes with a given hash.
 @frozen
 @usableFromInline
 package struct HashKey: Hashable, BitwiseCopyable, Sendable {
@@ -8,27 +8,27 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
     @usableFromInline
     package let second: UInt64
 
-    /// The key of 128 unpredictable bits.
+    /// Creates a key from 128 unpredictable bits.
     @inlinable
     package init(_ bits: (UInt64, UInt64)) {
         self.first = bits.0
         self.second = bits.1
     }
 
-    /// The hash of all the bytes of a token, every bit of it usable.
+    /// Returns the hash of all bytes of a token; all of its bits are usable.
     @inlinable
     package func hash(_ token: borrowing DeviceToken) -> UInt64 {
         let count = token.count
-        // A subscript of the array itself copies all of it.
+        // A subscript of the array itself would copy it.
         let words = token.words.span
         var state = SipState(self)
         for index in 0..<count >> 3 { state.add(words[index]) }
-        // Above the bytes of the last word there are zeros, or the count.
+        // The bits above the bytes of the last word are zeros, or the count.
         let last = words[count >> 3] & (1 << UInt64((count & 7) * 8) - 1)
         return state.finish(last, count: count)
     }
 
-    /// The hash of bytes, every bit of it usable.
+    /// Returns the hash of bytes; all of its bits are usable.
     @inlinable
     package func hash(_ bytes: ByteView) -> UInt64 {
         var state = SipState(self)
@@ -46,7 +46,7 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
         return state.finish(last, count: bytes.count)
     }
 
-    /// The hash of 16 bytes: of `low` first, the lowest byte of each first.
+    /// Returns the hash of 16 bytes: those of `low`, then those of `high`, each in little-endian order.
     @inlinable
     package func hash(_ low: UInt64, _ high: UInt64) -> UInt64 {
         var state = SipState(self)
@@ -56,7 +56,7 @@ package struct HashKey: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// The four words of SipHash: one round a word of input, three at the end.
+/// The state of SipHash: one round per word of input, three at the end.
 @frozen
 @usableFromInline
 struct SipState {
@@ -81,8 +81,8 @@ struct SipState {
     }
 
     /// - Parameters:
-    ///   - last: the bytes behind the last whole word, with zeros above them.
-    ///   - count: of all bytes.
+    ///   - last: the bytes after the last whole word, padded with zeros.
+    ///   - count: the total number of bytes.
     @inlinable
     mutating func finish(_ last: UInt64, count: Int) -> UInt64 {
         self.add(last | UInt64(truncatingIfNeeded: count) << 56)
@@ -111,11 +111,11 @@ struct SipState {
     static func rotated(_ word: UInt64, _ bits: UInt64) -> UInt64 { word &<< bits | word &>> (64 - bits) }
 }
 
-/// Two words mixed into one: quick, and known to everybody. It serves checksums and numbers that nobody profits from
-/// guessing; where a stranger chooses the bytes, `HashKey` hashes them.
+/// A fast mix of two words without a key, for checksums and for numbers that clients gain nothing from guessing. Where
+/// clients choose the bytes, use `HashKey`.
 @usableFromInline
 package enum FoldedProduct {
-    /// Both halves of a product, folded into one: each bit of the result depends on nearly all bits of both factors.
+    /// Returns both halves of the product combined: each bit depends on nearly all bits of both factors.
     @inlinable
     package static func of(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
@@ -123,11 +123,11 @@ package enum FoldedProduct {
     }
 }
 
-/// Random numbers that a seed determines (SplitMix64 of Steele, Lea and Flood): for what must come out the same again.
+/// A generator of reproducible random numbers (SplitMix64 of Steele, Lea and Flood).
 ///
-/// Whoever sees one of them knows all that follow.
+/// One of its numbers reveals all that follow.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
-    /// What is added from one number to the next: 2⁶⁴ over the golden ratio, made odd.
+    /// The increment between two states: 2⁶⁴ divided by the golden ratio, made odd.
     package static let step: UInt64 = 0x9E37_79B9_7F4A_7C15
 
     private var state: UInt64
@@ -141,7 +141,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
         return Self.scattered(self.state)
     }
 
-    /// The bits of a word spread over a word, one to one.
+    /// Mixes the bits of a word; a bijection.
     package static func scattered(_ word: UInt64) -> UInt64 {
         var bits = word
         bits = (bits ^ bits >> 30) &* 0xBF58_476D_1CE4_E5B9
@@ -150,7 +150,7 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     }
 }
 
-/// Bits that never come again, for names that need not be secret: two SplitMix64 sequences from an unpredictable seed.
+/// A generator of 128-bit values that never repeat, for ids that need not be secret. It uses two SplitMix64 sequences.
 package struct UniqueBits {
     private var first: UInt64
     private var second: UInt64

@@ -1,14 +1,14 @@
-/// Writes JSON text (RFC 8259) into a buffer: commas and escapes are its business, nesting is the caller's.
+/// Writes JSON text (RFC 8259) into a buffer. It adds commas and escapes; the caller is responsible for nesting.
 ///
-/// Strings come out as UTF-8 whatever bytes they are given as, and hold no character that ends a line anywhere.
+/// Strings are written as UTF-8 for any input bytes, and without any character that ends a line.
 package struct JSONWriter: ~Copyable {
-    /// What has been written so far.
+    /// The text written so far.
     package var buffer = ByteBuffer()
     private var needsComma = false
 
     package init() {}
 
-    /// Empties the writer for another document; the buffer keeps its capacity.
+    /// Empties the writer for another document. The buffer keeps its capacity.
     package mutating func removeAll() {
         self.buffer.removeAll()
         self.needsComma = false
@@ -19,13 +19,13 @@ package struct JSONWriter: ~Copyable {
     package mutating func beginArray() { self.open(UInt8(ascii: "[")) }
     package mutating func endArray() { self.close(UInt8(ascii: "]")) }
 
-    /// A member's name; its value comes next.
+    /// Writes the name of a member. Its value must follow.
     package mutating func key(_ name: StaticString) {
         self.buffer.append(key: ByteView(name), afterComma: self.needsComma)
         self.needsComma = false
     }
 
-    /// A literal is none of these: it is written as it stands.
+    /// For names that are not literals. The text of a literal is written without escaping.
     @_disfavoredOverload
     package mutating func key(_ name: String) {
         self.string(name)
@@ -37,7 +37,7 @@ package struct JSONWriter: ~Copyable {
     @_disfavoredOverload
     package mutating func string(_ value: String) { value.withByteView { self.string($0) } }
 
-    /// A string, escaped; of bytes that are not UTF-8 each part that is none becomes U+FFFD.
+    /// Writes a string with escapes. Each ill-formed UTF-8 sequence becomes U+FFFD.
     package mutating func string(_ value: ByteView) {
         self.separate()
         self.buffer.append(UInt8(ascii: "\""))
@@ -52,7 +52,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// An integer of any other type. Where there are very many, `Int64` is quicker.
+    /// Writes an integer of another type. For large numbers of values, `Int64` is faster.
     package mutating func integer(_ value: some BinaryInteger) {
         self.separate()
         if let small = Int64(exactly: value) {
@@ -63,7 +63,7 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// A finite number; the shortest text that reads back the same.
+    /// Writes a finite number as the shortest text that reads back the same; null for others.
     package mutating func number(_ value: Double) {
         self.separate()
         self.buffer.append(value.isFinite ? String(value) : "null")
@@ -73,21 +73,21 @@ package struct JSONWriter: ~Copyable {
     package mutating func bool(_ value: Bool) { self.raw(ByteView(value ? "true" : "false")) }
     package mutating func null() { self.raw(ByteView("null")) }
 
-    /// Text that is a JSON value already.
+    /// Writes text that is already a JSON value.
     package mutating func raw(_ json: ByteView) {
         self.separate()
         self.buffer.append(json)
         self.needsComma = true
     }
 
-    /// A JSON value that `write` appends.
+    /// Writes a JSON value that `write` appends.
     package mutating func rawValue(_ write: (inout ByteBuffer) -> Void) {
         self.separate()
         write(&self.buffer)
         self.needsComma = true
     }
 
-    /// A string of characters that need no escaping, as `write` appends them.
+    /// Writes a string of characters that need no escaping, which `write` appends.
     package mutating func hex(_ write: (inout ByteBuffer) -> Void) {
         self.separate()
         self.buffer.append(UInt8(ascii: "\""))
@@ -96,8 +96,8 @@ package struct JSONWriter: ~Copyable {
         self.needsComma = true
     }
 
-    /// JSON text that cannot end a line: with a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085,
-    /// at which many readers of lines split, too. It may be three times as long as it was.
+    /// Writes JSON text as one line: a space for every CR and LF, and escapes for U+2028, U+2029 and U+0085, at which
+    /// many line readers split, too. The text may become three times as long.
     package mutating func line(_ json: ByteView) {
         self.separate()
         self.buffer.appendJSONLine(json)
@@ -120,14 +120,14 @@ package struct JSONWriter: ~Copyable {
     }
 }
 
-/// Where text goes, which says what of ASCII cannot stand there as it is.
+/// The context of text, which determines the ASCII characters that must be replaced.
 private enum JSONPlace {
-    /// Between the quotation marks of a string.
+    /// Text between the quotation marks of a string.
     case string
-    /// On one line, as JSON text.
+    /// JSON text on one line.
     case line
 
-    /// The high bit of each byte is set where it must be looked at by itself.
+    /// Sets the high bit of each byte that must be examined individually.
     @inline(__always)
     func special(_ bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
         switch self {
@@ -146,7 +146,7 @@ private enum JSONPlace {
         }
     }
 
-    /// Sets the high bit of each byte that is `byte`, and of no other below 0x80.
+    /// Sets the high bit of each byte that equals `byte`, and of no other byte below 0x80.
     @inline(__always)
     private static func places(of byte: UInt8, in bytes: SIMD16<UInt8>) -> SIMD16<UInt8> {
         let difference = bytes ^ SIMD16(repeating: byte)
@@ -155,25 +155,25 @@ private enum JSONPlace {
 }
 
 extension ByteBuffer {
-    /// Appends text as it stands between the quotation marks of a JSON string (RFC 8259).
+    /// Appends text with the escapes of a JSON string (RFC 8259), without quotation marks.
     ///
-    /// What is appended is UTF-8, whatever the text is: each part of it that is not becomes U+FFFD. U+2028, U+2029 and
-    /// U+0085 are written as escapes, for there are readers of lines to whom they end one.
+    /// The output is UTF-8: each ill-formed sequence becomes U+FFFD. U+2028, U+2029 and U+0085 are escaped, because
+    /// some line readers treat them as line ends.
     package mutating func appendJSONString(_ text: ByteView) {
         self.append(text, in: .string)
     }
 
-    /// Appends a JSON text as one line: a space for each CR and LF, and the three further characters that may end a
-    /// line, which stand in strings alone, as escapes.
+    /// Appends JSON text as one line: a space for each CR and LF, and escapes for the three other characters that may
+    /// end a line, which occur in strings only.
     ///
-    /// What is appended is UTF-8, as with strings.
+    /// The output is UTF-8, as for strings.
     package mutating func appendJSONLine(_ json: ByteView) {
         self.append(json, in: .line)
     }
 
     @inline(__always)
     private mutating func append(_ text: ByteView, in place: JSONPlace) {
-        /// All before it has been appended.
+        /// The start of the bytes that were not appended yet.
         var start = 0
         var index = 0
         while index < text.count {
@@ -219,7 +219,7 @@ extension ByteBuffer {
 }
 
 extension ByteView {
-    /// The place of the first byte from `start` on that cannot be copied without a look; `count` when there is none.
+    /// The index of the first byte from `start` on that cannot be copied without examination; `count` if there is none.
     @inline(__always)
     fileprivate func endOfPlain(from start: Int, _ place: JSONPlace) -> Int {
         var index = start
@@ -234,9 +234,9 @@ extension ByteView {
         return index
     }
 
-    /// The place of the first byte from `start` on that does not belong to a character of two or three bytes, or to one
-    /// that must be looked at: those of U+0085, U+2028 and U+2029 begin with C2 and E2, and the second bytes of those
-    /// that begin with E0 and ED have bounds of their own.
+    /// The index of the first byte from `start` on that is not part of a character of two or three bytes, or is part of
+    /// one that must be examined. U+0085, U+2028 and U+2029 start with C2 and E2, and E0 and ED restrict the second
+    /// byte further.
     @inline(__always)
     fileprivate func endOfLetters(from start: Int) -> Int {
         var index = start
@@ -254,7 +254,7 @@ extension ByteView {
         return index
     }
 
-    /// Whether the character of `characterCount` bytes at `index` is U+0085, U+2028 or U+2029.
+    /// Returns true if the character of `characterCount` bytes at `index` is U+0085, U+2028 or U+2029.
     @inline(__always)
     fileprivate func endsLine(at index: Int, _ characterCount: Int) -> Bool {
         switch self[index] {
@@ -277,7 +277,7 @@ extension JSONWriter {
         return json.buffer.view.array
     }
 
-    /// A member; null for nil.
+    /// Writes a member; null for nil.
     package mutating func member(_ name: StaticString, _ value: String?) {
         self.key(name)
         if let value { self.string(value) } else { self.null() }
@@ -298,25 +298,25 @@ extension JSONWriter {
         if let value { self.bool(value) } else { self.null() }
     }
 
-    /// A member that is left out for nil.
+    /// Writes a member unless its value is nil.
     package mutating func member(_ name: StaticString, ifPresent value: String?) {
         if let value { self.member(name, value) }
     }
 
-    /// A member that is left out for nil.
+    /// Writes a member unless its value is nil.
     package mutating func member(_ name: StaticString, ifPresent value: Int64?) {
         if let value { self.member(name, value) }
     }
 
-    /// A member that is left out for nil.
+    /// Writes a member unless its value is nil.
     package mutating func member(_ name: StaticString, ifPresent value: Bool?) {
         if let value { self.member(name, value) }
     }
 }
 
-/// JSON text that is written by hand.
+/// JSON text without a writer.
 package enum JSONText {
-    /// `text` as a JSON string.
+    /// Returns `text` as a JSON string.
     package static func quoted(_ text: String) -> String {
         var json = JSONWriter()
         json.string(text)

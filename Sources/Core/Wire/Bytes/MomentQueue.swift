@@ -1,7 +1,6 @@
-/// Values by the moment at which each is due: the earliest first, and those of the same moment in the order in which
-/// they were inserted.
+/// A priority queue of values by due time. Values of the same time are in the order of insertion.
 ///
-/// A moment is a number of milliseconds on any one clock. The queue is a binary heap.
+/// Times are milliseconds on any one clock. The queue is a binary heap.
 package struct MomentQueue<Value> {
     package struct Entry {
         package let moment: Int64
@@ -43,7 +42,7 @@ package struct MomentQueue<Value> {
         }
     }
 
-    /// Removes and returns the earliest entry if its moment is `now` or earlier.
+    /// Removes and returns the earliest entry if its time is `now` or earlier.
     @inlinable
     package mutating func popDue(_ now: Int64) -> Entry? {
         guard let first = self.entries.first, first.moment <= now else { return nil }
@@ -61,7 +60,7 @@ package struct MomentQueue<Value> {
         }
     }
 
-    /// Removes every entry that `isObsolete` names.
+    /// Removes every entry for which `isObsolete` returns true.
     @inlinable
     package mutating func removeAll(where isObsolete: (Entry) -> Bool) {
         // A sorted array is a heap.

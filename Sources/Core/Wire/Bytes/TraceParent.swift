@@ -1,10 +1,10 @@
-/// Which part of which trace something belongs to: the `traceparent` of W3C Trace Context.
+/// A position in a trace: the `traceparent` of W3C Trace Context.
 package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
-    /// The bytes of the trace's id, the first lowest.
+    /// The trace id, its first byte in the lowest bits.
     package let trace: Word128
-    /// The bytes of the parent's id, the first lowest.
+    /// The parent id, its first byte in the lowest bits.
     package let parent: UInt64
-    /// Bit 0 says that the trace is recorded.
+    /// The flags. Bit 0 is set if the trace is recorded.
     package let flags: UInt8
 
     /// Sixteen bytes.
@@ -18,19 +18,19 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         }
     }
 
-    /// The number of characters `write` appends.
+    /// The number of characters that `write` appends.
     package static let textCount = 55
 
-    /// A part from its stored parts.
+    /// Creates a value from its stored parts.
     package init(trace: Word128, parent: UInt64, flags: UInt8) {
         self.trace = trace
         self.parent = parent
         self.flags = flags
     }
 
-    /// Reads a header's value; nil for anything that the W3C text has ignored.
+    /// Parses a header's value; nil for any value that the W3C recommendation requires to be ignored.
     ///
-    /// Of a version that is newer than 00 the parts of 00 are read, and of its flags the one that 00 had at first.
+    /// For versions newer than 00, only the fields of version 00 and the first flag are read.
     package init?(_ text: ByteView) {
         let hyphen = UInt8(ascii: "-")
         guard text.count >= Self.textCount, text[2] == hyphen, text[35] == hyphen, text[52] == hyphen,
@@ -64,7 +64,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         buffer.append(word: HexadecimalWord.encode(UInt32(truncatingIfNeeded: word >> 32)))
     }
 
-    /// The eight bytes that sixteen lower-case digits stand for.
+    /// The eight bytes of sixteen lower-case digits.
     private static func word(_ text: ByteView, at start: Int) -> UInt64? {
         let (digits0, digits1) = (text.word(at: start), text.word(at: start + 8))
         guard HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) == 0,
@@ -78,7 +78,7 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
         return high << 4 | low
     }
 
-    /// What a lower-case digit stands for.
+    /// The value of a lower-case digit.
     private static func digit(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")

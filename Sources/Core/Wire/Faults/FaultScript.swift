@@ -1,28 +1,28 @@
-/// Fault rules in order, and how often each has matched and fired.
+/// Fault rules in order, with the numbers of their matches and firings.
 ///
-/// Every rule counts every push that it is about, whatever other rules do with it. Of those whose turn it is, the first
-/// that is not spent fires, and no other.
+/// Every rule counts every push that matches its condition, regardless of other rules. Of the rules that are due for a
+/// push, only the first that is not spent fires.
 package struct FaultScript: Sendable {
-    /// The most rules of a script.
+    /// The maximum number of rules in a script.
     package static let rulesMax = 1_000
-    /// The most devices for each of which one rule counts by itself; it is about no others.
+    /// The maximum number of devices that one rule counts separately. It ignores further devices.
     package static let devicesMax = 10_000
 
-    /// A rule and what became of it.
+    /// A rule with its counters.
     package struct Entry: Sendable {
         package let id: String
         package let rule: FaultRule
-        /// How many pushes it was about.
+        /// The number of pushes that matched.
         package internal(set) var matched: UInt64 = 0
         package internal(set) var fired: UInt64 = 0
         fileprivate var ordinals: [DeviceToken: UInt64] = [:]
 
-        /// Whether it fires no more.
+        /// True if the rule does not fire any more.
         package var isSpent: Bool { self.rule.times.map { self.fired >= $0 } ?? false }
 
-        /// Counts a push that the rule is about.
+        /// Counts a push that matches the rule.
         ///
-        /// - Returns: whether it is the push's turn.
+        /// - Returns: true if the rule is due for this push.
         fileprivate mutating func isDue(_ push: FaultCandidate) -> Bool {
             guard self.rule.isPerDevice else {
                 self.matched += 1
@@ -36,18 +36,18 @@ package struct FaultScript: Sendable {
         }
     }
 
-    /// In the order in which they are asked.
+    /// The rules in the order in which they are checked.
     package private(set) var entries: [Entry] = []
     private var lastNumber = 0
 
     package init() {}
 
-    /// Whether some rule looks at the key of a provider token.
+    /// True if some rule's condition includes the key of a provider token.
     package var looksAtKeys: Bool { self.entries.contains { !$0.rule.condition.keyIDs.isEmpty } }
 
-    /// A push has passed every check.
+    /// Applies the rules to a push that has passed every check.
     ///
-    /// - Returns: what happens to it; nil when it goes on.
+    /// - Returns: the effect on the push; nil if no rule fires.
     package mutating func pushReceived(_ push: FaultCandidate) -> FaultEffect? {
         var firing: Int?
         for index in self.entries.indices where self.entries[index].rule.condition.admits(push) {
@@ -59,9 +59,9 @@ package struct FaultScript: Sendable {
         return self.entries[firing].rule.effect
     }
 
-    /// Adds a rule behind the others.
+    /// Appends a rule.
     ///
-    /// - Returns: its id; nil when another rule has it, or there are `rulesMax`.
+    /// - Returns: its id; nil if another rule has the same id, or there are `rulesMax` rules.
     package mutating func append(_ rule: FaultRule) -> String? {
         guard self.entries.count < Self.rulesMax else { return nil }
         let id = rule.id ?? self.newID()
@@ -70,43 +70,43 @@ package struct FaultScript: Sendable {
         return id
     }
 
-    /// - Returns: false when no rule has this id.
+    /// - Returns: false if no rule has this id.
     package mutating func remove(_ id: String) -> Bool {
         guard let index = self.entries.firstIndex(where: { $0.id == id }) else { return false }
         self.entries.remove(at: index)
         return true
     }
 
-    /// Begins every count anew.
+    /// Resets all counters.
     package mutating func resetCounters() {
         self.entries = self.entries.map { Entry(id: $0.id, rule: $0.rule) }
     }
 
-    /// A number that no rule has had, and none has for its name.
+    /// Returns a new number that no rule has as its id.
     private mutating func newID() -> String {
         repeat { self.lastNumber += 1 } while self.entries.contains { $0.id == String(self.lastNumber) }
         return String(self.lastNumber)
     }
 }
 
-/// One line of a fault script: which pushes, which of them, and what happens to those.
+/// One rule of a fault script: a condition, an occasion among the matching pushes, and an effect.
 package struct FaultRule: Hashable, Sendable {
-    /// What it is known by; nil when the script is to choose.
+    /// The id; nil to let the script choose one.
     package var id: String?
     package var condition = FaultCondition()
     package var occasion = FaultOccasion()
-    /// Whether ordinals are counted for each device by itself.
+    /// True if ordinals are counted separately for each device.
     package var isPerDevice = false
-    /// How often it fires in all; nil for any number of times.
+    /// The maximum number of firings; nil for no limit.
     package var times: UInt64?
     package var effect = FaultEffect()
-    /// The rule as it was written, as JSON.
+    /// The rule's original JSON text.
     package var text = ""
 
     package init() {}
 }
 
-/// Which pushes a rule is about: each list that is not empty names what the push must have one of.
+/// The condition of a rule: for each nonempty set, the push must have one of its values.
 package struct FaultCondition: Hashable, Sendable {
     package var tokens: Set<DeviceToken> = []
     package var topics: Set<String> = []
@@ -125,14 +125,14 @@ package struct FaultCondition: Hashable, Sendable {
     }
 }
 
-/// What fault rules may look at of a push that has passed every check.
+/// The properties of a checked push that fault rules can use.
 package struct FaultCandidate {
     package let token: DeviceToken
-    /// Valid as long as the push's bytes.
+    /// The topic; valid as long as the push's bytes.
     package let topic: ByteView
-    /// The key that its provider token names, verified or not; nil when it shows none.
+    /// The key id in its provider token, verified or not; nil without a token.
     package let keyID: String?
-    /// Nil when the push does not say.
+    /// The type; nil if the push does not have one.
     package let type: PushType?
     package let priority: Priority
 
@@ -145,59 +145,59 @@ package struct FaultCandidate {
     }
 }
 
-/// Which of the pushes that a rule is about it is for, by their ordinals, from 1.
+/// The occasions of a rule among the pushes that match it, by their ordinals from 1.
 package struct FaultOccasion: Hashable, Sendable {
-    /// The first ordinal and, unless nil, the last.
+    /// The first ordinal, and the last one unless nil.
     package var from: UInt64 = 1
     package var to: UInt64?
-    /// The number of whose multiples the ordinals are.
+    /// The factor of which the ordinals are multiples.
     package var every: UInt64 = 1
-    /// How likely each of these ordinals is, from 0 to 1.
+    /// The probability for each of these ordinals, from 0 to 1.
     package var probability = 1.0
-    /// What chance is drawn from: with the same seed the same ordinals are chosen.
+    /// The seed of the random choice. The same seed chooses the same ordinals.
     package var seed: UInt64 = 0
 
     package init() {}
 
     /// - Parameters:
-    ///   - ordinal: from 1.
-    ///   - lane: names the count that the ordinal is of, where there are several.
+    ///   - ordinal: the ordinal, from 1.
+    ///   - lane: identifies the counter of the ordinal if there are several.
     package func includes(_ ordinal: UInt64, lane: UInt64) -> Bool {
         guard ordinal >= self.from, ordinal <= self.to ?? .max, ordinal % self.every == 0 else { return false }
         return self.probability >= 1 || self.chance(ordinal, lane) < self.probability
     }
 
-    /// A number from 0 to less than 1, the same for the same seed, lane and ordinal: what other devices do, or other
-    /// threads, has no part in it.
+    /// Returns a number from 0 to less than 1 that depends only on seed, lane and ordinal, not on other devices or
+    /// threads.
     private func chance(_ ordinal: UInt64, _ lane: UInt64) -> Double {
         let mixed = Self.mixed(Self.mixed(self.seed ^ Self.mixed(lane)) &+ ordinal &* SplitMix64.step)
         return Double(mixed >> 11) / Double(1 << 53 as UInt64)
     }
 
-    /// The first number that `value` seeds.
+    /// Returns the first number of the generator with the seed `value`.
     private static func mixed(_ value: UInt64) -> UInt64 { SplitMix64.scattered(value &+ SplitMix64.step) }
 }
 
-/// What a rule does with a push, in this order.
+/// The effect of a rule on a push, in this order.
 package struct FaultEffect: Hashable, Sendable {
-    /// How long everything else waits.
+    /// The delay before everything else, in milliseconds.
     package var delayMilliseconds: Int64 = 0
-    /// What the connection's peer is told of the streams that it may have open; nil for nothing.
+    /// The new limit of open streams announced to the client; nil for no change.
     package var streamLimit: FaultStreamLimit?
-    /// What the connection's peer is told of how much it may send on a stream; nil for nothing.
+    /// The new stream window announced to the client; nil for no change.
     package var streamWindow: FaultStreamWindow?
     package var outcome = FaultOutcome.passed
 
     package init() {}
 }
 
-/// Another number of streams that a connection may have open.
+/// A temporary limit of the open streams of a connection.
 package struct FaultStreamLimit: Hashable, Sendable {
     package enum End: Hashable, Sendable {
         /// The limit ends with the connection.
         case connection
         case milliseconds(Int64)
-        /// The limit ends when a push that came under it is accepted.
+        /// The limit ends when a push that arrived under it is accepted.
         case success
     }
 
@@ -210,13 +210,13 @@ package struct FaultStreamLimit: Hashable, Sendable {
     }
 }
 
-/// Another window for the streams of a connection: with less than a push has, its client is stalled.
+/// A temporary window for the streams of a connection. If it is smaller than a push, the client stalls.
 package struct FaultStreamWindow: Hashable, Sendable {
-    /// The most bytes: one less than a push of any type may have.
+    /// The maximum size in bytes: one less than the maximum payload of every push type.
     package static let bytesMax = 4_095
 
     package let bytes: Int
-    /// How long it holds; nil when it ends with the connection.
+    /// The duration in milliseconds; nil until the connection ends.
     package let milliseconds: Int64?
 
     package init(bytes: Int, milliseconds: Int64?) {
@@ -225,39 +225,39 @@ package struct FaultStreamWindow: Hashable, Sendable {
     }
 }
 
-/// What becomes of a push that a rule has caught.
+/// The outcome of a push for which a rule fired.
 package enum FaultOutcome: Hashable, Sendable {
-    /// The push goes on as if there were no rule.
+    /// The push is processed as without a rule.
     case passed
     /// The push is refused.
     case refused(FaultAnswer)
     /// The push's stream is reset with this error code.
     case reset(code: UInt32)
-    /// The push's connection is told to go away.
+    /// GOAWAY is sent on the push's connection.
     case goneAway(FaultGoAway)
-    /// The push is never answered; its stream ends with the connection.
+    /// The push is never answered. Its stream ends with the connection.
     case stuck
-    /// The provider token it shows counts as expired from now on, and its connection takes no push any more.
+    /// The push's provider token counts as expired from now on, and its connection accepts no more pushes.
     case tokenExpired
-    /// The push is handed to the engine, and its answer is lost.
+    /// The push is processed by the engine, and its answer is lost.
     case replyLost(LostReply)
-    /// The push's connection is closed without a word.
+    /// The push's connection is closed silently.
     case closed
 }
 
 /// An answer that refuses a push.
 package struct FaultAnswer: Hashable, Sendable {
     package enum Timestamp: Hashable, Sendable {
-        /// As APNs does it: with 410 the moment of the answer, with others none.
+        /// The timestamp of APNs: the time of the answer for status 410, none for others.
         case usual
         case absent
         /// Milliseconds since 1970.
         case at(Int64)
     }
 
-    /// From 400 to 599.
+    /// The status, from 400 to 599.
     package let status: Int
-    /// One of APNs' reasons, or any other text.
+    /// The reason: one of APNs' reasons, or any other text.
     package let reason: String
     package var timestamp = Timestamp.usual
     package var retryAfterSeconds: Int?
@@ -268,15 +268,15 @@ package struct FaultAnswer: Hashable, Sendable {
     }
 }
 
-/// How a connection is told to go away.
+/// The GOAWAY frame, and its effect on the connection's streams.
 package struct FaultGoAway: Hashable, Sendable {
-    /// What becomes of the streams in flight.
+    /// The effect on streams in flight.
     package enum InFlight: String, CaseIterable, Sendable {
-        /// The streams in flight are answered first, this push too.
+        /// The streams in flight are answered first, including this push.
         case answer
-        /// This one and later ones were never looked at, which GOAWAY says: their client may send them again.
+        /// This stream and later ones are not processed, which GOAWAY reports: the client may retry them.
         case refuse
-        /// Nothing more comes, and their client cannot know what became of them. This push is not taken.
+        /// No more answers are sent, and the client cannot know the outcomes. This push is not accepted.
         case drop
     }
 
@@ -289,12 +289,12 @@ package struct FaultGoAway: Hashable, Sendable {
     }
 }
 
-/// What its client sees in place of an answer that is lost.
+/// The effect that the client sees in place of a lost answer.
 package enum LostReply: String, CaseIterable, Sendable {
-    /// The connection is closed without a word.
+    /// The connection is closed silently.
     case close
     /// The stream is reset with INTERNAL_ERROR.
     case reset
-    /// Nothing.
+    /// The stream stays open without an answer.
     case stuck
 }

@@ -1,21 +1,21 @@
 /// An error of an API: `{"reason": "<Code>", "message": "<what to do>"}`.
 package struct APIError: Error, Hashable, Sendable {
     package let status: Int
-    /// What programs go by, such as `BadQuery`.
+    /// The error code for programs, such as `BadQuery`.
     package let reason: String
-    /// What people read: what is wrong, and what to do about it.
+    /// The description for people: the problem and its remedy.
     package let message: String
-    /// How a wake ended that was answered again; written beside the reason.
+    /// The outcome of a wake that was answered again; in the body.
     package var outcome: String?
-    /// When a wake ends that is given no more time, in milliseconds since 1970; written beside the reason.
+    /// The final deadline of a wake that gets no more time, in milliseconds since 1970; in the body.
     package var deadline: Int64?
-    /// When a token was removed, in milliseconds since 1970; written beside the reason.
+    /// The time of a token's removal, in milliseconds since 1970; in the body.
     package var timestamp: Int64?
-    /// Whether it asks for another bearer token, in a header beside the body.
+    /// True if the answer asks for another bearer token in a header.
     package var isChallenge = false
-    /// The methods that the route takes, for the header `allow`; set if a request used another method.
+    /// The methods of the route, for the header `allow`; set if a request used another method.
     package var allow: String?
-    /// What is wrong with a configuration; written beside the reason.
+    /// The faults of a configuration; in the body.
     package var faults: [ConfigurationFault] = []
 
     package init(_ status: Int, _ reason: String, _ message: String) {
@@ -24,7 +24,7 @@ package struct APIError: Error, Hashable, Sendable {
         self.message = message
     }
 
-    /// Appends the body of the answer: an object of `reason` and `message`, and what else the error has to say.
+    /// Appends the body of the answer: an object of `reason`, `message` and the members that are set.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("reason")
@@ -60,13 +60,13 @@ package struct APIError: Error, Hashable, Sendable {
     }
 }
 
-/// One thing that is wrong with a configuration.
+/// One fault of a configuration.
 package struct ConfigurationFault: Hashable, Sendable, CustomStringConvertible {
-    /// The full name of the key, such as `policy.launchInterval`; the file's name when the file itself is at fault.
+    /// The full name of the key, such as `policy.launchInterval`; the file name if the file itself is at fault.
     package var key: String
-    /// What is wrong.
+    /// The problem.
     package var problem: String
-    /// What to write instead.
+    /// The remedy.
     package var remedy: String
 
     package init(key: String, problem: String, remedy: String) {

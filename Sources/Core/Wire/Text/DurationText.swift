@@ -1,10 +1,10 @@
-/// A duration as people write it: a number of seconds, or a number and one of `s`, `m`, `h` and `d`, such as `90`,
-/// `0.5`, `10m` or `1h`.
+/// The text form of durations: a number of seconds, or a number with one of the units `s`, `m`, `h` and `d`; for
+/// example `90`, `0.5`, `10m` or `1h`.
 package enum DurationText {
-    /// The part of a requirement in seconds that names the other form, for messages.
+    /// The part of a requirement in seconds that mentions the other form, for messages.
     package static let alternative = ", or such as \"10m\""
 
-    /// The longest duration, 100 years, in milliseconds: sums of a few of them stay far from overflow.
+    /// The maximum duration, 100 years, in milliseconds: sums of a few durations cannot overflow.
     private static let millisecondsMax: Int64 = 3_155_760_000_000
 
     /// Returns the duration in milliseconds; nil if `text` is not a duration, has more than three decimals, or is

@@ -1,8 +1,8 @@
-/// Reads one text of JSON5: JSON with comments, unquoted names, single quotes and trailing commas.
+/// Reads a JSON5 text: JSON with comments, unquoted names, single quotes and trailing commas.
 ///
-/// An object's members come in the order of their names, and the same name twice is a fault.
+/// The members of an object are sorted by name. A repeated name is a fault.
 package enum JSON5Reader {
-    /// The value that `text`, which should be UTF-8, is.
+    /// Parses `text`, which should be UTF-8.
     ///
     /// - Throws: the first fault.
     package static func read(_ text: [UInt8]) throws(JSON5Fault) -> JSONValue {
@@ -22,37 +22,37 @@ package enum JSON5Reader {
         }
     }
 
-    /// The number of the first line, from 1, that is not UTF-8; nil when all are.
+    /// The number of the first line, from 1, that is not UTF-8; nil if there is none.
     private static func firstLineOutsideUTF8(_ text: [UInt8]) -> Int? {
         guard String(validating: text, as: UTF8.self) == nil else { return nil }
         let lines = text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         return 1 + (lines.firstIndex { String(validating: $0, as: UTF8.self) == nil } ?? 0)
     }
 
-    /// The line and the column of a byte, both from 1; columns are characters of Unicode.
+    /// The line and the column of a byte, both from 1. Columns count Unicode scalars.
     static func place(of index: Int, in bytes: [UInt8]) -> (line: Int, column: Int) {
         let before = bytes[..<min(index, bytes.count)]
         let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
         let line = 1 + before.count { $0 == UInt8(ascii: "\n") }
-        // What begins with the bits 10 goes on with a character.
+        // Bytes that start with the bits 10 continue a character.
         return (line, 1 + before[lineStart...].count { $0 & 0xC0 != 0x80 })
     }
 }
 
-/// The first thing that keeps a text from being read as JSON5.
+/// The first fault of a JSON5 text.
 package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
         case notUTF8
         case syntax(column: Int, what: String)
-        /// An object has a name twice; the place is that of the second.
+        /// A name is repeated in an object. The position is that of the second occurrence.
         case duplicate(name: String, column: Int, firstLine: Int, firstColumn: Int)
     }
 
-    /// From 1.
+    /// The line, from 1.
     package let line: Int
     package let kind: Kind
 
-    /// What is wrong with the text, as a clause without its subject.
+    /// The fault, as a clause without its subject.
     package var problem: String {
         switch self.kind {
         case .notUTF8: "is not JSON5 (line \(self.line) is not UTF-8)"
@@ -64,7 +64,7 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
 
     package var remedy: String {
         switch self.kind {
-        case .notUTF8, .syntax: "mend the syntax there"
+        case .notUTF8, .syntax: "correct the syntax there"
         case .duplicate: "leave one of the two"
         }
     }
@@ -72,10 +72,11 @@ package struct JSON5Fault: Error, Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(self.problem); \(self.remedy)" }
 }
 
-// MARK: - What JSON5 adds to JSON
+// MARK: - JSON5 extensions
 
 extension JSONParser {
-    /// How many bytes the white space has that begins here and is none of JSON; nil when none does.
+    /// The number of bytes of a white space character at the current position that JSON does not have; nil if there is
+    /// none.
     func furtherSpace() -> Int? {
         let spaces = ["\u{A0}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{1680}", "\u{202F}", "\u{205F}", "\u{3000}"]
         if let byte = self.current, byte < 0x80 { return byte == 0x0B || byte == 0x0C ? 1 : nil }
@@ -108,7 +109,7 @@ extension JSONParser {
         }
     }
 
-    /// Reads a value that is neither an object nor an array, nor in double quotes.
+    /// Reads a value other than an object, an array or a string in double quotes.
     mutating func furtherValue(_ first: UInt8) throws(Fault) -> JSONValue {
         switch first {
         case UInt8(ascii: "'"): .string(try self.string())
@@ -118,7 +119,7 @@ extension JSONParser {
         }
     }
 
-    /// `true`, `false`, `null`, `Infinity` or `NaN`.
+    /// Reads `true`, `false`, `null`, `Infinity` or `NaN`.
     private mutating func word() throws(Fault) -> JSONValue {
         let start = self.index
         let word = try self.identifier()
@@ -129,11 +130,11 @@ extension JSONParser {
         case "Infinity": return .number(JSONNumber(.infinity))
         case "NaN": return .number(JSONNumber(.nan))
         case nil: throw self.fault("a value should be here", at: start)
-        case let word?: throw self.fault("\"\(word)\" is no value; text stands in quotes", at: start)
+        case let word?: throw self.fault("\"\(word)\" is not a value; write text in quotes", at: start)
         }
     }
 
-    /// A member's name, in quotes or not.
+    /// Reads a member's name, with or without quotes.
     mutating func furtherName() throws(Fault) -> String {
         let start = self.index
         if self.current == UInt8(ascii: "\"") || self.current == UInt8(ascii: "'") { return try self.string() }
@@ -143,7 +144,7 @@ extension JSONParser {
         return name
     }
 
-    /// A word of letters, digits, `_` and `$`; nil when none begins here.
+    /// Reads a word of letters, digits, `_` and `$`; nil if there is none.
     private mutating func identifier() throws(Fault) -> String? {
         var scalars = String.UnicodeScalarView()
         var start = self.index
@@ -169,7 +170,7 @@ extension JSONParser {
             || byte == UInt8(ascii: "$")
     }
 
-    /// Reads an escape that JSON5 alone has, of which `byte` was read.
+    /// Processes an escape that only JSON5 has. `byte` has been consumed.
     mutating func furtherEscape(_ byte: UInt8) throws(Fault) -> Unicode.Scalar? {
         switch byte {
         case UInt8(ascii: "v"): return "\u{B}"
@@ -182,7 +183,7 @@ extension JSONParser {
         case UInt8(ascii: "1")...UInt8(ascii: "9"):
             throw self.fault("a digit behind a backslash means nothing", at: self.index - 1)
         case 0x80...:
-            // Any other character stands for itself; the rest of it follows as it is.
+            // Any other character represents itself. Its remaining bytes follow unchanged.
             self.index -= 1
             if self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA8])
                 || self.bytes[self.index...].starts(with: [0xE2, 0x80, 0xA9])
@@ -209,9 +210,9 @@ extension JSONParser {
         return isNegative ? -magnitude : magnitude
     }
 
-    /// A number without its sign.
+    /// Reads a number without its sign.
     ///
-    /// - Parameter start: where the number begins, for messages.
+    /// - Parameter start: the start of the number, for messages.
     private mutating func magnitude(_ start: Int) throws(Fault) -> Double {
         let first = self.index
         while let byte = self.current, Self.isWordByte(byte) || byte == UInt8(ascii: ".") || self.isExponentSign(first)
@@ -224,12 +225,13 @@ extension JSONParser {
         let isHexadecimal = text.hasPrefix("0x") || text.hasPrefix("0X")
         guard let number = isHexadecimal ? Self.hexadecimal(text.dropFirst(2)) : Self.decimal(text) else {
             let written = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
-            throw self.fault("\"\(written)\" is no number; text stands in quotes", at: start)
+            throw self.fault("\"\(written)\" is not a number; write text in quotes", at: start)
         }
         return number
     }
 
-    /// Whether the byte at hand is the sign of an exponent, in a number that begins at `first` and is not hexadecimal.
+    /// Returns true if the current byte is the sign of an exponent, in a number that starts at `first` and is not
+    /// hexadecimal.
     private func isExponentSign(_ first: Int) -> Bool {
         guard self.index > first, self.current == UInt8(ascii: "+") || self.current == UInt8(ascii: "-") else {
             return false
@@ -248,14 +250,14 @@ extension JSONParser {
         return value
     }
 
-    /// A decimal number, which may begin or end with its point.
+    /// Parses a decimal number, which may start or end with its point.
     private static func decimal(_ text: String) -> Double? {
         let parts = text.split(omittingEmptySubsequences: false) { $0 == "e" || $0 == "E" }
         guard parts.count <= 2, let mantissa = parts.first else { return nil }
         let digits = mantissa.split(separator: ".", omittingEmptySubsequences: false)
         guard digits.count <= 2, digits.contains(where: { !$0.isEmpty }),
             digits.allSatisfy({ $0.utf8.allSatisfy { $0 &- 0x30 < 10 } }),
-            // A zero before other digits means octal to some.
+            // Leading zeros are rejected, since some readers take them for octal.
             digits[0].count <= 1 || !digits[0].hasPrefix("0")
         else { return nil }
         var number = (digits[0].isEmpty ? "0" : digits[0]) + (digits.count == 2 && !digits[1].isEmpty ? "." : "")

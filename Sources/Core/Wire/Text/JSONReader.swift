@@ -1,8 +1,8 @@
-/// Reads one JSON text (RFC 8259). Numbers keep their text, members their order.
+/// Reads a JSON text (RFC 8259). Numbers keep their text, and members their order.
 package enum JSONReader {
-    /// The value that `text` is, white space around it allowed.
+    /// Parses `text`, which may have white space around the value.
     ///
-    /// - `refusingRepeatedNames`: throws if a name appears twice in an object; otherwise the last of them counts.
+    /// - `refusingRepeatedNames`: true to throw if a name is repeated in an object; otherwise the last member counts.
     package static func read(
         _ text: String,
         refusingRepeatedNames refusesRepeatedNames: Bool = false
@@ -20,12 +20,12 @@ package enum JSONReader {
     }
 }
 
-/// Why a text is not JSON.
+/// The reason why a text is not JSON.
 package struct JSONFault: Error, Hashable {
     package enum Kind: Hashable, Sendable {
-        /// The text is not JSON, or more than the reader takes.
+        /// The text is not JSON, or exceeds the limits of the reader.
         case unreadable
-        /// A name appears twice in an object.
+        /// A name is repeated in an object.
         case repeatedName
     }
 
@@ -33,33 +33,33 @@ package struct JSONFault: Error, Hashable {
     package let column: Int
     package let what: String
     package var kind = Kind.unreadable
-    /// The member of the outermost object whose value could not be read; nil when the fault is in none.
+    /// The member of the outermost object whose value contains the fault; nil if it is not in a member.
     package var member: String?
 }
 
-/// A text of JSON, or of JSON5, while it is being read.
+/// A parser for a JSON or JSON5 text.
 struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
-        /// JSON5, whose objects have each name once.
+        /// JSON5, without repeated names.
         case json5
     }
 
-    /// The first thing that keeps a text from being read.
+    /// The first fault of a text.
     struct Fault: Error {
-        /// The byte at which it is, from 0.
+        /// The byte of the fault, from 0.
         let place: Int
         let what: String
-        /// The name that an object has twice, and where it is for the first time.
+        /// The repeated name, and the position of its first occurrence.
         var repeated: (name: String, first: Int)?
-        /// The member of the outermost object in which the fault is.
+        /// The member of the outermost object that contains the fault.
         var member: String?
     }
 
     let bytes: [UInt8]
     let dialect: Dialect
     let isStrict: Bool
-    /// Deeper nesting than any text has; more would only cost stack.
+    /// The maximum nesting depth, which bounds the stack. Real texts are not nested deeper.
     private let depthMax: Int
     var index = 0
 
@@ -67,11 +67,11 @@ struct JSONParser {
         self.bytes = bytes
         self.dialect = dialect
         self.isStrict = dialect != .json5
-        // Of strict texts: trace lines, requests and answers; of JSON5: configurations.
+        // Strict texts are trace lines, requests and answers; JSON5 texts are configurations.
         self.depthMax = self.isStrict ? 16 : 64
     }
 
-    /// The value that `bytes` are, white space around it allowed.
+    /// Parses `bytes`, which may have white space around the value.
     static func read(_ bytes: [UInt8], _ dialect: Dialect) throws(Fault) -> JSONValue {
         var text = JSONParser(bytes, dialect)
         let value = try text.value(depth: 0)
@@ -83,7 +83,7 @@ struct JSONParser {
 
     var current: UInt8? { self.index < self.bytes.count ? self.bytes[self.index] : nil }
 
-    /// The next byte that is neither white space nor part of a comment, which stays unread.
+    /// Returns the next byte that is neither white space nor part of a comment, without consuming it.
     mutating func next() throws(Fault) -> UInt8? {
         while let byte = self.current {
             if byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
@@ -162,11 +162,11 @@ extension JSONParser {
         return .array(elements)
     }
 
-    /// Passes the comma behind an element, or the end of the object or array that begins at `start`.
+    /// Consumes the comma after an element, or the end of the object or array that starts at `start`.
     ///
-    /// - Returns: whether another element follows.
+    /// - Returns: true if another element follows.
     private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
-        // The closing bracket stands two behind the opening one, for both kinds.
+        // The code of the closing bracket is that of the opening one plus two, for both kinds.
         let end = self.bytes[start] + 2
         if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.consume(end) }
         try self.checkEnd(start)
@@ -176,16 +176,16 @@ extension JSONParser {
         return false
     }
 
-    /// Throws if a text of JSON5 ends within the object or array that begins at `start`.
+    /// Throws if a JSON5 text ends within the object or array that starts at `start`.
     private mutating func checkEnd(_ start: Int) throws(Fault) {
         guard !self.isStrict, try self.next() == nil else { return }
         let opening = Character(Unicode.Scalar(self.bytes[start]))
         throw self.fault("the \(opening) that stands here is not closed", at: start)
     }
 
-    /// The names that an object has so far, each with its place.
+    /// The names that an object has so far, each with its position.
     private struct SeenNames {
-        /// Strings compare by canonical equivalence, and names of JSON by their bytes.
+        /// Bytes, because strings compare by canonical equivalence but names in JSON do not.
         var strict = Set<[UInt8]>()
         var json5: [String: Int] = [:]
     }
@@ -209,7 +209,7 @@ extension JSONParser {
         return name
     }
 
-    /// Reads the value of a member, whose name a fault in it tells.
+    /// Reads the value of a member and adds the member's name to its faults.
     private mutating func value(of name: String, depth: Int) throws(Fault) -> JSONValue {
         do throws(Fault) {
             return try self.value(depth: depth)
@@ -280,7 +280,7 @@ extension JSONParser {
             : self.fault("the text that begins here is not closed with its quote", at: opening)
     }
 
-    /// What stands behind a backslash; nil for the end of a line, which only goes on with the text in the next one.
+    /// Returns the character of an escape; nil for an escaped line end, which continues the text in the next line.
     private mutating func escaped() throws(Fault) -> Unicode.Scalar? {
         guard let byte = self.current else {
             throw self.fault(self.isStrict ? "a string is not closed" : "the text ends behind a backslash")
@@ -299,7 +299,7 @@ extension JSONParser {
         }
     }
 
-    /// The character of a `\u` and its four hexadecimal digits, or of a pair of them; begins behind the u.
+    /// Reads the character of one or two `\u` escapes with four hexadecimal digits each; starts after the first `\u`.
     mutating func unicodeEscape() throws(Fault) -> Unicode.Scalar {
         let start = self.isStrict ? nil : self.index - 2
         let unit = try self.hexadecimal(digits: 4)

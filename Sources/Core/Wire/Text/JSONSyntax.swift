@@ -1,13 +1,13 @@
-/// Finds the first fault in the grammar of a JSON text (RFC 8259), however deep it nests, and says where it is.
+/// Finds the first syntax fault in a JSON text (RFC 8259) of any depth, and its position.
 ///
-/// It keeps nothing of the text, and judges neither numbers nor what strings hold.
+/// It builds no values and does not check the range of numbers or the contents of strings.
 package struct JSONSyntax {
     private let bytes: [UInt8]
     private var index = 0
-    /// Where the objects and lists begin that are open.
+    /// The start positions of the open objects and arrays.
     private var open: [Int] = []
 
-    /// The first fault of `text`; nil when it is JSON.
+    /// Returns the first fault of `text`; nil if it is JSON.
     package static func fault(in text: [UInt8]) -> JSONSyntaxFault? {
         var syntax = JSONSyntax(bytes: text)
         do throws(JSONSyntaxFault) {
@@ -29,7 +29,7 @@ package struct JSONSyntax {
         return JSONSyntaxFault(what: "line \(line), column \(column): \(what)", isCutShort: false)
     }
 
-    /// The text has ended too early: says what is still open.
+    /// Returns a fault for a text that ends too early, which names the innermost open part.
     private func cutShort(_ what: String, at place: Int) -> JSONSyntaxFault {
         let (line, column) = JSON5Reader.place(of: place, in: self.bytes)
         return JSONSyntaxFault(what: "\(what) that begins at line \(line), column \(column)", isCutShort: true)
@@ -46,7 +46,7 @@ package struct JSONSyntax {
         self.skipSpace()
         guard self.current != nil else { throw JSONSyntaxFault(what: "it is empty", isCutShort: false) }
         repeat {
-            // A value of its own may have opened another level, which goes on with the next value.
+            // A nonempty container opens a level. The loop continues with its first value.
             if try self.value() { continue }
             try self.close()
         } while !self.open.isEmpty
@@ -54,7 +54,7 @@ package struct JSONSyntax {
         guard self.current == nil else { throw self.fault("there is more after the end of the value") }
     }
 
-    /// Passes the ends of levels behind a value, up to the next value of one that goes on.
+    /// Consumes the ends of levels after a value, up to the next value of an open level.
     private mutating func close() throws(JSONSyntaxFault) {
         while let start = self.open.last {
             let isObject = self.bytes[start] == UInt8(ascii: "{")
@@ -72,9 +72,9 @@ package struct JSONSyntax {
         }
     }
 
-    /// Passes a value, or the beginning of one that holds others.
+    /// Consumes a value, or the start of a container.
     ///
-    /// - Returns: whether a level was opened that is not empty.
+    /// - Returns: true if a nonempty level was opened.
     private mutating func value() throws(JSONSyntaxFault) -> Bool {
         self.skipSpace()
         guard let byte = self.current else { throw self.endsInLevel() }
@@ -101,7 +101,7 @@ package struct JSONSyntax {
         return self.cutShort(self.bytes[start] == UInt8(ascii: "{") ? "in the object" : "in the list", at: start)
     }
 
-    /// Passes a member's name and its colon.
+    /// Consumes a member's name and its colon.
     private mutating func name() throws(JSONSyntaxFault) {
         self.skipSpace()
         guard let byte = self.current else { throw self.endsInLevel() }
@@ -173,11 +173,11 @@ package struct JSONSyntax {
     }
 }
 
-/// Why a text is not JSON.
+/// The reason why a text is not JSON.
 package struct JSONSyntaxFault: Error, Hashable, Sendable {
-    /// What is wrong and where, as a clause.
+    /// The fault and its position, as a clause.
     package let what: String
-    /// Whether the text ends where it should go on, as one does that was cut.
+    /// True if the text ends too early, as a truncated text does.
     package let isCutShort: Bool
 
     package init(what: String, isCutShort: Bool) {

@@ -1,4 +1,4 @@
-/// Any JSON value, for input whose names are checked by hand so that every fault can be named.
+/// A JSON value, for input whose names are checked individually so that every fault can be reported.
 package enum JSONValue: Hashable, Sendable {
     case null
     case bool(Bool)
@@ -7,7 +7,7 @@ package enum JSONValue: Hashable, Sendable {
     case array([JSONValue])
     case object([JSONMember])
 
-    /// What it is, for messages.
+    /// The kind of the value, for messages.
     package var kind: String {
         switch self {
         case .null: "null"
@@ -19,7 +19,7 @@ package enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// The value as it stands in messages: short values as they are, others by their kind.
+    /// The value for messages: short values in full, others by their kind.
     package var described: String {
         switch self {
         case .null: "null"
@@ -31,13 +31,13 @@ package enum JSONValue: Hashable, Sendable {
         }
     }
 
-    /// The value that bytes of UTF-8 are; nil when they are not JSON.
+    /// Parses UTF-8 bytes; nil if they are not JSON.
     package init?(_ bytes: some Collection<UInt8>) {
         guard let value = try? JSONReader.read(String(decoding: bytes, as: UTF8.self)) else { return nil }
         self = value
     }
 
-    /// The JSON object that bytes are; nil for any other bytes.
+    /// Parses the bytes of a JSON object; nil for any other bytes.
     package init?(object bytes: some Collection<UInt8>) {
         self.init(bytes)
         guard case .object = self else { return nil }
@@ -55,30 +55,30 @@ package enum JSONValue: Hashable, Sendable {
         if case .number(let number) = self { number.double } else { nil }
     }
 
-    /// A number without a fraction; nil for one that is too large.
+    /// The value of a number without a fraction or exponent; nil if it does not fit in `Int64`.
     package var integer: Int64? {
         if case .number(let number) = self { Int64(number.text) } else { nil }
     }
 
-    /// An array's elements; none when it is none.
+    /// The elements of an array; empty for other values.
     package var elements: [JSONValue] {
         if case .array(let elements) = self { elements } else { [] }
     }
 
-    /// The last member of an object by that name; nil when there is none, or the value is no object.
+    /// The last member with this name; nil if there is none, or the value is not an object.
     package subscript(name: String) -> JSONValue? {
         if case .object(let members) = self { return members.last { $0.name == name }?.value }
         return nil
     }
 
-    /// An object's members in the order of their names; none when the value is no object.
+    /// The members of an object, sorted by name; empty for other values.
     package var members: [JSONMember] {
         guard case .object(let members) = self else { return [] }
         return members.sorted { $0.name < $1.name }
     }
 }
 
-/// A name and its value in an object, in the order of the text.
+/// A member of an object.
 package struct JSONMember: Hashable, Sendable {
     package let name: String
     package let value: JSONValue
@@ -89,14 +89,14 @@ package struct JSONMember: Hashable, Sendable {
     }
 }
 
-/// The members of a JSON object as they are written, so that a payload reaches its worker byte for byte.
+/// The members of a JSON object in their original text, so that a payload reaches its worker byte for byte.
 ///
-/// It finds where values begin and end and does not judge them: that a value is well-formed is the gateway's promise.
+/// It finds the extent of values without validating them, because the gateway sends valid JSON only.
 package struct JSONMembers: Sendable {
     private let text: [UInt8]
     private var ranges: [String: Range<Int>] = [:]
 
-    /// Finds the members of the object in `text`; nil when it is no object, or ends early.
+    /// Finds the members of the object in `text`; nil if it is not an object, or ends early.
     package init?(_ text: [UInt8]) {
         self.text = text
         var index = self.skipSpace(0)
@@ -119,7 +119,7 @@ package struct JSONMembers: Sendable {
         }
     }
 
-    /// The value's text as it is written; nil when there is no such member.
+    /// The original text of the value; nil if there is no such member.
     package func raw(_ name: String) -> [UInt8]? {
         self.ranges[name].map { Array(self.text[$0]) }
     }
@@ -130,7 +130,7 @@ package struct JSONMembers: Sendable {
         return index
     }
 
-    /// The index after the string that begins at `start`.
+    /// The index after the string that starts at `start`.
     private func stringEnd(_ start: Int) -> Int? {
         guard start < self.text.count, self.text[start] == UInt8(ascii: "\"") else { return nil }
         var index = start + 1
@@ -144,7 +144,7 @@ package struct JSONMembers: Sendable {
         return nil
     }
 
-    /// The index after the value that begins at `start`.
+    /// The index after the value that starts at `start`.
     private func valueEnd(_ start: Int) -> Int? {
         var index = start
         var depth = 0
@@ -157,7 +157,7 @@ package struct JSONMembers: Sendable {
                 continue
             case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
             case UInt8(ascii: "}"), UInt8(ascii: "]"):
-                // A number or a word ends where its object does.
+                // A number or a word ends where its container does.
                 if depth == 0 { return index > start ? index : nil }
                 depth -= 1
                 if depth == 0 { return index + 1 }
@@ -171,12 +171,12 @@ package struct JSONMembers: Sendable {
     }
 }
 
-/// A JSON number as it was written, so that no decimal is lost.
+/// A JSON number in its original text, which preserves all decimals.
 package struct JSONNumber: Hashable, Sendable {
-    /// The number's text, as RFC 8259 allows it; JSON5 has infinities and NaN besides.
+    /// The number's text by RFC 8259. In JSON5 also infinities and NaN.
     package let text: String
 
-    /// - Parameter text: a number as RFC 8259 allows it.
+    /// - Parameter text: a number by RFC 8259.
     init(text: String) {
         self.text = text
     }
@@ -185,24 +185,24 @@ package struct JSONNumber: Hashable, Sendable {
         self.text = Self.text(of: double)
     }
 
-    /// A number without a fraction that says nothing.
+    /// The text of a number, without a fraction of zero.
     package static func text(of double: Double) -> String {
         let text = String(double)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 
-    /// The nearest double; infinite when it is too large for one.
+    /// The nearest double; infinite if the number is too large.
     package var double: Double { Double(self.text) ?? .infinity }
 
-    /// A number of seconds in whole milliseconds.
+    /// A number of seconds, converted to whole milliseconds.
     package enum Milliseconds: Hashable, Sendable {
         case exact(Int64)
-        /// There are more than three decimals that are not zero.
+        /// The number has more than three significant decimals.
         case tooFine
         case tooLarge
     }
 
-    /// The number, taken as seconds, in milliseconds. Computed from the digits: a double would round.
+    /// The number as seconds, converted to milliseconds. Computed from the digits, since a double would round.
     package var milliseconds: Milliseconds {
         var digits: [UInt8] = []
         var shift = 3
@@ -216,7 +216,7 @@ package struct JSONNumber: Hashable, Sendable {
                 isFraction = true
             } else if byte | 0x20 == UInt8(ascii: "e") {
                 let exponent = Int(String(Substring(bytes)))
-                // An exponent past any integer keeps its sign: far too large, or far too fine.
+                // An exponent that does not fit in an integer is far too large or far too small, by its sign.
                 let saturated = bytes.first == UInt8(ascii: "-") ? -1_000_000 : 1_000_000
                 shift += max(-1_000_000, min(exponent ?? saturated, 1_000_000))
                 break

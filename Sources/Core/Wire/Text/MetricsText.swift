@@ -1,20 +1,20 @@
-/// A metric as `GET /metrics` names it.
+/// A metric of `GET /metrics`.
 package struct Metric: Sendable {
-    /// What a metric's values mean, as Prometheus knows it.
+    /// The Prometheus type of a metric.
     package enum Kind: String, Sendable {
-        /// Grows, and begins anew at most when the gateway starts.
+        /// The value only increases, and is reset only when the gateway starts.
         case counter
-        /// Goes up and down.
+        /// The value increases and decreases.
         case gauge
-        /// Counts of values below bounds, which rise and are cumulative, with the sum of all values.
+        /// Cumulative counts of values by ascending upper bounds, with the sum of all values.
         case histogram
     }
 
     package let name: String
     package let kind: Kind
-    /// The labels that tell a metric's series apart; none when there is one series.
+    /// The labels of the metric's series; empty if there is one series.
     package let labels: [String]
-    /// One line that says what is counted or measured.
+    /// A one-line description.
     package let help: String
 
     package init(_ name: String, _ kind: Kind, by labels: [String] = [], _ help: String) {
@@ -27,33 +27,33 @@ package struct Metric: Sendable {
 
 /// Writes metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// Label values are names of the program's own or topics, none of which has a character that the format escapes.
+/// Label values are the program's own names or topics, which contain no characters that the format must escape.
 package struct MetricsText: ~Copyable {
-    /// What has been written so far.
+    /// The text written so far.
     package private(set) var buffer = ByteBuffer()
 
     package init() {}
 
-    /// A metric with one series.
+    /// Writes a metric with one series.
     package mutating func value(_ metric: Metric, _ value: Int64) {
         self.begin(metric)
         self.sample(metric.name, [], value)
     }
 
-    /// A metric with one series, in its base unit.
+    /// Writes a metric with one series, in its base unit.
     package mutating func fraction(_ metric: Metric, _ value: Double) {
         self.begin(metric)
         self.name(metric.name)
         self.end { $0.append(String(value)) }
     }
 
-    /// A metric with one series for each value of its label.
+    /// Writes a metric with one series for each value of its label.
     package mutating func values(_ metric: Metric, _ values: [(label: String, value: Int64)]) {
         self.begin(metric)
         for (label, value) in values { self.sample(metric.name, metric.labelled([label]), value) }
     }
 
-    /// A metric with one series for each combination of its labels' values.
+    /// Writes a metric with one series for each combination of its labels' values.
     package mutating func values(_ metric: Metric, byLabels values: [(labels: [String], value: Int64)]) {
         self.begin(metric)
         for (labels, value) in values { self.sample(metric.name, metric.labelled(labels), value) }
@@ -87,7 +87,7 @@ package struct MetricsText: ~Copyable {
 }
 
 extension Metric {
-    /// The labels of one series, with its values of them in their order.
+    /// Returns the labels of one series with `values` in the same order.
     package func labelled(_ values: [String]) -> [(String, String)] {
         precondition(values.count == self.labels.count, "\(self.name) has the labels \(self.labels), not \(values)")
         return Array(zip(self.labels, values))

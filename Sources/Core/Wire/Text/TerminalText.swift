@@ -1,14 +1,14 @@
-/// The filter for text that the command line and the log write: what other people chose must not reach a terminal as
-/// it is.
+/// A filter for text in the output of the command line and the log. Text from other sources must not reach a terminal
+/// unfiltered.
 ///
-/// A terminal obeys control characters, and it shows the text after a bidirectional control in another order, so that
-/// a name can clear the screen or look like another name.
+/// A terminal interprets control characters, and it reorders text after a bidirectional control. A name could otherwise
+/// clear the screen or look like another name.
 package enum TerminalText {
-    /// Returns true if a terminal shows the character and does nothing else with it.
+    /// Returns true if a terminal only displays the character.
     ///
     /// Control characters (C0, DEL and C1), bidirectional controls and other invisible format characters, line and
-    /// paragraph separators, private and unassigned characters are not shown. The two joiners are: Persian text and
-    /// many emoji need them.
+    /// paragraph separators, private and unassigned characters are not shown. The two joiners are, because Persian text
+    /// and many emoji need them.
     package static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return scalar.value >= 0x20 && scalar.value != 0x7F }
         switch scalar.properties.generalCategory {
@@ -18,20 +18,20 @@ package enum TerminalText {
         }
     }
 
-    /// Returns the text as one line: each character that is not shown, line feeds and tabs included, becomes a question
-    /// mark.
+    /// Returns the text as one line: a question mark replaces each character that is not shown, including line feeds
+    /// and tabs.
     package static func harmless(_ text: String) -> String {
         self.replacing(in: text) { _ in "?" }
     }
 
-    /// Returns lines of text: each character that is not shown becomes a question mark, but line feeds and tabs stay.
+    /// Returns lines of text: a question mark replaces each character that is not shown, except line feeds and tabs.
     package static func lines(_ text: String) -> String {
         self.replacing(in: text) { $0 == "\n" || $0 == "\t" ? String($0) : "?" }
     }
 
-    /// Returns JSON that says the same and contains only characters that are shown: the others become escapes of JSON.
+    /// Returns equivalent JSON that contains only characters that are shown. The others become escapes.
     ///
-    /// Line feeds and tabs between tokens stay; a carriage return there becomes a space.
+    /// Line feeds and tabs between tokens remain; a carriage return becomes a space.
     package static func json(_ text: String) -> String {
         self.replacing(in: text) { scalar in
             switch scalar {
@@ -42,7 +42,7 @@ package enum TerminalText {
         }
     }
 
-    /// Returns the escape of a character in a JSON string, such as `\u009b`; two escapes beyond U+FFFF.
+    /// Returns the escape of a character in a JSON string, such as `\u009b`; two escapes for a character beyond U+FFFF.
     package static func escaped(_ scalar: Unicode.Scalar) -> String {
         String(scalar).utf16.map { unit in
             let digits = String(unit, radix: 16)
@@ -51,7 +51,7 @@ package enum TerminalText {
     }
 
     private static func replacing(in text: String, _ replacement: (Unicode.Scalar) -> String) -> String {
-        // Most text is printable ASCII, which needs no look at the tables of Unicode.
+        // Fast path: most text is printable ASCII and needs no Unicode tables.
         guard !text.utf8.allSatisfy({ $0 &- 0x20 < 0x5F }) else { return text }
         var replaced = ""
         for scalar in text.unicodeScalars {
@@ -66,9 +66,9 @@ package enum TerminalText {
 }
 
 extension StringProtocol {
-    /// The text with its `%41` decoded, as a query or a path of a URL has them (RFC 3986, section 2.1).
+    /// The text with percent-encoding decoded, such as `%41`, as in a query or path of a URL (RFC 3986, section 2.1).
     ///
-    /// Nil where a `%` is not followed by two hexadecimal digits, and where what comes out is not UTF-8.
+    /// Nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
     package var percentDecoded: String? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(self.utf8.count)
@@ -94,15 +94,15 @@ private func hexDigit(_ byte: UInt8) -> UInt8? {
     }
 }
 
-/// Finds what somebody meant to write.
+/// Finds the name that was probably meant by a misspelled word.
 package enum NearestMatch {
-    /// The candidate closest to `word`, or nil when none is close enough to be meant.
+    /// The candidate closest to `word`; nil if none is close enough.
     ///
-    /// Letters are compared without regard to case. A candidate is close when at most one letter in three, and never
-    /// more than three letters, have to change; of equally close ones the first wins.
+    /// The comparison ignores case. A candidate is close if at most one letter in three, and at most three letters,
+    /// have to change. The first of equally close candidates wins.
     package static func find(_ word: String, in candidates: some Sequence<String>) -> String? {
         let letters = Array(word.lowercased().unicodeScalars)
-        // A word far longer than any name is no slip of the pen, and the table would be large.
+        // A much longer word is not a misspelling, and the table would be large.
         guard letters.count <= 128 else { return nil }
         var best: (candidate: String, distance: Int)?
         for candidate in candidates {
@@ -114,7 +114,7 @@ package enum NearestMatch {
         return best?.candidate
     }
 
-    /// The least number of letters to insert, delete, replace or swap with their neighbour that turns one word into
+    /// The minimum number of insertions, deletions, replacements and swaps of adjacent letters that turn one word into
     /// the other.
     private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
         var beforeLast: [Int] = []

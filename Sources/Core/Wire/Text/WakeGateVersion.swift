@@ -1,5 +1,5 @@
-/// The version that `wakegate --version`, `/version` and the manuals show.
+/// The version in `wakegate --version`, `/version` and the manuals.
 package let wakeGateVersion = "0.1.0"
 
-/// The release date of that version, as the manuals show it.
+/// The release date of that version, for the manuals.
 package let wakeGateReleaseDate = "November 21, 2026"

@@ -1,25 +1,25 @@
-/// One thing that happened, as `GET /v1/events` tells it.
+/// An event on `GET /v1/events`.
 package struct LiveEvent: Hashable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case push, refused, launched, result, discarded, registered, removed, paused, resumed
     }
 
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     package let at: Int64
     package let kind: Kind
-    /// Empty when a refused push named none.
+    /// The topic; empty if a refused push named none.
     package let topic: String
     /// The device's token in hexadecimal digits.
     package var device: String?
     package var apnsID: String?
     package var wake: String?
-    /// Of a push: what became of it at first, as `wakegate-disposition` says it.
+    /// For a push: its immediate outcome, with the values of `wakegate-disposition`.
     package var disposition: String?
-    /// Of a result: how the wake ended.
+    /// For a result: the outcome of the wake.
     package var outcome: String?
-    /// Of a refused push the provider API's reason; of what was discarded why.
+    /// For a refused push: the provider API's reason. For a discarded launch: the cause.
     package var reason: String?
-    /// What else there is to say, for people.
+    /// Further details for people.
     package var detail: String?
 
     package init(at: Int64, _ kind: Kind, topic: String) {
@@ -28,7 +28,7 @@ package struct LiveEvent: Hashable, Sendable {
         self.topic = topic
     }
 
-    /// Reads the data of an event; nil for one that no gateway sends.
+    /// Parses the data of an event; nil if it is malformed.
     package init?(_ data: [UInt8]) {
         guard let value = JSONValue(data),
             let at = value["at"]?.integer,
@@ -66,13 +66,13 @@ package struct LiveEvent: Hashable, Sendable {
     }
 }
 
-/// What a gateway sends on a stream of `GET /v1/events`.
+/// A message on a stream of `GET /v1/events`.
 package enum LiveNews: Hashable, Sendable {
     case event(LiveEvent)
-    /// So many events, at least, found no room and are not told.
+    /// The minimum number of events that were dropped because a buffer was full.
     case missed(Int)
 
-    /// Reads a server-sent event; nil for one that this program does not know.
+    /// Parses a server-sent event; nil if its kind is unknown or it is malformed.
     package init?(name: String, data: [UInt8]) {
         if name == "missed" {
             let value = JSONValue(data)
@@ -104,7 +104,7 @@ package enum LiveNews: Hashable, Sendable {
         }
     }
 
-    /// The server-sent event as it stands on the wire.
+    /// The server-sent event in its wire format.
     package var wireForm: [UInt8] {
         var writer = JSONWriter()
         self.write(to: &writer)
@@ -118,19 +118,19 @@ package enum LiveNews: Hashable, Sendable {
     }
 }
 
-/// What a gateway tells a worker on its stream.
+/// A message from a gateway to a worker on its stream.
 package enum StreamEvent: Hashable, Sendable {
     case wake(WakeEvent)
-    /// The deadline of a wake is near: it, in milliseconds since 1970, and how many milliseconds were left.
+    /// The deadline of a wake is near: the deadline in milliseconds since 1970, and the milliseconds that were left.
     case expiring(wake: String, deadline: Int64, timeLeft: Int64?)
-    /// The time of a wake is over; nil for a reason that is not told, or not known.
+    /// The time of a wake is over; nil if the reason is absent or unknown.
     case expired(wake: String, ExpirationReason?)
     /// The conditions of a device, as the members of one object.
     case conditions(device: String, JSONValue)
-    /// An event that is for programs which know more of gateways.
+    /// An event that only newer programs know.
     case unknown
 
-    /// Reads a server-sent event; nil for one that no gateway sends.
+    /// Parses a server-sent event; nil if it is malformed.
     package init?(name: String, data: [UInt8]) {
         switch name {
         case "wake":
@@ -154,15 +154,15 @@ package enum StreamEvent: Hashable, Sendable {
     }
 }
 
-/// A `wake` event, by what its wake is for.
+/// A `wake` event, by the kind of its wake.
 package enum WakeEvent: Hashable, Sendable {
     case push(WakeMessage)
-    /// A background task's wake, or that of a session's finished transfers.
+    /// The wake of a background task, or of a session's finished transfers.
     case task(TaskMessage)
-    /// The wake is for something else; what else its data holds is not looked at.
+    /// The wake is of a kind that this program does not know. Its other data is ignored.
     case other(wake: String, WakeKind)
 
-    /// Reads the data of a `wake` event, which is of a push when it names no kind; nil when something is missing.
+    /// Parses the data of a `wake` event, which is a push's if it names no kind; nil if something is missing.
     package init?(_ data: [UInt8]) {
         guard let members = JSONMembers(data), let kind = Self.kind(members) else { return nil }
         switch kind {
@@ -178,7 +178,7 @@ package enum WakeEvent: Hashable, Sendable {
         }
     }
 
-    /// Nil for a kind that is none.
+    /// Returns nil if the kind is malformed.
     private static func kind(_ members: JSONMembers) -> WakeKind? {
         guard members.raw("kind") != nil else { return .push }
         return members.text("kind").flatMap { WakeKind($0) }

@@ -1,34 +1,34 @@
-/// A wake as its worker is to be told of it. Its views are valid as long as the bytes of whoever made it.
+/// A wake in the form for its worker. Its views are valid as long as the bytes of its creator.
 package struct Wake {
     package let id: WakeID
     package let kind: WakeKind
     package let device: DeviceToken
     package let topic: ByteView
-    /// The priority, times and counts of the push it is for; of a wake without a push, those of its launch.
+    /// The priority, times and counts of the push; for a wake without a push, those of its launch.
     package let terms: Terms
-    /// Nil for a wake without a push.
+    /// The push; nil for a wake without one.
     package let push: Push?
-    /// What a wake is for that is no push's; nil for a push's.
+    /// The task or session of the wake; nil for a push's wake.
     package let work: Work?
-    /// The trace that a background task's request belongs to; none of a push's wake.
+    /// The trace of a background task's request; empty for a push's wake.
     private let taskTrace: WakeTrace
 
-    /// What decided on the launch. Moments are in milliseconds since 1970.
+    /// The terms of the launch. Times are in milliseconds since 1970.
     package struct Terms: BitwiseCopyable, Sendable {
         package let priority: UInt8
-        /// Which launch of the push it is, from 1.
+        /// The number of the launch of this push, from 1.
         package let attempt: UInt32
-        /// How many older pushes it stands for besides its own.
+        /// The number of older pushes coalesced into it.
         package let coalesced: UInt32
         package let receivedAt: Int64
         package let firstReceivedAt: Int64
         package let deadline: Int64
-        /// How long until the deadline, in milliseconds.
+        /// The time until the deadline, in milliseconds.
         package let timeLeft: Int64
 
-        /// The terms of a background task's or session's wake.
+        /// Creates the terms of a background task's or session's wake.
         ///
-        /// - `submittedAt`: when the gateway took the request, or the first word of finished transfers.
+        /// - `submittedAt`: the time at which the gateway accepted the request, or first learned of finished transfers.
         package init(attempt: UInt32, submittedAt: Int64, deadline: Int64, timeLeft: Int64) {
             self.init(
                 priority: 5,
@@ -60,10 +60,10 @@ package struct Wake {
         }
     }
 
-    /// The push that a wake hands over.
+    /// The push of a wake.
     package struct Push {
         package let apnsID: APNsID
-        /// Empty when there is none.
+        /// The collapse id; empty if there is none.
         package let collapseID: ByteView
         /// The push as JSON text.
         package let payload: ByteView
@@ -77,32 +77,32 @@ package struct Wake {
         }
     }
 
-    /// What a wake is for that is no push's.
+    /// The task or session of a wake.
     package enum Work {
-        /// A background task: its identifier, and the texts of its request; an empty one is none.
+        /// A background task: its identifier, and the texts of its request, which are empty if absent.
         ///
-        /// - `resumption`: nil for a launch that goes on with nothing.
+        /// - `resumption`: nil for a first launch.
         case task(
             ByteView,
             title: ByteView = ByteView(),
             subtitle: ByteView = ByteView(),
             resumption: Resumption? = nil
         )
-        /// So many transfers of a background session have finished.
+        /// The number of finished transfers of a background session.
         case session(ByteView, count: UInt32)
     }
 
-    /// What a continued task that is launched again goes on from.
+    /// The state from which a relaunched continued task resumes.
     package enum Resumption {
-        /// The last launch told of no progress.
+        /// The last launch reported no progress.
         case nothingTold
-        /// An empty text is none.
+        /// The last progress; texts are empty if absent.
         case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
 
-    /// - `push`: nil for a wake without a push, and for one that is for `work`.
-    /// - `work`: nil for a wake of the kind `push`, and for no other.
-    /// - `trace`: the one that a task's request belongs to; a push has its own.
+    /// - `push`: the push; nil for a wake without one, and for one with `work`.
+    /// - `work`: the task or session; nil exactly for wakes of the kind `push`.
+    /// - `trace`: the trace of a task's request; a push has its own.
     package init(
         _ id: WakeID,
         kind: WakeKind,
@@ -123,13 +123,13 @@ package struct Wake {
         self.taskTrace = trace
     }
 
-    /// The traces that the wake belongs to.
+    /// The traces of the wake.
     package var trace: WakeTrace { self.push?.trace ?? self.taskTrace }
 }
 
-/// What a wake is for, as its event names it.
+/// The kind of a wake, by its name in events.
 package struct WakeKind: Hashable, Sendable {
-    /// The longest name that is believed.
+    /// The maximum accepted length of a name.
     package static let lengthMax = 32
 
     package static let push = WakeKind(known: "push")
@@ -144,7 +144,7 @@ package struct WakeKind: Hashable, Sendable {
         self.name = name
     }
 
-    /// The kind of this name, which this program need not know; nil for a name that no gateway gives.
+    /// Creates a kind from its name, which this program need not know; nil if no gateway can send the name.
     package init?(_ name: String) {
         guard 1...Self.lengthMax ~= name.utf8.count, name.utf8.allSatisfy({ Self.isLetter($0) }) else { return nil }
         self.name = name
@@ -158,15 +158,15 @@ package struct WakeKind: Hashable, Sendable {
     }
 }
 
-/// The traces that a wake belongs to; most belong to none.
+/// The traces of a wake; most wakes have none.
 package struct WakeTrace {
-    /// What the sender of the push or request said; nil when it said nothing.
+    /// The trace context from the sender of the push or request; nil if there is none.
     package let parent: TraceParent?
-    /// The sender's `tracestate`; empty when there is none.
+    /// The sender's `tracestate`; empty if there is none.
     package let state: ByteView
-    /// The traces of older pushes that it stands for, the newest first.
+    /// The traces of coalesced older pushes, the newest first.
     package let links: [TraceParent]
-    /// How many more there were.
+    /// The number of dropped traces.
     package let linksDropped: UInt32
 
     package init(
@@ -183,7 +183,7 @@ package struct WakeTrace {
 }
 
 extension Wake {
-    /// Writes the wake as a JSON object on one line: what a stream's event and a webhook's request carry.
+    /// Writes the wake as a JSON object on one line, for a stream's event or a webhook's request.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("wake")
@@ -316,7 +316,7 @@ extension WakeTrace {
 }
 
 extension Wake {
-    /// Writes the event that tells of the wake on its worker's stream. The writer is to be empty.
+    /// Writes the event for the wake on its worker's stream. The writer must be empty.
     package func writeEvent(to writer: inout JSONWriter) {
         writer.buffer.append("event: wake\nid: ")
         self.id.write(to: &writer.buffer)
@@ -326,10 +326,10 @@ extension Wake {
     }
 }
 
-/// The events of a worker's stream besides wakes, as a gateway writes them. The writer is to be empty.
+/// The other events on a worker's stream. The writer must be empty.
 extension Wake {
-    /// Writes the event that says that a wake's deadline is near: it, in milliseconds since 1970, and how many
-    /// milliseconds are left.
+    /// Writes the event for a deadline that is near, with the deadline in milliseconds since 1970 and the milliseconds
+    /// that are left.
     package static func writeExpiringEvent(
         _ wake: WakeID,
         deadline: Int64,
@@ -348,7 +348,7 @@ extension Wake {
         writer.buffer.append("\n\n")
     }
 
-    /// Writes the event that says that a wake's time is over, and why.
+    /// Writes the event for a wake whose time is over, with the reason.
     package static func writeExpiredEvent(_ wake: WakeID, reason: ExpirationReason, to writer: inout JSONWriter) {
         writer.buffer.append("event: expired\ndata: ")
         writer.beginObject()
@@ -360,9 +360,9 @@ extension Wake {
         writer.buffer.append("\n\n")
     }
 
-    /// Writes the event that tells of the conditions of a device.
+    /// Writes the event for the conditions of a device.
     ///
-    /// - `members`: writes the members of all conditions.
+    /// - `members`: writes the members for all conditions.
     package static func writeConditionsEvent(
         _ device: DeviceToken,
         to writer: inout JSONWriter,
@@ -378,7 +378,7 @@ extension Wake {
     }
 }
 
-/// Why the time of a wake is over before its worker has answered, as an `expired` event names it.
+/// The reason in an `expired` event: why the wake ended before its worker answered.
 package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
     /// The deadline has passed.
     case deadline
@@ -386,12 +386,12 @@ package enum ExpirationReason: String, BitwiseCopyable, CaseIterable, Sendable {
     case progress
     /// The device's conditions no longer allow it.
     case conditions
-    /// Memory is short, or fewer continued tasks may run than before.
+    /// Memory is short, or the maximum number of continued tasks was lowered.
     case pressure
-    /// Whoever submitted the task has cancelled it.
+    /// The submitter of the task has cancelled it.
     case cancelled
     /// An operator has ended it.
     case `operator`
-    /// The gateway has given it up, and launches it again.
+    /// The gateway has given up the wake and launches it again.
     case lost
 }

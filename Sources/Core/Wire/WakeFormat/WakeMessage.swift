@@ -8,36 +8,36 @@ package struct WakeMessage: Hashable, Sendable {
     package let priority: Int
     package let attempt: Int
     package let coalesced: Int
-    /// Milliseconds since 1970, as are the next two, by the gateway's clock; never past `instantMax`.
+    /// The arrival, first arrival and deadline, in milliseconds since 1970 by the gateway's clock; at most
+    /// `instantMax`.
     package let receivedAt: Int64
     package let firstReceivedAt: Int64
     package let deadline: Int64
-    /// The milliseconds that were left when the gateway wrote the event, at most `timeLeftMax`; a clock that is wrong
-    /// does not touch it.
+    /// The milliseconds left when the gateway wrote the event, at most `timeLeftMax`. Independent of the clocks.
     package let timeLeft: Int64?
-    /// The trace of the push; nil when its provider named none.
+    /// The trace of the push; nil if its provider sent none.
     package let traceparent: String?
     package let tracestate: String?
-    /// The traces of pushes that it stands for, the newest first.
+    /// The traces of coalesced pushes, the newest first.
     package let traceLinks: [String]
-    /// The JSON text that the push carried; empty for a wake without a push.
+    /// The JSON text of the push; empty for a wake without a push.
     package let payload: [UInt8]
 
-    /// The most time that is believed to be left, in milliseconds: more than two centuries, which is past what any
-    /// policy gives, and little enough to be added to any clock.
+    /// The maximum accepted time left, in milliseconds: more than 300 years, which exceeds any policy but can be added
+    /// to any clock without overflow.
     package static let timeLeftMax: Int64 = 10_000_000_000_000
-    /// The last moment that is believed: the end of the year 9999.
+    /// The maximum accepted time: the end of the year 9999.
     package static let instantMax: Int64 = 253_402_300_799_999
-    /// The most pushes in one, and the most launches of one, that are believed.
+    /// The maximum accepted number of coalesced pushes, and of launches.
     package static let countMax = 1_000_000_000
 
-    /// Reads the data; nil when something is missing, or the wake is no push's.
+    /// Parses the data; nil if something is missing, or the wake is not a push's.
     package init?(_ data: [UInt8]) {
         guard case .push(let message)? = WakeEvent(data) else { return nil }
         self = message
     }
 
-    /// Reads the members of the data, whatever kind it names; nil when something is missing.
+    /// Reads the members of the data, ignoring its kind; nil if something is missing.
     init?(_ members: JSONMembers) {
         guard let wake = members.text("wake"), let device = members.text("device"), let topic = members.text("topic"),
             let deadline = members.instant("deadline")
@@ -61,12 +61,13 @@ package struct WakeMessage: Hashable, Sendable {
         self.payload = payload == Array("null".utf8) ? [] : payload
     }
 
-    /// How many milliseconds are left, of an event without `timeLeft` by `wallClock`, in milliseconds since 1970.
+    /// Returns the milliseconds left. For an event without `timeLeft`, `wallClock` (milliseconds since 1970) determines
+    /// them.
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }
 
-    /// The milliseconds that are left, in the answer to a wish for more time; nil when it does not say so.
+    /// Returns the milliseconds left by the answer to a request for more time; nil if the answer does not contain them.
     package static func timeLeft(_ answer: [UInt8]) -> Int64? {
         let answer = JSONValue(answer)
         return answer?["timeLeft"]?.integer.map { max(0, WakeTime.believed($0)) }
@@ -75,15 +76,15 @@ package struct WakeMessage: Hashable, Sendable {
 
 /// The data of a `wake` event of a background task, or of a session's finished transfers.
 package struct TaskMessage: Hashable, Sendable {
-    /// What the wake is for.
+    /// The task or session of the wake.
     package enum Work: Hashable, Sendable {
         /// A background task, by its identifier.
         case task(String, title: String?, subtitle: String?)
-        /// So many transfers of a background session have finished.
+        /// The number of finished transfers of a background session.
         case session(String, count: Int)
     }
 
-    /// The progress that was told last of a continued task that was launched before.
+    /// The last reported progress of a relaunched continued task.
     package struct Resumption: Hashable, Sendable {
         package let completed: Int64
         package let total: Int64
@@ -97,20 +98,20 @@ package struct TaskMessage: Hashable, Sendable {
     package let topic: String
     package let work: Work
     package let attempt: Int
-    /// Milliseconds since 1970, as is the next; never past `WakeMessage.instantMax`.
+    /// The submission and deadline, in milliseconds since 1970; at most `WakeMessage.instantMax`.
     package let submittedAt: Int64
     package let deadline: Int64
-    /// The milliseconds that were left when the gateway wrote the event, at most `WakeMessage.timeLeftMax`.
+    /// The milliseconds left when the gateway wrote the event, at most `WakeMessage.timeLeftMax`.
     package let timeLeft: Int64?
-    /// The trace that the request belongs to, as its sender's header said; nil when it belongs to none.
+    /// The trace of the request by its sender's header; nil if there is none.
     package let traceparent: String?
     package let tracestate: String?
-    /// What a continued task goes on from; nil in its first launch, and when no launch told of progress.
+    /// The progress from which a continued task resumes; nil for its first launch, and if no launch reported progress.
     package let resumedFrom: Resumption?
 
-    /// Reads the members of the data, whatever kind it names; nil when something is missing.
+    /// Reads the members of the data, ignoring its kind; nil if something is missing.
     ///
-    /// - `kind`: the kind that they name; only `urlSession` is a session's.
+    /// - `kind`: the kind in the data; only `urlSession` belongs to a session.
     init?(_ members: JSONMembers, _ kind: WakeKind) {
         guard let wake = members.text("wake"), let device = members.text("device"), let topic = members.text("topic"),
             let deadline = members.instant("deadline"), let work = Work(members, kind)
@@ -129,7 +130,8 @@ package struct TaskMessage: Hashable, Sendable {
         self.resumedFrom = members.value("resumedFrom").flatMap { Resumption($0) }
     }
 
-    /// How many milliseconds are left, of an event without `timeLeft` by `wallClock`, in milliseconds since 1970.
+    /// Returns the milliseconds left. For an event without `timeLeft`, `wallClock` (milliseconds since 1970) determines
+    /// them.
     package func timeLeft(wallClock: Int64) -> Int64 {
         WakeTime.left(self.timeLeft, deadline: self.deadline, wallClock: wallClock)
     }
@@ -161,7 +163,7 @@ extension TaskMessage.Resumption {
     }
 }
 
-/// What is believed of the members of an event's data: texts, and numbers that can be reckoned with.
+/// Access to the members of an event's data, with numbers clamped to accepted ranges.
 extension JSONMembers {
     func value(_ name: String) -> JSONValue? {
         self.raw(name).flatMap { JSONValue($0) }
@@ -169,7 +171,7 @@ extension JSONMembers {
 
     func text(_ name: String) -> String? { self.value(name)?.text }
 
-    /// The texts of an array; none when it is none.
+    /// The texts of an array; empty for other values.
     func texts(_ name: String) -> [String] {
         self.value(name)?.elements.compactMap(\.text) ?? []
     }
@@ -187,13 +189,13 @@ extension JSONMembers {
     func timeLeft() -> Int64? { self.integer("timeLeft").map { WakeTime.believed($0) } }
 }
 
-/// How much time a wake has, by what its event says.
+/// The computation of the time that a wake has left.
 enum WakeTime {
     static func believed(_ timeLeft: Int64) -> Int64 {
         max(-WakeMessage.timeLeftMax, min(timeLeft, WakeMessage.timeLeftMax))
     }
 
-    /// - `timeLeft`: what the event says is left; nil when it does not say so.
+    /// - `timeLeft`: the time in the event; nil if it has none.
     static func left(_ timeLeft: Int64?, deadline: Int64, wallClock: Int64) -> Int64 {
         if let timeLeft { return timeLeft }
         let (left, isTooMuch) = deadline.subtractingReportingOverflow(wallClock)

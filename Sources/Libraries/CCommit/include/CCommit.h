@@ -1,11 +1,11 @@
-// The commit that the program was built of.
+// The commit from which the program was built.
 //
-// It is in C because a definition of the manifest reaches C alone, and because one small file is all that is compiled
-// again when the commit is another.
+// In C because a definition in the manifest only reaches C code, and because only one small file is recompiled for
+// another commit.
 #ifndef WAKEGATE_CCOMMIT_H
 #define WAKEGATE_CCOMMIT_H
 
-// Its name; "" where nobody told the build. Lives as long as the program.
+// Returns the commit's name; "" if the build has none. Valid as long as the program runs.
 const char *wakegate_commit(void);
 
 #endif

@@ -1,13 +1,13 @@
-// Files that are part of the program: the dashboard's page and the OpenAPI documents.
+// The files embedded in the program: the dashboard's page and the OpenAPI documents.
 //
-// They are in C because clang's `#embed` compiles them in milliseconds. SwiftPM's `.embedInCode` writes them as Swift array
-// literals, of which the largest took 38 seconds in a release build.
+// In C because clang's `#embed` compiles them in milliseconds. SwiftPM's `.embedInCode` writes them as Swift array
+// literals, the largest of which took 38 seconds in a release build.
 #ifndef WAKEGATE_CEMBEDDEDFILES_H
 #define WAKEGATE_CEMBEDDEDFILES_H
 
 #include <stddef.h>
 
-// A file with its name, without a folder, and its contents. All pointers stay valid as long as the program runs.
+// A file: its name without a folder, and its content. All pointers stay valid as long as the program runs.
 typedef struct {
     const char *name;
     const unsigned char *bytes;

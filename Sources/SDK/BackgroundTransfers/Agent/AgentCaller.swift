@@ -2,22 +2,23 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// Asks the agent, and waits for its answer.
+/// Sends requests to the transfer agent and waits for its answers.
 package struct AgentCaller: Sendable {
     package let location: AgentLocation
     let thread: HTTPThread
-    /// How often a request is tried that does not reach the agent, or finds it ending.
+    /// The maximum number of tries for a request that does not reach the agent or that finds it shutting down.
     private let triesMax: Int
 
-    /// The longest answer, in bytes: a page of a list has a few hundred thousand.
+    /// The maximum size of an answer, in bytes. One page of a list has a few hundred thousand bytes.
     private static let bodyBytesMax = 64 << 20
-    /// How long the agent may take for an answer, in milliseconds.
+    /// The default timeout of an answer, in milliseconds.
     private static let timeoutMilliseconds = 30_000
 
     /// - Parameters:
-    ///   - location: where the agent listens.
-    ///   - triesMax: how often a request is tried; those in between wait for an agent that starts again.
-    /// - Throws: `unavailable` when the machine has no thread for it.
+    ///   - location: the address of the agent.
+    ///   - triesMax: the maximum number of tries of a request. Between tries the caller waits for an agent that is
+    ///     restarting.
+    /// - Throws: `unavailable` if the machine cannot start a thread.
     package init(_ location: AgentLocation, triesMax: Int = 6) throws(BackgroundTransferError) {
         self.location = location
         self.triesMax = triesMax
@@ -28,7 +29,7 @@ package struct AgentCaller: Sendable {
         }
     }
 
-    /// A request to a path of the agent.
+    /// Creates a request to a path of the agent.
     func request(_ method: String, _ path: String, body: [UInt8]? = nil) -> HTTPRequest {
         var settings = HTTPClientSettings()
         settings.socketPath = self.location.path
@@ -41,20 +42,21 @@ package struct AgentCaller: Sendable {
             timeoutMilliseconds: Self.timeoutMilliseconds
         )
         request.settings = settings
-        // libcurl sends what found a connection closed once more over another, and not everything counts once.
+        // libcurl resends a request over another connection if a reused one turns out to be closed. Not every POST is
+        // idempotent.
         request.isFresh = method == "POST"
         return request
     }
 
-    /// Asks until there is an answer, a few times, and takes a good one alone.
+    /// Sends a request, retries it a few times after temporary errors, and returns a successful answer.
     ///
     /// - Parameters:
-    ///   - method: of the request.
-    ///   - path: of the request, with its query.
-    ///   - body: what it sends, in JSON.
-    ///   - countsOnce: whether it comes to the same when a request arrives twice; by default for all but POST.
-    ///   - isUnhurried: whether the answer may take as long as it takes.
-    /// - Returns: the answer, which is a JSON object, or null where the agent answers nothing.
+    ///   - method: the HTTP method.
+    ///   - path: the path of the request, including its query.
+    ///   - body: the request body, in JSON.
+    ///   - countsOnce: true if the request is idempotent; by default true for all methods except POST.
+    ///   - isUnhurried: true to wait for the answer without a timeout.
+    /// - Returns: the answer as a JSON object, or null if its body is empty.
     package func answer(
         _ method: String,
         _ path: String,
@@ -67,7 +69,7 @@ package struct AgentCaller: Sendable {
         )
     }
 
-    /// A good answer as the agent wrote it.
+    /// Returns the body of a successful answer exactly as the agent sent it.
     package func text(_ method: String, _ path: String) async throws(BackgroundTransferError) -> String {
         try await self.response(method, path, nil, countsOnce: nil, isUnhurried: false).text
     }
@@ -120,7 +122,7 @@ extension AgentCaller {
         return value
     }
 
-    /// The agent's answer is none that this library knows.
+    /// The error for an answer that this library cannot read.
     var unreadable: BackgroundTransferError {
         BackgroundTransferError(
             .badAnswer,
@@ -129,7 +131,7 @@ extension AgentCaller {
         )
     }
 
-    /// Why there was no answer.
+    /// Converts a client error to an error of this library.
     func error(_ error: HTTPClientError) -> BackgroundTransferError {
         switch error.code {
         case .unreachable where error.detail == "Permission denied":
@@ -171,7 +173,7 @@ extension AgentCaller {
         )
     }
 
-    /// What an answer that is an error says.
+    /// Converts an error answer of the agent to an error of this library.
     static func refusal(_ response: HTTPResponse) -> BackgroundTransferError {
         let isPassing = response.status == 503
         guard let (reason, words) = response.refusal else {
@@ -189,21 +191,22 @@ extension AgentCaller {
     }
 }
 
-/// Where the agent of this user listens.
+/// The address of this user's transfer agent.
 package struct AgentLocation: Hashable, Sendable {
-    /// The variable that names it.
+    /// The environment variable that names the agent's socket.
     package static let variable = "WAKEGATE_TRANSFERS"
 
-    /// The path of its socket.
+    /// The path of the agent's socket.
     package let path: String
-    /// Where an agent could be besides, when nobody said where it is and none of these is there.
+    /// The other default paths of the socket. Empty if the path was given explicitly or a socket exists at a default
+    /// path.
     package let others: [String]
 
     /// - Parameters:
-    ///   - address: `unix:/PATH` or a path, as somebody named it; nil to look where an agent is by default.
+    ///   - address: `unix:/PATH` or a path; nil for the default.
     ///   - variables: the environment.
-    ///   - user: the name of the user; nil when the system has none for it.
-    ///   - exists: whether something is at a path.
+    ///   - user: the name of the user; nil if the system has none.
+    ///   - exists: returns true if a file exists at a path.
     /// - Throws: `badArgument`.
     package init(
         _ address: String?,
@@ -237,7 +240,7 @@ package struct AgentLocation: Hashable, Sendable {
         self.others = found == nil ? Array(candidates.dropFirst()) : []
     }
 
-    /// The longest path of a socket, in bytes: Linux has room for 108 with the byte behind it.
+    /// The maximum length of a socket path, in bytes. Linux has room for 108 bytes including the terminating null byte.
     package static let pathBytesMax = 107
 
     private static func path(_ address: String, _ name: String) throws(BackgroundTransferError) -> String {

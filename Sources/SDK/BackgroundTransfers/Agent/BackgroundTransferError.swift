@@ -1,6 +1,6 @@
-/// What went wrong, and what to do about it.
+/// An error of a background transfer, with its cause and its remedy.
 ///
-/// Compare `code` to tell errors apart; show `message` to people. It holds no header of a transfer.
+/// Compare `code` to tell errors apart; show `message` to people. The message contains no header of a transfer.
 ///
 /// ```swift
 /// do {
@@ -23,61 +23,61 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 
         /// An identifier, address, URL or number that cannot be used.
         public static let badArgument = Code(kind: .badArgument)
-        /// No agent listens at its socket.
+        /// No agent listens on the socket.
         public static let noAgent = Code(kind: .noAgent)
-        /// The agent is another user's.
+        /// The agent belongs to another user.
         public static let notPermitted = Code(kind: .notPermitted)
         /// The agent did not answer in time.
         public static let timedOut = Code(kind: .timedOut)
-        /// The agent ended before it answered, and may have done what it was asked for.
+        /// The connection ended before the agent answered. The agent may have carried out the request.
         public static let interrupted = Code(kind: .interrupted)
-        /// What answered does not speak as an agent does.
+        /// The answer is not one of a transfer agent.
         public static let badAnswer = Code(kind: .badAnswer)
         /// A setting of the session cannot be used; the message names it.
         public static let badSession = Code(kind: .badSession)
         /// A member of the request cannot be used; the message names it.
         public static let badTransfer = Code(kind: .badTransfer)
-        /// A file cannot be put where it is to go.
+        /// A file cannot be moved to the requested path.
         public static let badPath = Code(kind: .badPath)
         /// The agent has no such session.
         public static let unknownSession = Code(kind: .unknownSession)
         /// The session has no such transfer.
         public static let unknownTransfer = Code(kind: .unknownTransfer)
-        /// The agent has as many sessions as it may.
+        /// The agent has reached its maximum number of sessions.
         public static let tooManySessions = Code(kind: .tooManySessions)
-        /// The agent has as many transfers as it may.
+        /// The agent has reached its maximum number of transfers.
         public static let tooManyTransfers = Code(kind: .tooManyTransfers)
-        /// A disk lacks the space.
+        /// The disk is full.
         public static let noSpace = Code(kind: .noSpace)
-        /// The transfer is no download that has finished.
+        /// The transfer is not a finished download.
         public static let notFinished = Code(kind: .notFinished)
-        /// The file of the transfer was taken before.
+        /// The file of the transfer was already taken.
         public static let alreadyTaken = Code(kind: .alreadyTaken)
-        /// A file is there already, and was not to be replaced.
+        /// A file exists at the destination and was not to be replaced.
         public static let fileExists = Code(kind: .fileExists)
-        /// The transfer that was waited for has failed: see ``BackgroundTransferError/transfer``.
+        /// The awaited transfer has failed: see ``BackgroundTransferError/transfer``.
         public static let transferFailed = Code(kind: .transferFailed)
-        /// The transfer that was waited for was cancelled.
+        /// The awaited transfer was cancelled.
         public static let transferCancelled = Code(kind: .transferCancelled)
-        /// The agent refuses it for another reason, which the message says.
+        /// The agent refused the request for another reason; the message says why.
         public static let refused = Code(kind: .refused)
-        /// The machine lacks what the library needs: threads, descriptors or memory.
+        /// The machine lacks resources that the library needs: threads, descriptors or memory.
         public static let unavailable = Code(kind: .unavailable)
-        /// The task that waited was cancelled.
+        /// The waiting task was cancelled.
         public static let cancelled = Code(kind: .cancelled)
 
         /// The name of the code.
         public var description: String { self.kind.rawValue }
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
-    /// What happened, and the remedy.
+    /// A message for people: the cause and the remedy.
     public let message: String
-    /// The transfer that failed or was cancelled, when that is the error.
+    /// The transfer that failed or was cancelled, for the codes `transferFailed` and `transferCancelled`.
     public let transfer: BackgroundTransfer?
 
-    /// Whether another try may come to something else: an agent starts again.
+    /// True if the error is temporary, such as an agent that is restarting, so that a retry may succeed.
     let isPassing: Bool
 
     init(_ code: Code, _ message: String, transfer: BackgroundTransfer? = nil, isPassing: Bool = false) {
@@ -94,7 +94,7 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 }
 
 extension BackgroundTransferError.Code {
-    /// - Parameter reason: as the agent writes it.
+    /// - Parameter reason: the reason in the agent's error answer.
     init(reason: String, status: Int) {
         self =
             switch reason {

@@ -3,25 +3,26 @@ import Synchronization
 
 /// One stream of a session's events, from its request to its end.
 ///
-/// `@unchecked Sendable`: what is no constant and not in `state` is touched on its `HTTPThread` alone.
+/// `@unchecked Sendable`: mutable state outside `state` is accessed only on its `HTTPThread`.
 final class EventConnection: HTTPAgent, @unchecked Sendable {
-    /// What comes on a stream.
+    /// An item received on a stream.
     enum Item: Sendable {
         case event(ServerSentEvent)
-        /// The stream is over; nothing follows.
+        /// The stream has ended. No items follow.
         case ended(BackgroundTransferError)
     }
 
     private struct State {
         var items: [Item] = []
         var waiting: CheckedContinuation<[Item], Never>?
-        /// Whether nothing more is taken: the stream is over, or nobody wants more.
+        /// True if no more items are accepted: the stream has ended, or the reader has closed it.
         var isClosed = false
     }
 
-    /// How many items wait at most for a reader that is slow. Then the stream ends, and a list tells what it had.
+    /// The maximum number of items queued for a slow reader. Beyond it the stream ends, and a new list replaces the
+    /// lost items.
     static let itemsMax = 8192
-    /// How long an agent may be silent, in milliseconds: it sends something every 15 seconds.
+    /// The longest silence of an agent, in milliseconds. The agent sends something at least every 15 seconds.
     static let silenceMax: Int64 = 45_000
 
     private let caller: AgentCaller
@@ -43,16 +44,16 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
         self.caller.thread.submit { self.begin(opening, on: $0) }
     }
 
-    /// Ends the stream; the agent hears of it.
+    /// Ends the stream and closes its connection.
     func close() {
         self.end(nil)
         self.caller.thread.submit { self.stop(on: $0) }
     }
 
-    /// What has come since the last call, as soon as there is something; nothing when the task was cancelled, or the
-    /// stream was closed.
+    /// Waits for items and returns all that were received since the last call. Returns an empty array if the task was
+    /// cancelled or the stream was closed.
     ///
-    /// It has one reader.
+    /// Only one task may call this method at a time.
     func next() async -> [Item] {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -131,7 +132,7 @@ extension EventConnection {
         isPassing: true
     )
 
-    /// - Returns: false when too much waits already, which is dropped.
+    /// - Returns: false if the queue was full. The queued items are then discarded.
     private func take(_ item: Item) -> Bool {
         let (reader, isTaken) = self.state.withLock { state -> (CheckedContinuation<[Item], Never>?, Bool) in
             guard !state.isClosed else { return (nil, true) }
@@ -150,7 +151,7 @@ extension EventConnection {
         return isTaken
     }
 
-    /// - Parameter error: why nothing follows; nil when the reader wants no more.
+    /// - Parameter error: the reason why the stream ended; nil if the reader closes it.
     private func end(_ error: BackgroundTransferError?) {
         let item = error.map { Item.ended($0) }
         let reader = self.state.withLock { state -> CheckedContinuation<[Item], Never>? in

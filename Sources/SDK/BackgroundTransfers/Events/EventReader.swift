@@ -2,27 +2,27 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Reads a session's events for one reader: opens the stream, asks for the list, and does both again when the agent has
-/// started anew.
+/// Reads a session's events for one reader. Opens the event stream, lists the transfers, and repeats both after the
+/// agent has restarted.
 final class EventReader {
-    /// How long an agent that was there may be gone, in milliseconds.
+    /// The longest absence, in milliseconds, of an agent that was reachable before.
     static let patience: Int64 = 60_000
 
     private let calls: SessionCalls
     private var follower: SessionFollower
     private var connection: EventConnection?
-    /// What came and was not told, the last first.
+    /// The received events that were not delivered yet, newest first.
     private var untold: [BackgroundSessionEvent] = []
     private var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 5000)
     private var generator = RandomBits()
-    /// Since when the agent is gone; nil while it is there, or never was.
+    /// The time since which the agent is unreachable; nil while it is reachable, or if it never was.
     private var lostSince: Int64?
     private var wasThere: Bool
 
     /// - Parameters:
-    ///   - calls: those of the session.
-    ///   - tellsAll: whether it is for who asked the agent something before: it waits for an agent that is gone from
-    ///     the beginning, and tells at first what was cancelled and taken, too.
+    ///   - calls: the requests of the session.
+    ///   - tellsAll: true for a reader that has already talked to the agent. Such a reader waits for an absent agent
+    ///     from the beginning, and its first events include cancelled transfers and taken downloads.
     init(_ calls: SessionCalls, tellsAll: Bool = false) {
         self.calls = calls
         self.wasThere = tellsAll
@@ -33,13 +33,13 @@ final class EventReader {
         self.connection?.close()
     }
 
-    /// The next event; nil when the task was cancelled.
+    /// Returns the next event, or nil if the task was cancelled.
     func next() async throws(BackgroundTransferError) -> BackgroundSessionEvent? {
         while !Task.isCancelled {
             if let event = self.untold.popLast() { return event }
             do throws(BackgroundTransferError) {
                 let connection = try await self.connected()
-                // What the list told comes before the wait for more.
+                // Deliver the events of the list before waiting for more.
                 guard self.untold.isEmpty else { continue }
                 guard let error = self.take(await connection.next()) else { continue }
                 throw error
@@ -50,7 +50,7 @@ final class EventReader {
         return nil
     }
 
-    /// - Returns: why the stream is over, when it is.
+    /// - Returns: the reason why the stream ended, or nil if it is open.
     private func take(_ items: [EventConnection.Item]) -> BackgroundTransferError? {
         var events: [BackgroundSessionEvent] = []
         var failure: BackgroundTransferError?
@@ -66,7 +66,8 @@ final class EventReader {
         return failure
     }
 
-    /// A stream that events come on, behind whose first word the session's transfers were listed.
+    /// Returns an open event stream. The transfers are listed after the first event on the stream, so no change is
+    /// missed.
     private func connected() async throws(BackgroundTransferError) -> EventConnection {
         if let connection = self.connection { return connection }
         try await self.calls.prepare()
@@ -76,7 +77,7 @@ final class EventReader {
         let first = await connection.next()
         if let error = self.take(first) { throw error }
         guard !first.isEmpty else { throw .taskCancelled }
-        // What comes on the stream from here on is in no list, and the list has what came before.
+        // Changes before this point are in the list; later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
         self.untold = listed.reversed() + self.untold
         self.backoff.succeeded()
@@ -84,9 +85,9 @@ final class EventReader {
         return connection
     }
 
-    /// Waits for another try.
+    /// Waits before the next try.
     ///
-    /// - Throws: the error, when another try would come to the same, or was made for long enough.
+    /// - Throws: the error, if another try cannot help or the agent was unreachable for too long.
     private func failed(_ error: BackgroundTransferError) async throws(BackgroundTransferError) {
         self.connection?.close()
         self.connection = nil
@@ -94,24 +95,25 @@ final class EventReader {
         let now = SystemClock.boot
         let since = self.lostSince ?? now
         self.lostSince = since
-        // Requests wait for an agent that starts again by themselves, as long as nobody knows that there is one.
+        // Before the agent was ever reached, only the requests themselves wait for it.
         guard error.isPassing, self.wasThere, now - since < Self.patience else { throw error }
         await self.calls.wait(milliseconds: self.backoff.failed(using: &self.generator))
     }
 }
 
-/// The events of a session, as they happen: see ``BackgroundSession/events``.
+/// The events of a session: see ``BackgroundSession/events``.
 public struct BackgroundSessionEvents: AsyncSequence, Sendable {
-    /// What happens.
+    /// The type of the events.
     public typealias Element = BackgroundSessionEvent
-    /// Why no more events come.
+    /// The type of the error that ends the sequence.
     public typealias Failure = BackgroundTransferError
 
     let calls: SessionCalls
-    /// Whether a reader is told of all that has ended at first, and waits for an agent that is gone.
+    /// True if the first events include every ended transfer and the reader waits for an agent that is not running.
     var tellsAll = false
 
-    /// A reader of its own: it is told what ended before it came, and no other reader's events are taken from it.
+    /// Makes an independent reader. Each reader receives all events, including the transfers that ended before it
+    /// started.
     public func makeAsyncIterator() -> Iterator {
         Iterator(reader: EventReader(self.calls, tellsAll: self.tellsAll))
     }
@@ -122,9 +124,9 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
 
         /// Waits for the next event.
         ///
-        /// - Parameter actor: where the caller runs.
-        /// - Returns: the event; nil when the task was cancelled.
-        /// - Throws: ``BackgroundTransferError``, when the agent is gone for a minute, or refuses the session.
+        /// - Parameter actor: the actor of the caller.
+        /// - Returns: the event, or nil if the task was cancelled.
+        /// - Throws: ``BackgroundTransferError``, if the agent is unreachable for a minute or refuses the session.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(BackgroundTransferError) -> BackgroundSessionEvent? {
@@ -133,25 +135,27 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
     }
 }
 
-/// What a reader of a session's events was told, so that a list tells what it missed and nothing is told twice.
+/// Tracks the events that a reader has received, so that a new list adds only the missed events and no event is
+/// delivered twice.
 ///
-/// Pure: lists and events come in, and what is to be told goes out.
+/// Pure: takes lists and events, returns the events to deliver.
 package struct SessionFollower {
-    /// The transfers whose end was told, or is of no interest.
+    /// The transfers whose end was delivered or is not of interest.
     private var told: Set<BackgroundTransferID> = []
     private var isFirst = true
     private var isIdleTold = false
-    /// Whether a reader's first list tells of what ended long ago, too: also of what was cancelled and taken.
+    /// True if the first list also yields cancelled transfers and taken downloads.
     private let tellsAll: Bool
 
     package init(tellsAll: Bool = false) {
         self.tellsAll = tellsAll
     }
 
-    /// Every transfer of the session, as of a moment after the events began to come in.
+    /// Takes a list of all transfers of the session, requested after the event stream was open.
     ///
-    /// - Returns: what the reader has not been told: at first what waits to be taken and what has failed, later
-    ///   whatever has ended. What runs is told with its progress.
+    /// - Returns: the events that the reader has not received: the progress of unfinished transfers and the ends of
+    ///   others. The first list of a reader yields only untaken downloads and failed transfers, unless `tellsAll` is
+    ///   set.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
         self.told.formIntersection(transfers.map(\.id))
@@ -176,9 +180,9 @@ package struct SessionFollower {
         return events
     }
 
-    /// An event has come.
+    /// Takes an event of the stream.
     ///
-    /// - Returns: whether it is to be told.
+    /// - Returns: true if the event should be delivered.
     package mutating func received(_ event: BackgroundSessionEvent) -> Bool {
         switch event {
         case .progress(let progress):
@@ -196,22 +200,22 @@ package struct SessionFollower {
     }
 }
 
-/// What happens in a session: see ``BackgroundSession/events``.
+/// An event of a session: see ``BackgroundSession/events``.
 ///
 /// More cases may come; give a `switch` a `default`.
 public enum BackgroundSessionEvent: Hashable, Sendable {
-    /// A transfer is further than before; of one transfer at most four a second.
+    /// A transfer has made progress. Sent at most four times a second for each transfer.
     case progress(BackgroundTransferProgress)
-    /// A transfer has finished; a download's file waits to be taken.
+    /// A transfer has finished. The file of a download can be taken.
     case finished(BackgroundTransfer)
-    /// A transfer has failed for good.
+    /// A transfer has failed permanently.
     case failed(BackgroundTransfer)
     /// A transfer was cancelled.
     case cancelled(BackgroundTransfer)
     /// All transfers of the session have ended.
     case idle
 
-    /// Reads an event of the agent; nil for one that says nothing of this kind, or cannot be read.
+    /// Reads an event of the agent; nil if the name is unknown or the data is malformed.
     init?(name: String, data: [UInt8]) {
         guard let object = JSONValue(object: data) else { return nil }
         switch name {
@@ -226,7 +230,7 @@ public enum BackgroundSessionEvent: Hashable, Sendable {
         }
     }
 
-    /// The event of a transfer that has ended; nil for one that has not.
+    /// Creates the event for an ended transfer; nil if the transfer has not ended.
     init?(ended transfer: BackgroundTransfer) {
         switch transfer.state {
         case .finished: self = .finished(transfer)

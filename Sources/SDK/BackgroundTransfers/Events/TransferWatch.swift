@@ -2,7 +2,7 @@ import HTTPClient
 import Synchronization
 package import Wire
 
-/// Who waits for the ends of a session's transfers: all of them share one stream of events.
+/// The tasks that wait for transfers of a session to end. All of them share one event stream.
 final class TransferWatch: Sendable {
     private typealias Ending = Result<BackgroundTransfer, BackgroundTransferError>
     private typealias Waiters = [UInt64: CheckedContinuation<Ending, Never>]
@@ -12,7 +12,7 @@ final class TransferWatch: Sendable {
         var nextKey: UInt64 = 0
         /// Waiters whose task was cancelled before they waited.
         var cancelled: Set<UInt64> = []
-        /// Reads the events while somebody waits.
+        /// The task that reads the events while at least one waiter exists.
         var reading: Task<Void, Never>?
     }
 
@@ -47,7 +47,7 @@ final class TransferWatch: Sendable {
             return false
         }
         guard !isCancelled else { return waiter.resume(returning: .failure(.taskCancelled)) }
-        // It may have ended after the last event's reader came, and before this one did.
+        // The transfer may have ended before this waiter was added, so no later event reports it.
         Task { await self.look(for: transfer) }
     }
 
@@ -69,7 +69,7 @@ final class TransferWatch: Sendable {
             let transfer = try await self.calls.transfer(id)
             if transfer.state.isEnd { self.resume(id, .success(transfer)) }
         } catch {
-            // The reader of events waits for an agent that starts again.
+            // Other errors are temporary: the event reader waits for the agent to restart.
             if !error.isPassing { self.resume(id, .failure(error)) }
         }
     }
@@ -85,7 +85,7 @@ final class TransferWatch: Sendable {
                 }
             }
         } catch {
-            // All at once, so that who comes now has another reader begun.
+            // Fail all waiters in one step. The next waiter starts a new reader.
             let waiters = self.state.withLock { state in
                 let waiters = state.waiters.values.flatMap(\.values)
                 state.waiters = [:]
@@ -112,15 +112,15 @@ final class TransferWatch: Sendable {
     }
 }
 
-/// The requests that one session makes of the agent.
+/// The requests that a session sends to the agent.
 package final class SessionCalls: Sendable {
     package let identifier: String
     package let caller: AgentCaller
-    /// The settings that the agent is told before anything else is asked.
+    /// The settings that are sent to the agent before any other request.
     private let settings: [UInt8]
     private let isPrepared = Mutex(false)
 
-    /// How many transfers one answer of a list has.
+    /// The page size of a transfer list.
     private static let pageSize = 1000
 
     init(_ identifier: String, _ caller: AgentCaller, settings: [UInt8]) {
@@ -129,17 +129,18 @@ package final class SessionCalls: Sendable {
         self.settings = settings
     }
 
-    /// The path of the session, which is what its identifier looks like in one.
+    /// The URL path of the session, with its identifier percent-encoded.
     package var path: String { "/v1/sessions/\(URLPath.component(self.identifier))" }
 
-    /// Tells the agent of the session, once.
+    /// Creates or configures the session at the agent, once.
     func prepare() async throws(BackgroundTransferError) {
         guard !self.isPrepared.withLock({ $0 }) else { return }
         _ = try await self.caller.answer("PUT", self.path, self.settings)
         self.isPrepared.withLock { $0 = true }
     }
 
-    /// Asks for something below the session's path; an agent that has forgotten the session is told of it once more.
+    /// Sends a request below the session's path. If the agent no longer knows the session, creates it again and retries
+    /// once.
     package func answer(
         _ method: String,
         _ rest: String,
@@ -158,7 +159,7 @@ package final class SessionCalls: Sendable {
         }
     }
 
-    /// The answer as the agent wrote it.
+    /// Returns the answer exactly as the agent sent it.
     package func text(_ method: String, _ rest: String) async throws(BackgroundTransferError) -> String {
         try await self.prepared { () throws(BackgroundTransferError) in
             try await self.caller.text(method, self.path + rest)
@@ -188,9 +189,9 @@ package final class SessionCalls: Sendable {
         return transfer
     }
 
-    /// Every transfer in the order in which they were added, page by page.
+    /// Returns all transfers in the order in which they were added, requesting one page at a time.
     ///
-    /// - `page`: is handed each page as the agent wrote it.
+    /// - `page`: receives each page exactly as the agent sent it.
     func transfers(
         in state: BackgroundTransfer.State? = nil,
         page: (String) -> Void = { _ in }
@@ -210,7 +211,7 @@ package final class SessionCalls: Sendable {
                 after = "&after=\(last)"
                 continue
             }
-            // An agent that knows no `next` has no page that is shorter than was asked for but the last.
+            // An agent that sends no `next` member fills every page except the last one.
             guard listed.count >= Self.pageSize, let last = listed.last?["transfer"]?.text else { return transfers }
             after = "&after=\(last)"
         }

@@ -1,7 +1,7 @@
 public import FoundationEssentials
 package import Wire
 
-/// A transfer as the agent knows it at one moment.
+/// The state of a transfer, as the agent reported it at one point in time.
 ///
 /// ```swift
 /// for transfer in try await session.transfers(in: .waiting) {
@@ -9,69 +9,69 @@ package import Wire
 /// }
 /// ```
 public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
-    /// What is transferred.
+    /// The direction of a transfer.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// A file comes from a server.
+        /// A file is received from a server.
         case download
-        /// A file goes to a server.
+        /// A file is sent to a server.
         case upload
     }
 
-    /// How far a transfer is. It ends in exactly one of the last three, whatever dies meanwhile.
+    /// The state of a transfer. Every transfer ends in exactly one of the last three states, even if processes crash.
     public enum State: String, Hashable, Sendable, CaseIterable {
-        /// The transfer waits: ``BackgroundTransfer/why`` says for what.
+        /// The transfer has not started or is waiting to be retried; ``BackgroundTransfer/why`` says why.
         case waiting
-        /// The transfer is under way.
+        /// The transfer is in progress.
         case running
-        /// The transfer is complete, and its file is safe.
+        /// The transfer is complete, and its file is stored durably.
         case finished
-        /// The transfer has failed for good: ``BackgroundTransfer/failure`` says why.
+        /// The transfer has failed permanently; ``BackgroundTransfer/failure`` says why.
         case failed
         /// The transfer was cancelled.
         case cancelled
 
-        /// Whether nothing more becomes of it.
+        /// True for a final state.
         public var isEnd: Bool { self == .finished || self == .failed || self == .cancelled }
     }
 
-    /// The transfer's name.
+    /// The identifier of the transfer.
     public let id: BackgroundTransferID
     /// The identifier of its session.
     public let session: String
-    /// What is transferred.
+    /// The direction of the transfer.
     public let kind: Kind
-    /// Where it comes from, or goes to; without a user's name and password.
+    /// The source or destination URL, without user name and password.
     public let url: String
-    /// How far it is.
+    /// The state of the transfer.
     public let state: State
-    /// How many bytes are there.
+    /// The number of bytes transferred so far.
     public let bytes: Int64
-    /// How many bytes it has in all; nil while that is not known.
+    /// The total number of bytes; nil if unknown.
     public let total: Int64?
-    /// How often it was begun.
+    /// The number of attempts that were started.
     public let attemptCount: Int
-    /// The status code of the server's last answer; nil when there was none.
+    /// The status code of the server's last response; nil if there was none.
     public let httpStatus: Int?
-    /// Why it failed, or the last try did; nil when none has.
+    /// The failure of the transfer or of its last attempt; nil if none has failed.
     public let failure: BackgroundTransferFailure?
-    /// Why it waits, in a sentence; nil when it does not.
+    /// The reason why the transfer waits, as a sentence; nil if it does not wait.
     public let why: String?
-    /// What it waits for; nil when it does not wait.
+    /// The reason why the transfer waits, as a word; nil if it does not wait.
     public let hold: BackgroundTransferHold?
-    /// When it was added.
+    /// The time when the transfer was added.
     public let createdAt: Date
-    /// When it ended; nil before that.
+    /// The time when the transfer ended; nil before that.
     public let endedAt: Date?
-    /// When it is tried again; nil when it does not wait for that.
+    /// The time of the next attempt; nil if none is scheduled.
     public let nextAttemptAt: Date?
-    /// The note that it was added with.
+    /// The note that the transfer was added with.
     public let note: String?
-    /// The SHA-256 of a finished download, in hexadecimal digits; nil when it is not known.
+    /// The SHA-256 of a finished download, in hexadecimal digits; nil if unknown.
     public let sha256: String?
-    /// Whether its file was taken: see ``BackgroundSession/take(_:to:replacing:)``.
+    /// True if the file of the download was taken: see ``BackgroundSession/take(_:to:replacing:)``.
     public let isTaken: Bool
 
-    /// Reads what the agent says of a transfer; nil when it cannot be read.
+    /// Reads a transfer object of the agent; nil if it is malformed.
     package init?(_ object: JSONValue) {
         guard let id = object["transfer"]?.text.flatMap({ BackgroundTransferID($0) }),
             let kind = object["kind"]?.text.flatMap({ Kind(rawValue: $0) }),
@@ -97,22 +97,22 @@ public struct BackgroundTransfer: Hashable, Sendable, Identifiable {
         self.isTaken = object["taken"]?.bool ?? false
     }
 
-    /// How far it is, in bytes.
+    /// The progress in bytes.
     public var progress: BackgroundTransferProgress {
         BackgroundTransferProgress(transfer: self.id, bytes: self.bytes, total: self.total)
     }
 }
 
-/// How far a transfer is, in bytes.
+/// The progress of a transfer in bytes.
 public struct BackgroundTransferProgress: Hashable, Sendable {
-    /// The transfer.
+    /// The identifier of the transfer.
     public let transfer: BackgroundTransferID
-    /// How many bytes are there.
+    /// The number of bytes transferred so far.
     public let bytes: Int64
-    /// How many bytes it has in all; nil while that is not known.
+    /// The total number of bytes; nil if unknown.
     public let total: Int64?
 
-    /// What part of it is there, 0 to 1; nil while its size is not known.
+    /// The fraction that is complete, from 0 to 1; nil if the total is unknown.
     public var fraction: Double? {
         guard let total = self.total else { return nil }
         return total > 0 ? min(1, max(0, Double(self.bytes) / Double(total))) : 1
@@ -124,7 +124,7 @@ public struct BackgroundTransferProgress: Hashable, Sendable {
         self.total = total
     }
 
-    /// Reads the data of an event; nil when it cannot be read.
+    /// Reads the data of an event; nil if it is malformed.
     init?(_ object: JSONValue) {
         guard let id = object["transfer"]?.text.flatMap({ BackgroundTransferID($0) }),
             let bytes = object["bytes"]?.integer
@@ -133,12 +133,12 @@ public struct BackgroundTransferProgress: Hashable, Sendable {
     }
 }
 
-/// What a transfer waits for.
+/// The reason why a transfer waits.
 public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The word, as the agent writes it.
+    /// The word that the agent uses.
     public let rawValue: String
 
-    /// A word that may be new to this library.
+    /// Creates a reason from a word, which may be unknown to this version of the library.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
@@ -153,26 +153,26 @@ public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, Cust
     public static let metered = BackgroundTransferHold(rawValue: "metered")
     /// A network.
     public static let network = BackgroundTransferHold(rawValue: "network")
-    /// The moment before which it is not to begin.
+    /// The earliest start time.
     public static let earliestBegin = BackgroundTransferHold(rawValue: "earliestBegin")
-    /// The moment of its next try.
+    /// The time of the next attempt.
     public static let backoff = BackgroundTransferHold(rawValue: "backoff")
-    /// The end of another transfer: as many run as may.
+    /// A free slot: the maximum number of transfers is running.
     public static let slots = BackgroundTransferHold(rawValue: "slots")
 
     /// The word.
     public var description: String { self.rawValue }
 }
 
-/// The name of a transfer, which the agent makes: 32 hexadecimal digits.
+/// The identifier of a transfer, assigned by the agent: 32 hexadecimal digits.
 public struct BackgroundTransferID: Hashable, Sendable, CustomStringConvertible, LosslessStringConvertible {
-    /// The digits, in lower case.
+    /// The digits, in lowercase.
     public let description: String
 
-    /// Reads the digits.
+    /// Creates an identifier from its digits.
     ///
     /// - Parameter text: 32 hexadecimal digits.
-    /// - Returns: nil for anything else.
+    /// - Returns: nil if the text has another form.
     public init?(_ text: String) {
         guard text.utf8.count == 32, text.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {
             return nil
@@ -181,19 +181,19 @@ public struct BackgroundTransferID: Hashable, Sendable, CustomStringConvertible,
     }
 }
 
-/// Why a transfer, or its last try, has failed.
+/// The reason why a transfer or its last attempt failed.
 public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of a failure. More kinds may come, so compare with those you know.
     public struct Reason: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-        /// The word, as the agent writes it.
+        /// The word that the agent uses.
         public let rawValue: String
 
-        /// A word that may be new to this library.
+        /// Creates a reason from a word, which may be unknown to this version of the library.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
-        /// No connection to the server could be made.
+        /// The connection to the server could not be established.
         public static let connectionFailed = Reason(rawValue: "ConnectionFailed")
         /// The session's `resourceTimeout` has passed.
         public static let timedOut = Reason(rawValue: "TimedOut")
@@ -203,39 +203,39 @@ public struct BackgroundTransferFailure: Error, Hashable, Sendable, CustomString
         public static let certificate = Reason(rawValue: "Certificate")
         /// The server redirected more than ten times.
         public static let tooManyRedirects = Reason(rawValue: "TooManyRedirects")
-        /// What came has another SHA-256 than was said.
+        /// The SHA-256 of the received file differs from the expected one.
         public static let badChecksum = Reason(rawValue: "BadChecksum")
-        /// There is more than `bytesMax`.
+        /// The file is larger than `bytesMax`.
         public static let tooLarge = Reason(rawValue: "TooLarge")
-        /// The disk lacks the space.
+        /// The disk is full.
         public static let noSpace = Reason(rawValue: "NoSpace")
-        /// The server redirected to something else than HTTP.
+        /// The server redirected to a protocol other than HTTP and HTTPS.
         public static let forbiddenProtocol = Reason(rawValue: "ForbiddenProtocol")
         /// The file to upload cannot be read.
         public static let fileUnreadable = Reason(rawValue: "FileUnreadable")
-        /// What comes cannot be written.
+        /// The received file cannot be written.
         public static let fileUnwritable = Reason(rawValue: "FileUnwritable")
-        /// The file to upload changed while it was sent.
+        /// The file to upload changed during the transfer.
         public static let fileChanged = Reason(rawValue: "FileChanged")
         /// The server answered with success before it had read the whole upload.
         public static let serverStoppedReading = Reason(rawValue: "ServerStoppedReading")
         /// The server sent a content coding that was not requested.
         public static let unrequestedCoding = Reason(rawValue: "UnrequestedCoding")
-        /// The server sent fewer bytes, or more, than it had said.
+        /// The server sent fewer or more bytes than it had announced.
         public static let wrongLength = Reason(rawValue: "WrongLength")
-        /// The connection broke.
+        /// The connection was interrupted.
         public static let interrupted = Reason(rawValue: "Interrupted")
 
         /// The word.
         public var description: String { self.rawValue }
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     public let reason: Reason
-    /// What happened, and the remedy.
+    /// A message for people: the cause and the remedy.
     public let message: String
 
-    /// Reads what the agent says; nil when it says nothing.
+    /// Reads a failure object of the agent; nil if it has no reason.
     init?(_ object: JSONValue) {
         guard let reason = object["reason"]?.text else { return nil }
         self.reason = Reason(rawValue: reason)

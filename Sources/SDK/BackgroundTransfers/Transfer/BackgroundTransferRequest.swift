@@ -10,45 +10,48 @@ import Wire
 /// let id = try await session.add(request)
 /// ```
 ///
-/// A description of it, a debugger's too, shows no header's value.
+/// Its description, also in a debugger, does not contain header values.
 public struct BackgroundTransferRequest: Hashable, Sendable {
-    /// What is transferred.
+    /// The direction of the transfer.
     public let kind: BackgroundTransfer.Kind
-    /// Where it comes from, or goes to: `http://` or `https://`.
+    /// The source or destination URL: `http://` or `https://`.
     public var url: String
-    /// The method; nil for `GET`, and for `PUT` of an upload.
+    /// The HTTP method; nil for `GET` (download) or `PUT` (upload).
     public var method: String?
-    /// Header fields to send. The agent shows none that holds a secret, and sends `authorization` to no other host.
+    /// Header fields to send. The agent never displays headers that hold a secret, and sends `authorization` only to
+    /// the original host.
     public var headers: [String: String] = [:]
-    /// The path of the file to upload; a relative one is of the working folder. It must stay until the transfer ends.
+    /// The path of the file to upload; a relative path is relative to the working directory. The file must exist until
+    /// the transfer ends.
     public let file: String?
-    /// Before which moment it is not to begin.
+    /// The earliest start time.
     public var earliestBegin: Date?
-    /// The SHA-256 that a download must have, in hexadecimal digits.
+    /// The expected SHA-256 of a download, in hexadecimal digits.
     public var sha256: String?
-    /// How many bytes it may have; nil for as many as the agent takes.
+    /// The maximum number of bytes of a download; nil for the agent's limit.
     public var bytesMax: Int64?
-    /// The longest time without a byte, after which an attempt is given up: above 0, and
-    /// at most 366 days; nil for the session's.
+    /// The longest time without a byte before an attempt is abandoned: above 0, and at most 366 days; nil for the
+    /// session's value.
     public var requestTimeout: Duration?
-    /// The time after which the whole transfer is given up: above 0, and at most 366 days; nil for the session's.
+    /// The time after which the whole transfer is abandoned: above 0, and at most 366 days; nil for the session's
+    /// value.
     public var resourceTimeout: Duration?
-    /// Up to 1024 bytes of text for whoever takes the file, such as where it belongs.
+    /// Up to 1024 bytes of text for the program that takes the file, such as the destination path.
     public var note: String?
 
-    /// A file that comes from a server.
+    /// Creates a request that downloads a file.
     ///
-    /// - Parameter url: where it comes from.
+    /// - Parameter url: the URL of the file.
     /// - Returns: the request.
     public static func download(_ url: String) -> BackgroundTransferRequest {
         BackgroundTransferRequest(kind: .download, url: url, file: nil)
     }
 
-    /// A file that goes to a server.
+    /// Creates a request that uploads a file.
     ///
     /// - Parameters:
-    ///   - file: its path.
-    ///   - url: where it goes.
+    ///   - file: the path of the file.
+    ///   - url: the destination URL.
     /// - Returns: the request.
     public static func upload(_ file: String, to url: String) -> BackgroundTransferRequest {
         BackgroundTransferRequest(kind: .upload, url: url, file: file)
@@ -60,7 +63,7 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
         self.file = file
     }
 
-    /// As the agent is sent it.
+    /// The request body that is sent to the agent.
     package var body: [UInt8] {
         JSONWriter.object { json in
             json.member("kind", self.kind.rawValue)
@@ -88,10 +91,10 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
 }
 
 extension BackgroundTransferRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What it transfers, and where; of its headers the names.
+    /// The kind, the URL without credentials and query, and the names of the header fields.
     public var description: String {
         let names = self.headers.keys.sorted().joined(separator: ", ")
-        // What stands before the last @ of the host may be a password.
+        // Text before the last @ of the host may contain a password.
         let parts = self.url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         let host = parts.count > 2 ? parts[2].split(separator: "@").last ?? "" : ""
         let shown =
@@ -99,14 +102,14 @@ extension BackgroundTransferRequest: CustomStringConvertible, CustomDebugStringC
         return "\(self.kind.rawValue) \(shown)\(names.isEmpty ? "" : " with \(names)")"
     }
 
-    /// What it transfers, and where; of its headers the names.
+    /// The same text as ``description``.
     public var debugDescription: String { self.description }
 
     /// A mirror without the headers' values.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
-/// Paths as the agent needs them, whose working folder is another.
+/// Makes paths absolute, because the agent has a different working directory.
 enum AbsolutePath {
     static func of(_ path: String) -> String {
         path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
@@ -125,7 +128,8 @@ extension JSONValue {
 }
 
 extension JSONWriter {
-    /// A member in seconds from 0 to 366 days, to the millisecond, that is left out for nil.
+    /// Writes a duration in seconds, clamped to 0 through 366 days, with millisecond precision. Omits the member for
+    /// nil.
     mutating func member(_ name: StaticString, ifPresent value: Duration?) {
         guard let value = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)) }) else { return }
         let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000

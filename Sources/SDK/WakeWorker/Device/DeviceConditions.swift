@@ -1,9 +1,10 @@
 internal import LinuxConditions
 import Wire
 
-/// In what state a device is: what the gateway looks at before it wakes it.
+/// The conditions of a device that the gateway considers before it launches a wake.
 ///
-/// A report changes only the fields that it names. What was never reported is as on an idle, charged device.
+/// A report changes only the fields that it sets. A field that was never reported is treated as on an idle, charged
+/// device.
 ///
 /// ```swift
 /// var conditions = DeviceConditions()
@@ -11,71 +12,71 @@ import Wire
 /// conditions.isCharging = false
 /// ```
 public struct DeviceConditions: Hashable, Sendable {
-    /// What the app does on the device.
+    /// The state of the app on the device.
     public enum AppState: String, Hashable, Sendable, CaseIterable {
-        /// The app is in the background: wakes come under the launch policy.
+        /// The app is in the background: wakes are subject to the launch policy.
         case background
-        /// The app is in use: wakes come at once, and cost nothing.
+        /// The app is in use: wakes launch at once and do not count against the budgets.
         case active
-        /// The user has ended it: no wakes until it is started again.
+        /// The user has force-quit the app: no wakes until it is started again.
         case forceQuit
     }
 
-    /// Whether the user allows the app to be woken.
+    /// The permission to wake the app in the background.
     public enum BackgroundRefresh: String, Hashable, Sendable, CaseIterable {
         /// Wakes are allowed.
         case available
         /// The user does not allow wakes.
         case denied
-        /// Somebody else does not allow wakes.
+        /// Another authority than the user, such as an administrator, forbids wakes.
         case restricted
     }
 
-    /// How hot the device is.
+    /// The thermal state of the device.
     public enum ThermalState: String, Hashable, Sendable, CaseIterable {
-        /// As it should be.
+        /// Normal temperature.
         case nominal
-        /// Slightly above.
+        /// Slightly elevated temperature.
         case fair
-        /// Hot: only wakes of priority 10 come.
+        /// High temperature: only wakes of priority 10 launch.
         case serious
-        /// Too hot: no wakes come.
+        /// Critical temperature: no wakes launch.
         case critical
     }
 
-    /// The shortage of memory on the device.
+    /// The level of memory pressure on the device.
     public enum MemoryPressure: String, Hashable, Sendable, CaseIterable {
-        /// There is enough.
+        /// Enough memory is available.
         case normal
-        /// Programs wait for memory, which holds nothing.
+        /// Programs wait for memory. Launches are not restricted.
         case warning
-        /// Memory is short: refreshes and processing tasks are held, and continued tasks end one after the other.
+        /// Memory is short: refresh and processing tasks are held, and continued tasks are ended one after another.
         case critical
     }
 
-    /// What the app does.
+    /// The state of the app.
     public var appState: AppState?
-    /// Whether wakes are allowed.
+    /// The permission to wake the app in the background.
     public var backgroundRefresh: BackgroundRefresh?
-    /// The battery's charge, 0...1.
+    /// The charge of the battery, from 0 to 1.
     public var batteryLevel: Double?
-    /// Whether the battery is being charged.
+    /// True if the battery is charging.
     public var isCharging: Bool?
-    /// Whether the device saves power: intervals between wakes are doubled.
+    /// True if the device saves power. Intervals between wakes are then doubled.
     public var isLowPowerMode: Bool?
-    /// How hot it is.
+    /// The thermal state.
     public var thermalState: ThermalState?
-    /// The shortage of memory.
+    /// The level of memory pressure.
     public var memoryPressure: MemoryPressure?
-    /// Whether the device has a network.
+    /// True if the device has a network connection.
     public var hasNetwork: Bool?
 
-    /// A report that names nothing yet.
+    /// Creates a report without conditions.
     public init() {}
 }
 
 extension DeviceConditions {
-    /// The body of a report.
+    /// Returns the JSON body of a report.
     func json() throws(WakeWorkerError) -> [UInt8] {
         var members: [String] = []
         func add(_ name: String, _ value: String?) {
@@ -108,9 +109,9 @@ extension DeviceConditions {
     }
 }
 
-/// The conditions of a device have changed: see ``WakeWorker/conditionsChanges``.
+/// A change of a device's conditions: see ``WakeWorker/conditionsChanges``.
 public struct DeviceConditionsChange: Hashable, Sendable {
-    /// The device, in hexadecimal digits.
+    /// The token of the device, in hexadecimal digits.
     public let deviceToken: String
     /// All of its conditions.
     public let conditions: DeviceConditions
@@ -121,7 +122,7 @@ public struct DeviceConditionsChange: Hashable, Sendable {
     }
 }
 
-/// Which conditions of a Linux machine are reported: see ``WakeWorker/reportMachineConditions(for:_:)``.
+/// The conditions of a Linux machine to report: see ``WakeWorker/reportMachineConditions(for:_:)``.
 ///
 /// ```swift
 /// try await worker.reportMachineConditions(for: token, [.hardware, .appState])
@@ -130,22 +131,22 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
     /// Battery, charger, power saving, thermal state, memory pressure and network.
     public static let hardware = ReportedConditions(rawValue: 1)
 
-    /// `appState`: `active` while somebody uses the machine's own screen and keyboard (logind's first seat, `seat0`),
-    /// `background` while nobody does.
+    /// `appState`: `active` while a person uses the machine's own screen and keyboard (logind's first seat, `seat0`),
+    /// otherwise `background`.
     ///
-    /// While it is `active`, wakes come at once and cost nothing of the budgets. On a machine whose desktop never tells
-    /// logind that it is idle, such as many kiosks, that is always.
+    /// While the state is `active`, wakes launch at once and do not count against the budgets. If the desktop never
+    /// reports to logind that it is idle, as on many kiosks, the state is always `active`.
     public static let appState = ReportedConditions(rawValue: 2)
 
-    /// One bit for each.
+    /// The raw value: one bit for each group of conditions.
     public let rawValue: Int
 
-    /// A set of the conditions whose bits are set.
+    /// Creates a set from its raw value.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
 
-    /// The same for those who read the machine.
+    /// The corresponding set for the reader of the machine's conditions.
     var read: ConditionSet {
         var conditions: ConditionSet = []
         if self.contains(.hardware) { conditions.insert(.hardware) }

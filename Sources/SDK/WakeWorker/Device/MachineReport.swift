@@ -1,14 +1,14 @@
 import HTTPClient
 import LinuxConditions
 
-/// Tells the gateway the conditions of this machine, as those of one device.
+/// Reports the conditions of this machine to the gateway, as those of one device.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
 final class MachineReport: HTTPAgent, @unchecked Sendable {
-    /// How it ends: nil when it was cancelled.
+    /// The continuation of the report; resumes with nil if it was cancelled.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
 
-    /// The path of the device's conditions.
+    /// The URL path of the device's conditions.
     let path: String
     private let endpoint: GatewayEndpoint
     private let conditions: ConditionSet
@@ -19,20 +19,21 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     private var reporter = ConditionsReporter()
     private var request: HTTPRequestID?
     private var isConnectionDoubtful = false
-    /// Why `appState` is not known, as it was last told.
+    /// The reason why `appState` is unknown, as last reported; nil if it is known.
     private var fault: String?
-    /// Who waits until nothing is on its way.
+    /// The callers that wait until no request is in flight.
     private var waiting: [CheckedContinuation<Void, Never>] = []
     private var ending: Ending?
     private var isOver = false
 
     /// - Parameters:
-    ///   - path: of the device's conditions.
-    ///   - conditions: which are reported.
-    ///   - root: the folder below which `/sys`, `/var` and `/run` are read.
-    ///   - goesOnAfter: is told of each refusal, and says whether to go on: then the report is sent again when
-    ///     something has changed, or the worker has subscribed again.
-    ///   - appStateFault: is told why `appState`, which is to be reported, is not known, and with nil when it is again.
+    ///   - path: the URL path of the device's conditions.
+    ///   - conditions: the conditions to report.
+    ///   - root: the directory below which `/sys`, `/var` and `/run` are read.
+    ///   - goesOnAfter: called for each refusal; returns true to continue. The report is then sent again when a
+    ///     condition has changed or the worker has subscribed again.
+    ///   - appStateFault: called with the reason when `appState` should be reported but is unknown, and with nil when
+    ///     it is known again.
     init(
         _ endpoint: GatewayEndpoint,
         path: String,
@@ -56,7 +57,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.connectionChanged(isConnected, on: loop)
     }
 
-    /// The caller says `appState` from now on, and goes on once what was said here can no longer arrive.
+    /// Leaves the reporting of `appState` to the caller. Resumes the caller when no earlier report can arrive any more.
     func leaveAppState(to caller: CheckedContinuation<Void, Never>, on loop: HTTPLoop) {
         self.watch?.endAppState()
         self.reporter.endAppState()
@@ -65,13 +66,13 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// The gateway can be reached, or no longer.
+    /// Records whether the gateway can be reached.
     func connectionChanged(_ isConnected: Bool, on loop: HTTPLoop) {
         if isConnected { self.reporter.connected(now: loop.now) } else { self.reporter.disconnected() }
         self.settle(on: loop)
     }
 
-    /// Ends it; nil when nobody needs it any more.
+    /// Ends the report, with nil if it was cancelled.
     func end(_ failure: WakeWorkerError?, on loop: HTTPLoop) {
         guard !self.isOver else { return }
         self.isOver = true
@@ -114,7 +115,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
         self.reporter.reportRefused(now: loop.now)
     }
 
-    /// Reads the machine and sends a report when it is time for either.
+    /// Reads the machine's conditions and sends a report, when either is due.
     private func settle(on loop: HTTPLoop) {
         guard !self.isOver, let watch = self.watch else { return }
         let now = loop.now
@@ -153,14 +154,14 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     }
 }
 
-/// The reports of the machine's conditions beside a worker, and whether that is subscribed.
+/// The reports of machine conditions of a worker, and the worker's subscription state.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
 final class MachineReports: @unchecked Sendable {
     private var reports: [MachineReport] = []
-    /// Nil while the worker does not run: then reports are sent all the same.
+    /// True while the worker is subscribed; nil while it does not run. Reports are sent in both of these cases.
     private var isSubscribed: Bool?
-    /// Why `appState` is not known, as the worker's events told it last.
+    /// The reason why `appState` is unknown, as last sent to the worker's events.
     private var toldFault: String?
 
     func begin(_ report: MachineReport, _ ending: MachineReport.Ending, on loop: HTTPLoop) {
@@ -168,10 +169,10 @@ final class MachineReports: @unchecked Sendable {
         report.begin(ending, isConnected: self.isSubscribed ?? true, on: loop)
     }
 
-    /// The reports of the device with its conditions at `path`.
+    /// Returns the reports of the device with its conditions at `path`.
     func of(path: String) -> [MachineReport] { self.reports.filter { $0.path == path } }
 
-    /// Whether a fault is to be told: one of many devices is told once.
+    /// Returns true if a fault should be reported. A fault that several devices share is reported once.
     func isNews(_ fault: String?) -> Bool {
         defer { self.toldFault = fault }
         return fault != nil && fault != self.toldFault
@@ -181,12 +182,12 @@ final class MachineReports: @unchecked Sendable {
         self.reports.removeAll { $0 === report }
     }
 
-    /// The worker has subscribed, has lost its stream, or runs no longer.
+    /// Handles that the worker has subscribed (true), has lost its stream (false), or has stopped (nil).
     func subscriptionChanged(_ isSubscribed: Bool?, on loop: HTTPLoop) {
         let wasConnected = self.isSubscribed ?? true
         self.isSubscribed = isSubscribed
         let isConnected = isSubscribed ?? true
-        // A stream that ended and came back was told as two changes.
+        // If a stream ended and came back, both changes were reported separately.
         guard isConnected != wasConnected else { return }
         for report in self.reports { report.connectionChanged(isConnected, on: loop) }
     }

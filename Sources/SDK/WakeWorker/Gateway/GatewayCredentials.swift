@@ -1,21 +1,21 @@
 import Platform
 import Synchronization
 
-/// How a worker shows who it is, and whom it trusts.
+/// The credentials of a worker, and the certificate authority that it trusts.
 ///
 /// ```swift
 /// let credentials = GatewayCredentials.bearerTokenFile("/run/secrets/wakegate-token")
 ///     .trusting(certificateAuthority: "/etc/wakegate/ca.pem")
 /// ```
 ///
-/// A description of it, a debugger's too, never shows the token.
+/// Its description, also in a debugger, never contains the token.
 public struct GatewayCredentials: Sendable {
     enum Token: Sendable {
         case text(String)
         case file(String)
     }
 
-    /// PEM files; without a key's the certificate's file holds both.
+    /// The paths of PEM files. Without a separate key file, the certificate's file holds both.
     struct Certificate: Sendable {
         let file: String
         let key: String?
@@ -25,30 +25,30 @@ public struct GatewayCredentials: Sendable {
     private(set) var certificate: Certificate?
     private(set) var certificateAuthority: String?
 
-    /// No proof: for `wakegate dev`, and for gateways that ask for none.
+    /// No credentials: for `wakegate dev`, and for gateways that require none.
     public static let none = GatewayCredentials()
 
-    /// A bearer token that `wakegate token issue --role worker` made.
+    /// Creates credentials from a bearer token made by `wakegate token issue --role worker`.
     ///
-    /// - Parameter token: the token's text.
+    /// - Parameter token: the text of the token.
     public static func bearerToken(_ token: String) -> GatewayCredentials {
         var credentials = GatewayCredentials()
         credentials.token = .text(token)
         return credentials
     }
 
-    /// A file that holds a bearer token and nothing else. It is read anew for each request, so a token may be replaced
-    /// while the worker runs; one that is empty, or whose token the gateway no longer knows, in the middle of that is
-    /// read again for half a minute.
+    /// Creates credentials from a file that contains only a bearer token. The file is read for each request, so the
+    /// token can be replaced while the worker runs. If the file is empty or its token is unknown to the gateway, it may
+    /// just be being replaced; the worker then tries again for 30 seconds.
     ///
-    /// - Parameter path: the file's path.
+    /// - Parameter path: the path of the file.
     public static func bearerTokenFile(_ path: String) -> GatewayCredentials {
         var credentials = GatewayCredentials()
         credentials.token = .file(path)
         return credentials
     }
 
-    /// A client certificate.
+    /// Creates credentials from a client certificate.
     ///
     /// - Parameters:
     ///   - certificate: the path of a PEM file with the certificate and its chain.
@@ -57,18 +57,19 @@ public struct GatewayCredentials: Sendable {
         GatewayCredentials.none.showing(certificate: certificate, key: key)
     }
 
-    /// This proof, and a client certificate besides.
+    /// Returns these credentials with a client certificate added.
     ///
-    /// - `key`: nil when the certificate's file holds the key, too.
+    /// - `key`: the path of the key file; nil if the certificate's file also holds the key.
     package func showing(certificate: String, key: String?) -> GatewayCredentials {
         var credentials = self
         credentials.certificate = Certificate(file: certificate, key: key)
         return credentials
     }
 
-    /// This proof, for a gateway whose certificate comes from this authority instead of one the system trusts.
+    /// Returns these credentials for a gateway whose certificate is issued by this authority instead of one that the
+    /// system trusts.
     ///
-    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` keeps its own in `.wakegate/ca.pem`.
+    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its own in `.wakegate/ca.pem`.
     public func trusting(certificateAuthority: String) -> GatewayCredentials {
         var credentials = self
         credentials.certificateAuthority = certificateAuthority
@@ -77,7 +78,7 @@ public struct GatewayCredentials: Sendable {
 }
 
 extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// What kind of proof it is.
+    /// The kind of the credentials.
     public var description: String {
         let token =
             switch self.token {
@@ -89,16 +90,17 @@ extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConverti
         return proofs.isEmpty ? "no proof" : proofs.joined(separator: " and ")
     }
 
-    /// What kind of proof it is.
+    /// The same text as ``description``.
     public var debugDescription: String { self.description }
 
     /// A mirror without the token.
     public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
 }
 
-/// What a worker shows in its requests, and what came of it.
+/// Supplies the token for a worker's requests and records whether the gateway accepts it.
 ///
-/// The files that it names may be read while somebody writes them: what was good is then tried again for a while.
+/// Another program may replace the token's file at any time. After earlier success, a failure is therefore temporary
+/// for a while.
 final class GatewayProof: Sendable {
     private let token: GatewayCredentials.Token?
     private let patience = Mutex(CredentialPatience())
@@ -107,9 +109,9 @@ final class GatewayProof: Sendable {
         self.token = token
     }
 
-    /// The token to show; nil when there is none.
+    /// Returns the token to send; nil if there is none.
     ///
-    /// - Throws: `badCredentials` when its file cannot be read, or holds no token.
+    /// - Throws: `badCredentials` if the token's file cannot be read or holds no token.
     func text() throws(WakeWorkerError) -> String? {
         let text: String
         switch self.token {
@@ -120,7 +122,7 @@ final class GatewayProof: Sendable {
                 guard FileSystem.exists(path) else {
                     throw self.fault("the token's file \(path) is missing: no such file")
                 }
-                throw self.fault("the token's file \(path) cannot be read, or is no file; see its owner and mode")
+                throw self.fault("the token's file \(path) cannot be read, or is not a file; check its owner and mode")
             }
             text = String(decoding: bytes, as: UTF8.self)
         }
@@ -135,18 +137,18 @@ final class GatewayProof: Sendable {
         return token
     }
 
-    /// The gateway took what was shown.
+    /// Records that the gateway accepted the token.
     func accepted() {
         self.patience.withLock { $0.accepted() }
     }
 
-    /// Whether files that cannot be read or used may be good again soon.
+    /// Returns true if the failure to read or use the files may be temporary.
     func mayPass() -> Bool {
         let now = SystemClock.boot
         return self.patience.withLock { $0.failed(now: now) }
     }
 
-    /// Whether a token that the gateway does not know may be another one soon.
+    /// Returns true if the file of a refused token may soon contain another token.
     func refusalMayPass() -> Bool {
         guard case .file? = self.token else { return false }
         let now = SystemClock.boot
@@ -157,48 +159,50 @@ final class GatewayProof: Sendable {
         WakeWorkerError(.badCredentials, message, isPassing: self.mayPass())
     }
 
-    /// The first bytes of a file, more than a token has; nil of what cannot be read, and of all else that has a path.
+    /// Returns the first bytes of a regular file; nil if it cannot be read or is another kind of file.
     ///
-    /// It waits for nobody: whoever opens a pipe does, until somebody writes, and every worker of the process with it.
+    /// Opens without blocking. Opening a FIFO would otherwise block the thread, and with it all workers of the process,
+    /// until a writer appears.
     private static func contents(_ path: String) -> [UInt8]? {
         (try? OrdinaryFile.contents(path, bytesMax: Self.bytesMax)) ?? nil
     }
 
-    /// The most bytes of a token's file that are read.
+    /// The maximum number of bytes read from a token's file.
     private static let bytesMax = 65_536
 }
 
-/// Whether files of credentials that were good and are not may be in the middle of being written.
+/// Decides whether credentials that worked before and now fail may be in the middle of a replacement.
 ///
-/// Pure: moments are milliseconds on the caller's clock.
+/// Pure: times are milliseconds on the caller's clock.
 package struct CredentialPatience: Hashable, Sendable {
-    /// How long files may be unusable after they were good: programs that write them take a moment, people some more.
+    /// The maximum time, in milliseconds, for which credentials may fail after they worked. It allows for replacement
+    /// by hand.
     package static let limit: Int64 = 30_000
 
-    /// The token that was shown last, and the one among those that the gateway took last.
+    /// The token that was sent last, and the token that the gateway accepted last.
     private var shown: String?
     private var taken: String?
     private var hasWorked = false
     private var failingSince: Int64?
 
-    /// Nothing was shown yet.
+    /// Creates the initial state, before any token was sent.
     package init() {}
 
-    /// A token was read.
+    /// Records the token that was read.
     package mutating func read(_ token: String) {
         self.shown = token
     }
 
-    /// The gateway took what was shown.
+    /// Records that the gateway accepted the token.
     package mutating func accepted() {
         self.hasWorked = true
         self.taken = self.shown
         self.failingSince = nil
     }
 
-    /// A file cannot be read or used.
+    /// Records that a file cannot be read or used.
     ///
-    /// - Returns: whether that may pass.
+    /// - Returns: true if the failure may be temporary.
     package mutating func failed(now: Int64) -> Bool {
         guard self.hasWorked else { return false }
         let since = self.failingSince ?? now
@@ -206,9 +210,10 @@ package struct CredentialPatience: Hashable, Sendable {
         return now - since < Self.limit
     }
 
-    /// The gateway knows no such token.
+    /// Records that the gateway does not know the token.
     ///
-    /// - Returns: whether that may pass, since another one was taken before: what was shown may be half of a token.
+    /// - Returns: true if the refusal may be temporary: the gateway accepted another token before, so this one may have
+    ///   been read from a partly written file.
     package mutating func refused(now: Int64) -> Bool {
         guard self.taken != nil, self.shown != self.taken else { return false }
         return self.failed(now: now)

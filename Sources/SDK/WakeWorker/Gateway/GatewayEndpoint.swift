@@ -2,19 +2,20 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Where the gateway is, and how to ask it.
+/// The address of the gateway, with the settings for requests to it.
 struct GatewayEndpoint: Sendable {
-    /// Without a slash at its end.
+    /// The URL, without a trailing slash.
     let url: String
     private let proof: GatewayProof
     private let settings: HTTPClientSettings
 
-    /// The longest answer that is no stream, in bytes: they are a few hundred.
+    /// The maximum size of an answer other than a stream, in bytes. Typical answers have a few hundred bytes.
     private static let bodyBytesMax = 1 << 16
-    /// How long the gateway may take for an answer, in milliseconds.
+    /// The timeout of an answer, in milliseconds.
     private static let timeoutMilliseconds = 10_000
 
-    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH` (TLS when an authority is named).
+    /// - Parameter url: `https://HOST:PORT`, `http://HOST:PORT`, or `unix:/PATH` (with TLS if a certificate authority
+    ///   is given).
     /// - Throws: `badArgument`.
     init(_ url: String, _ credentials: GatewayCredentials) throws(WakeWorkerError) {
         var settings = HTTPClientSettings()
@@ -41,9 +42,9 @@ struct GatewayEndpoint: Sendable {
         self.settings = settings
     }
 
-    /// A request to a path of the gateway.
+    /// Creates a request to a path of the gateway.
     ///
-    /// - Throws: `badCredentials` when the token's file cannot be read.
+    /// - Throws: `badCredentials` if the token's file cannot be read.
     func request(_ method: String, _ path: String, body: [UInt8]? = nil) throws(WakeWorkerError) -> HTTPRequest {
         var headers: [(name: String, value: String)] = []
         if let token = try self.proof.text() { headers.append(("authorization", "bearer \(token)")) }
@@ -63,7 +64,7 @@ struct GatewayEndpoint: Sendable {
 // MARK: - Answers
 
 extension GatewayEndpoint {
-    /// Why there was no answer.
+    /// Converts a client error to an error of this library.
     func error(_ error: HTTPClientError) -> WakeWorkerError {
         let (code, message) = self.explanation(of: error)
         return WakeWorkerError(code, message, cause: error, isPassing: self.isPassing(error))
@@ -90,7 +91,7 @@ extension GatewayEndpoint {
         }
     }
 
-    /// What an answer that is an error says.
+    /// Converts an error answer of the gateway to an error of this library.
     static func refusal(_ response: HTTPResponse) -> WakeWorkerError {
         guard let (reason, words) = response.refusal else {
             return WakeWorkerError(
@@ -112,18 +113,18 @@ extension GatewayEndpoint {
         )
     }
 
-    /// The gateway took what a request showed.
+    /// Records that the gateway accepted the credentials of a request.
     func accepted() {
         self.proof.accepted()
     }
 
-    /// Whether the same request may be answered otherwise later.
+    /// Returns true if the same request may succeed later, after an answer with this status.
     func isPassing(_ status: Int) -> Bool {
         if status == 401 { return self.proof.refusalMayPass() }
         return status >= 500 || status == 429
     }
 
-    /// Whether the same request may reach the gateway later.
+    /// Returns true if the same request may reach the gateway later, after this error.
     func isPassing(_ error: HTTPClientError) -> Bool {
         switch error.code {
         case .unreachable, .timedOut, .broken, .tooLarge, .headTooLarge: true
@@ -133,19 +134,21 @@ extension GatewayEndpoint {
     }
 }
 
-/// Asks the gateway, and waits for its answer.
+/// Sends requests to the gateway and waits for the answers.
 struct GatewayCaller: Sendable {
     let endpoint: GatewayEndpoint
     let thread: HTTPThread
 
-    /// How often a request is tried that does not reach the gateway, or finds it busy.
+    /// The maximum number of tries for a request that does not reach the gateway or finds it busy.
     private static let triesMax = 5
-    /// The longest that the gateway may want to be left alone before another try is the caller's to make, in seconds.
+    /// The longest `retry-after`, in seconds, that this caller waits for. If the gateway requests a longer wait, the
+    /// error is thrown.
     private static let patience: Int64 = 5
 
-    /// Asks until there is an answer, a few times: what did not reach the gateway, or found it busy, is tried again.
+    /// Sends a request and returns the answer. Requests that did not reach the gateway or found it busy are retried a
+    /// few times.
     ///
-    /// - `countsOnce`: whether it comes to the same when a request arrives twice; by default for all but POST.
+    /// - `countsOnce`: true if the request is idempotent; by default true for all methods except POST.
     func answer(
         _ method: String,
         _ path: String,
@@ -170,7 +173,8 @@ struct GatewayCaller: Sendable {
                 mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.patience
             case .failure(let error):
                 fault = error
-                // What may have arrived is not sent again: a registration would make a second device.
+                // A request that may have arrived is not sent again: a second registration would create a second
+                // device.
                 mayRepeat = error.isPassing && (mayArriveTwice || error.cause?.mayHaveArrived != true)
             }
             guard mayRepeat, tries < Self.triesMax, !Task.isCancelled else { throw fault }
@@ -181,8 +185,8 @@ struct GatewayCaller: Sendable {
         }
     }
 
-    /// How many seconds the gateway is to be left alone. With 503 it says when it will have restarted, and callers
-    /// spread their tries by themselves, so only 429 counts.
+    /// Returns the wait that the gateway requests, in seconds. Only 429 counts. With 503 the gateway says when it will
+    /// have restarted, and callers already spread their tries randomly.
     private static func wait(_ fault: WakeWorkerError) -> Int64 {
         guard let refusal = fault.refusal, refusal.status == 429 else { return 0 }
         return refusal.retryAfter ?? 0
@@ -207,7 +211,7 @@ struct GatewayCaller: Sendable {
         }
     }
 
-    /// A device's token as it stands in a path.
+    /// Returns a device's token for use in a URL path, after validating it.
     static func hexadecimal(_ token: String) throws(WakeWorkerError) -> String {
         let isToken = (32...200).contains(token.utf8.count) && token.utf8.count.isMultiple(of: 2)
         guard isToken, token.utf8.allSatisfy({ $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }) else {

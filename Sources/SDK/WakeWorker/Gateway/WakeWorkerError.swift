@@ -1,8 +1,8 @@
 package import HTTPClient
 
-/// What went wrong, and what to do about it.
+/// An error of a worker, with its cause and its remedy.
 ///
-/// Compare `code` to tell errors apart; show `message` to people. Neither holds a payload or a token.
+/// Compare `code` to tell errors apart; show `message` to people. Neither contains a payload or a token.
 ///
 /// ```swift
 /// do {
@@ -27,46 +27,47 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let badCredentials = Code(kind: .badCredentials)
         /// The gateway's certificate is not trusted, or the TLS handshake failed.
         public static let untrusted = Code(kind: .untrusted)
-        /// Nobody answers at the gateway's address, or the connection broke.
+        /// No server answers at the gateway's address, or the connection broke.
         public static let unreachable = Code(kind: .unreachable)
         /// The gateway did not answer in time, or was silent for too long.
         public static let timedOut = Code(kind: .timedOut)
-        /// The gateway answered with an error; its reason and remedy are in the message.
+        /// The gateway answered with an error; the message has the reason and the remedy.
         public static let refused = Code(kind: .refused)
-        /// What answered does not speak as a WakeGate gateway does.
+        /// The answer is not one of a WakeGate gateway.
         public static let badAnswer = Code(kind: .badAnswer)
-        /// The wake has ended already: its time is not extended, and its result does not count.
+        /// The wake has already ended: its time cannot be extended, and its result does not count.
         public static let wakeEnded = Code(kind: .wakeEnded)
-        /// The wake has all the time that the gateway's `policy.maxExtension` gives.
+        /// The wake has already been granted all the time that the gateway's `policy.maxExtension` permits.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
-        /// `run` was called while it runs, or a handler is registered after it was called.
+        /// `run` was called while it was running, or a handler was registered after `run` was called.
         public static let alreadyRunning = Code(kind: .alreadyRunning)
-        /// A background task or session has a handler already.
+        /// The background task or session already has a handler.
         public static let duplicateTask = Code(kind: .duplicateTask)
-        /// The machine lacks what a worker needs: threads, descriptors or memory.
+        /// The machine lacks resources that a worker needs: threads, descriptors or memory.
         public static let unavailable = Code(kind: .unavailable)
-        /// The task that waited was cancelled.
+        /// The waiting task was cancelled.
         public static let cancelled = Code(kind: .cancelled)
 
         /// The name of the code.
         public var description: String { self.kind.rawValue }
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
-    /// What happened, and the remedy.
+    /// A message for people: the cause and the remedy.
     public let message: String
 
-    /// Why there was no answer, for programs that explain it in their own words.
+    /// The underlying client error, for programs that explain it in their own words.
     package let cause: HTTPClientError?
 
-    /// Whether another try may come to something else: a gateway is not there, or a file is being written.
+    /// True if the error is temporary, so that a retry may succeed: the gateway is unreachable, or a file is being
+    /// written.
     let isPassing: Bool
 
-    /// The gateway's answer, when it was one.
+    /// The gateway's error answer; nil for other errors.
     let refusal: GatewayRefusal?
 
-    /// Whether the gateway refuses the worker's token or certificate, and will do so until it is given another.
+    /// True if the gateway refuses the worker's token or certificate. A retry cannot succeed with the same credentials.
     package var isCredentialRefused: Bool { self.refusal?.status == 401 || self.refusal?.status == 403 }
 
     init(
@@ -83,17 +84,17 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         self.refusal = refusal
     }
 
-    /// An error of a wake that no gateway sent.
+    /// Creates an error for a wake that no gateway sent.
     package static func test(_ code: Code, _ message: String) -> WakeWorkerError { WakeWorkerError(code, message) }
 
     /// The code and the message.
     public var description: String { "\(self.code): \(self.message)" }
 }
 
-/// What the gateway answered to a request that it refused.
+/// The gateway's answer to a refused request.
 struct GatewayRefusal: Hashable, Sendable {
     let status: Int
     let reason: String
-    /// How many seconds the gateway wants to be left alone; nil when it does not say so.
+    /// The minimum wait that the gateway requests, in seconds; nil if it requests none.
     let retryAfter: Int64?
 }

@@ -1,11 +1,11 @@
 import Synchronization
 import Wire
 
-/// How far a background task is, with what Foundation's `Progress` means by it.
+/// The progress of a background task, with the semantics of Foundation's `Progress`.
 ///
-/// A handler finds the progress of its task in ``BackgroundTaskContext/progress``. What it sets there is told to the
-/// gateway four times a second at most, from any thread, and what it set last is told before the task ends. A part of
-/// the work may have a progress of its own, as a child of the whole.
+/// A handler finds the progress of its task in ``BackgroundTaskContext/progress`` and may change it from any thread.
+/// The worker reports changes to the gateway at most four times a second, and reports the last change before the task
+/// ends. A part of the work may have its own progress, as a child of the whole.
 ///
 /// ```swift
 /// task.progress.totalUnitCount = 100
@@ -14,7 +14,7 @@ import Wire
 public final class BackgroundTaskProgress: Sendable {
     private struct Child {
         let progress: BackgroundTaskProgress
-        /// How many units of its parent it stands for.
+        /// The number of units of the parent that the child represents.
         let portion: Int64
     }
 
@@ -33,7 +33,7 @@ public final class BackgroundTaskProgress: Sendable {
     }
 
     private let state: Mutex<State>
-    /// Hears of changes; nil for a progress that nobody is told of but by its parent.
+    /// Signals changes to the worker; nil for a progress that only its parent observes.
     private let signal: ChangeSignal?
 
     init(totalUnitCount: Int64, signal: ChangeSignal?) {
@@ -41,19 +41,19 @@ public final class BackgroundTaskProgress: Sendable {
         self.signal = signal
     }
 
-    /// A progress that nobody is told of, until it is another one's child.
+    /// Creates a progress that is not reported until it becomes the child of another one.
     ///
-    /// - Parameter totalUnitCount: how many units there are to be done.
+    /// - Parameter totalUnitCount: the total number of units of work.
     public convenience init(totalUnitCount: Int64) {
         self.init(totalUnitCount: totalUnitCount, signal: nil)
     }
 
-    /// A progress that stands for a part of another one.
+    /// Creates a progress that represents a part of another one.
     ///
     /// - Parameters:
-    ///   - totalUnitCount: how many units there are to be done.
-    ///   - parent: what it is a part of.
-    ///   - pendingUnitCount: how many of the parent's units it stands for.
+    ///   - totalUnitCount: the total number of units of work.
+    ///   - parent: the progress of the whole.
+    ///   - pendingUnitCount: the number of the parent's units that this progress represents.
     public convenience init(
         totalUnitCount: Int64,
         parent: BackgroundTaskProgress,
@@ -63,20 +63,20 @@ public final class BackgroundTaskProgress: Sendable {
         parent.addChild(self, withPendingUnitCount: pendingUnitCount)
     }
 
-    /// How many units there are to be done. Less than 0, and 0 while nothing is completed, stand for a number that is
-    /// not known.
+    /// The total number of units of work. A negative number means that the total is unknown; so does 0 while no unit is
+    /// completed.
     public var totalUnitCount: Int64 {
         get { self.state.withLock { $0.total } }
         set { self.set { $0.total = newValue } }
     }
 
-    /// How many units are done; those that a child stands for count when the child has finished.
+    /// The number of completed units. The units that a child represents are added when the child has finished.
     ///
-    /// To add to it from several threads at once is safe; of assignments the last one counts.
+    /// Adding from several threads at once is safe. Of concurrent assignments, the last one counts.
     public var completedUnitCount: Int64 {
         get { self.state.withLock { $0.completed } }
         set { self.set { $0.completed = newValue } }
-        // What others add between the reading and the writing of an addition is not lost.
+        // Adds the difference, so that concurrent additions between the read and the write are not lost.
         _modify {
             var counts = Counts(progress: self)
             defer { counts.end() }
@@ -84,8 +84,8 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// How much is done, from 0 to 1, with what its children have done; more than 1 when more is done than there is,
-    /// 0 while it is indeterminate.
+    /// The completed fraction, including the work of children. The value is above 1 if more units are completed than
+    /// the total, and 0 while the progress is indeterminate.
     public var fractionCompleted: Double {
         let (state, children) = self.parts
         guard !state.isIndeterminate else { return 0 }
@@ -93,16 +93,17 @@ public final class BackgroundTaskProgress: Sendable {
         return (Double(state.completed) + Self.done(by: children)) / Double(state.total)
     }
 
-    /// Whether nobody knows how much there is to be done.
+    /// True if the total amount of work is unknown.
     public var isIndeterminate: Bool { self.state.withLock { $0.isIndeterminate } }
 
-    /// Whether everything is done.
+    /// True if all units are completed.
     public var isFinished: Bool { self.state.withLock { $0.isFinished } }
 
-    /// Whether it was cancelled: by ``cancel()``, with its parent, or because the time of its task is over.
+    /// True if it was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
     public var isCancelled: Bool { self.state.withLock { $0.isCancelled } }
 
-    /// Is called when it is cancelled, once; at once when it has been already.
+    /// The function to call, once, when this progress is cancelled. If it is already cancelled, setting the handler
+    /// calls it immediately.
     public var cancellationHandler: (@Sendable () -> Void)? {
         get { self.state.withLock { $0.cancellationHandler } }
         set {
@@ -114,13 +115,13 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// Makes another progress a part of this one. When that has finished, the units that it stands for are completed,
-    /// and it is a part no more.
+    /// Makes another progress a part of this one. When the child has finished, its units count as completed and it is
+    /// removed.
     ///
     /// - Parameters:
-    ///   - child: a progress that is no part of another one, nor has this one among its own parts; anything else ends
-    ///     the program, as it does in Foundation.
-    ///   - pendingUnitCount: how many units of this one it stands for.
+    ///   - child: a progress without a parent that is not an ancestor of this one. Any other value stops the program,
+    ///     as in Foundation.
+    ///   - pendingUnitCount: the number of units of this progress that the child represents.
     ///
     /// ```swift
     /// let upload = BackgroundTaskProgress(totalUnitCount: 2048)
@@ -145,8 +146,8 @@ public final class BackgroundTaskProgress: Sendable {
         self.partChanged(child)
     }
 
-    /// Cancels it and its parts: calls their cancellation handlers. What is being done goes on unless its handler
-    /// heeds that; the task that it belongs to is not ended by it.
+    /// Cancels this progress and its children by calling their cancellation handlers. It does not stop running work or
+    /// end the task; the handlers must do that.
     public func cancel() {
         let (isFirst, handler, children) = self.state.withLock { state in
             defer { state.isCancelled = true }
@@ -158,7 +159,7 @@ public final class BackgroundTaskProgress: Sendable {
 }
 
 extension BackgroundTaskProgress: CustomStringConvertible {
-    /// Such as `10 of 100`.
+    /// The counts, such as `10 of 100`.
     public var description: String {
         let (completed, total) = self.state.withLock { ($0.completed, $0.total) }
         return "\(completed) of \(total)"
@@ -168,7 +169,7 @@ extension BackgroundTaskProgress: CustomStringConvertible {
 // MARK: - Changes
 
 extension BackgroundTaskProgress {
-    /// The count while somebody changes it.
+    /// The completed count during an in-place modification.
     private struct Counts {
         let progress: BackgroundTaskProgress
         let before: Int64
@@ -181,7 +182,7 @@ extension BackgroundTaskProgress {
         }
 
         func end() {
-            // A difference: what others have added meanwhile stays.
+            // Apply only the difference, which keeps concurrent additions.
             let (difference, isTooMuch) = self.completed.subtractingReportingOverflow(self.before)
             let completed = self.completed
             self.progress.set { state in
@@ -200,15 +201,15 @@ extension BackgroundTaskProgress {
         if isChanged { self.changed(parent) }
     }
 
-    /// Tells whoever hears of this one.
+    /// Notifies the worker and the parent.
     private func changed(_ parent: BackgroundTaskProgress?) {
         self.signal?.raise()
         parent?.partChanged(self)
     }
 
-    /// A part has changed, and may have finished.
+    /// Handles a change of a child, which may have finished.
     private func partChanged(_ child: BackgroundTaskProgress) {
-        // Whoever finishes it comes here as well, so that its end is not missed in between.
+        // The call that finishes the child also reaches this line, so no completion is missed.
         let isFinished = child.isFinished
         let parent = self.state.withLock { state in
             if isFinished, let index = state.children.firstIndex(where: { $0.progress === child }) {
@@ -223,28 +224,29 @@ extension BackgroundTaskProgress {
 
     private var parts: (state: State, children: [Child]) { self.state.withLock { ($0, $0.children) } }
 
-    /// How many units these have done of those that they stand for.
+    /// Returns the number of this progress's units that the children have completed.
     private static func done(by children: [Child]) -> Double {
         children.reduce(0) { $0 + Double($1.portion) * $1.progress.fractionCompleted }
     }
 }
 
-// MARK: - What is told
+// MARK: - Reporting
 
 extension BackgroundTaskProgress {
-    /// The largest count that is told: the last whole number that every JSON reader keeps.
+    /// The largest count that is reported: every JSON reader represents integers up to this value exactly.
     package static let unitsMax: Int64 = 1 << 53 - 1
-    /// How many parts a unit has for one that has or had children, which do parts of it.
+    /// The number of reported parts per unit, for a progress that has or had children.
     package static let partsOfUnit: Int64 = 1000
 
-    /// The counts as the gateway takes them: whole, not negative, and growing with whatever is done. A total of 0 is
-    /// none.
+    /// The counts in the form that the gateway accepts: whole numbers that are not negative. A total of 0 means
+    /// unknown.
     package var counts: (completed: Int64, total: Int64) {
         let (state, children) = self.parts
         guard state.hasHadChildren else { return (Self.told(state.completed), Self.told(state.total)) }
         let completed = (Double(max(0, state.completed)) + Self.done(by: children)) * Double(Self.partsOfUnit)
         let (total, isTooMuch) = max(0, state.total).multipliedReportingOverflow(by: Self.partsOfUnit)
-        // Products of fractions are off by less than a part of a unit, which is not to make whole ones less.
+        // Rounding errors of the fractions are far below one part. The added 1e-6 keeps them from reducing a whole
+        // number.
         let parts = min(max(0, completed + 1e-6), Double(Self.unitsMax))
         return (Int64(parts), isTooMuch ? Self.unitsMax : Self.told(total))
     }
@@ -252,7 +254,7 @@ extension BackgroundTaskProgress {
     private static func told(_ count: Int64) -> Int64 { min(max(0, count), self.unitsMax) }
 }
 
-/// How far a continued task is.
+/// The progress of a continued task.
 package struct TaskProgress: Hashable, Sendable {
     package let completed: Int64
     package let total: Int64
@@ -266,7 +268,7 @@ package struct TaskProgress: Hashable, Sendable {
         self.subtitle = subtitle
     }
 
-    /// The body of a report.
+    /// The JSON body of a progress report.
     package var json: [UInt8] {
         var members = ["\"completed\":\(self.completed)", "\"total\":\(self.total)"]
         if let title = self.title { members.append("\"title\":\(JSONText.quoted(title))") }
@@ -275,14 +277,14 @@ package struct TaskProgress: Hashable, Sendable {
     }
 }
 
-/// What the handler of a continued task says of it: how far it is, and the texts that a person sees.
+/// The progress and the texts of a continued task, as its handler last set them.
 final class TaskReporting: Sendable {
     private struct Texts {
         var title: String?
         var subtitle: String?
     }
 
-    /// The most bytes of a text that the gateway takes.
+    /// The maximum size of a text, in bytes, that the gateway accepts.
     static let textBytesMax = 256
 
     let progress: BackgroundTaskProgress
@@ -290,9 +292,9 @@ final class TaskReporting: Sendable {
     private let signal: ChangeSignal
 
     /// - Parameters:
-    ///   - title: that of the request.
-    ///   - subtitle: that of the request.
-    ///   - changed: is called when there is something new to tell, once until `newest` is asked for.
+    ///   - title: the title in the request.
+    ///   - subtitle: the subtitle in the request.
+    ///   - changed: called on the first change after each call of `newest`.
     init(title: String?, subtitle: String?, changed: @escaping @Sendable () -> Void = {}) {
         self.texts = Mutex(Texts(title: title, subtitle: subtitle))
         self.signal = ChangeSignal(changed)
@@ -302,10 +304,10 @@ final class TaskReporting: Sendable {
     var title: String? { self.texts.withLock { $0.title } }
     var subtitle: String? { self.texts.withLock { $0.subtitle } }
 
-    /// Whether something is new since `newest` was asked for last.
+    /// True if something has changed since the last call of `newest`.
     var isChanged: Bool { self.signal.isRaised }
 
-    /// Shows other texts; nil leaves one as it is.
+    /// Replaces the texts; nil leaves a text unchanged.
     func update(title: String?, subtitle: String?) {
         self.texts.withLock { texts in
             if let title { texts.title = Self.shown(title) }
@@ -314,7 +316,7 @@ final class TaskReporting: Sendable {
         self.signal.raise()
     }
 
-    /// What there is to tell now.
+    /// Returns the current progress and texts, and rearms the change signal.
     func newest() -> TaskProgress {
         self.signal.lower()
         let (counts, texts) = (self.progress.counts, self.texts.withLock { $0 })
@@ -326,7 +328,7 @@ final class TaskReporting: Sendable {
         )
     }
 
-    /// The text, cut between two characters where the gateway would not take all of it.
+    /// Returns the text, truncated between two characters to the maximum size.
     private static func shown(_ text: String) -> String {
         var left = self.textBytesMax
         return String(

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Synchronization
 package import Wire
 
-/// A wake: a silent push, or several in one, for one device.
+/// A wake for one device: one silent push, or several coalesced pushes.
 ///
 /// ```swift
 /// struct News: Decodable { let edition: Int }
@@ -13,7 +13,7 @@ package import Wire
 /// }
 /// ```
 public struct WakeNotification: Identifiable, Sendable {
-    /// The wake's id: 128 random bits, new for every launch.
+    /// The wake's identifier: 128 random bits, new for every launch.
     public let id: String
     /// The device it is for, in hexadecimal digits.
     public let deviceToken: String
@@ -27,32 +27,32 @@ public struct WakeNotification: Identifiable, Sendable {
     public let priority: Int
     /// Which launch of this push it is, from 1.
     public let attempt: Int
-    /// How many older pushes it stands for besides its own.
+    /// The number of older pushes that were coalesced into this one.
     public let coalescedCount: Int
     /// When the gateway took the push, in milliseconds since 1970 by the gateway's clock.
     public let receivedAt: Int64
-    /// When the gateway took the oldest push that it stands for, in the same unit.
+    /// The time when the gateway took the oldest of the coalesced pushes, in the same unit.
     public let firstReceivedAt: Int64
-    /// The trace that the push belongs to, as its provider's `traceparent` header said (W3C Trace Context); nil when it
-    /// had none. What the handler records in a trace belongs below it.
+    /// The trace context of the push, from the provider's `traceparent` header (W3C Trace Context); nil if there was
+    /// none. Spans of the handler should be children of this context.
     public let traceparent: String?
     /// The provider's `tracestate` header; nil when there was none.
     public let tracestate: String?
-    /// The `traceparent` of older pushes that it stands for, the newest first, at most eight: links of a span.
+    /// The `traceparent` values of the coalesced pushes, newest first, at most eight: use them as span links.
     public let traceLinks: [String]
     /// The JSON text of the push, as the provider sent it; empty for a wake without a push.
     public let payload: [UInt8]
-    /// The deadline that it came with, in milliseconds since 1970 by the gateway's clock.
+    /// The original deadline of the wake, in milliseconds since 1970 by the gateway's clock.
     package let firstDeadline: Int64
     let lease: WakeLease
 
-    /// A notification that no gateway sent, to test a handler with.
+    /// Creates a notification to test a handler with. No gateway is involved.
     ///
     /// - Parameters:
-    ///   - deviceToken: the device it is for.
-    ///   - topic: the topic the device belongs to.
+    ///   - deviceToken: the token of the device, in hexadecimal digits.
+    ///   - topic: the device's topic.
     ///   - payload: the JSON text of the push.
-    ///   - timeLeft: how long until its deadline. Nobody extends it, and nobody cancels the handler.
+    ///   - timeLeft: the time until the deadline. The deadline cannot be extended, and the handler is not cancelled.
     ///
     /// ```swift
     /// let notification = WakeNotification(topic: "com.example.news", payload: #"{"edition":7}"#)
@@ -66,7 +66,7 @@ public struct WakeNotification: Identifiable, Sendable {
         self.init(deviceToken: deviceToken, topic: topic, payload: payload, WakeLease(timeLeft: timeLeft))
     }
 
-    /// A notification that no gateway sent, with this lease.
+    /// Creates a notification with this lease. No gateway is involved.
     package init(deviceToken: String, topic: String, payload: String, _ lease: WakeLease) {
         self.id = "00000000000000000000000000000000"
         self.deviceToken = deviceToken
@@ -86,7 +86,7 @@ public struct WakeNotification: Identifiable, Sendable {
         self.lease = lease
     }
 
-    /// As a gateway would send it, and nobody to give it more time.
+    /// Creates a notification whose deadline cannot be extended.
     package init(_ message: WakeMessage) {
         self.init(message, WakeLease(deadline: .now, extender: nil))
     }
@@ -110,10 +110,10 @@ public struct WakeNotification: Identifiable, Sendable {
         self.lease = lease
     }
 
-    /// Reads the payload.
+    /// Decodes the payload.
     ///
-    /// - Parameter type: what to read it as.
-    /// - Throws: `DecodingError` when the payload is not of that shape.
+    /// - Parameter type: the type to decode.
+    /// - Throws: `DecodingError` if the payload does not match the type.
     public func payload<Value: Decodable>(as type: Value.Type) throws -> Value {
         try JSONDecoder().decode(type, from: Data(self.payload))
     }
@@ -122,29 +122,30 @@ public struct WakeNotification: Identifiable, Sendable {
 // MARK: - Time
 
 extension WakeNotification {
-    /// Until when the handler's result counts; an extension moves it. The handler's task is cancelled
-    /// `policy.expirationLead` before. By this machine's clock, whatever the gateway's says.
+    /// The time until which the handler's result counts, by this machine's clock. An extension moves it. The handler's
+    /// task is cancelled `policy.expirationLead` before it.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
-    /// How long until the deadline; never negative.
+    /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
-    /// The reason for which the handler's task was cancelled; nil when it was not, or the worker was stopped.
+    /// The reason why the handler's task was cancelled; nil if it was not cancelled or the worker was stopped.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
+    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
+    /// near.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
-    /// Has `completion` fail when the wake ends.
+    /// Makes `completion` fail when the wake ends.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
-    /// Asks for more time, as `beginBackgroundTask` does on iOS.
+    /// Requests more time, as `beginBackgroundTask` does on iOS.
     ///
-    /// - Parameter duration: how long from now the handler still needs; whole seconds, rounded up.
-    /// - Returns: the time that is left now. It may be less than was asked for, when the gateway's
-    ///   `policy.maxExtension` does not give as much.
-    /// - Throws: ``WakeWorkerError``: `extensionLimitReached` when the gateway gives no more, `wakeEnded` when it is
-    ///   too late, `cancelled`, and what keeps a request from the gateway.
+    /// - Parameter duration: the time that the handler needs from now on, rounded up to whole seconds.
+    /// - Returns: the time that is left. It is shorter than the requested time if the gateway's `policy.maxExtension`
+    ///   does not permit more.
+    /// - Throws: ``WakeWorkerError``: `extensionLimitReached` if the gateway grants no more time, `wakeEnded` if the
+    ///   wake is over, `cancelled`, and the errors of a failed request.
     ///
     /// ```swift
     /// let left = try await notification.extend(by: .seconds(60))
@@ -154,12 +155,12 @@ extension WakeNotification {
         try await self.lease.extend(self.id, by: duration)
     }
 
-    /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
-    /// gives no more. After that the handler's task is cancelled before the deadline, as always.
+    /// Keeps the wake alive while `body` runs by requesting more time repeatedly, until the gateway grants no more.
+    /// After that, the handler's task is cancelled before the deadline as usual.
     ///
-    /// - Parameter body: what takes longer.
-    /// - Returns: what `body` does.
-    /// - Throws: what `body` does.
+    /// - Parameter body: the work that takes longer.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     ///
     /// ```swift
     /// let archive = try await notification.withExtendedTime { try await download() }
@@ -174,17 +175,17 @@ extension WakeNotification: CustomStringConvertible {
     public var description: String { "wake \(self.id) of \(self.topic)" }
 }
 
-/// What handling a wake came to, as `UIBackgroundFetchResult` says it on iOS.
+/// The result of handling a wake, as `UIBackgroundFetchResult` on iOS.
 public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
-    /// There was new data, and it was fetched. The device's penalty for wakes that took too long is taken back.
+    /// New data was fetched. This resets the penalty that the device has for wakes that took too long.
     case newData
     /// There was nothing new.
     case noData
-    /// Something went wrong: the push is launched again later, as long as it has attempts left.
+    /// An error occurred. The push is launched again later if it has attempts left.
     case failed
 }
 
-/// The first result that comes, for whoever awaits it.
+/// A result that is set once. One task can wait for it.
 final class Completion: Sendable {
     private enum State {
         case begun
@@ -203,14 +204,14 @@ final class Completion: Sendable {
         if let early { continuation.resume(returning: early) }
     }
 
-    /// True once a result has come.
+    /// True after a result was set.
     var isCompleted: Bool {
         self.state.withLock { state in
             if case .completed = state { true } else { false }
         }
     }
 
-    /// - Returns: false when a result came before.
+    /// - Returns: false if a result was already set.
     @discardableResult
     func complete(_ result: BackgroundFetchResult) -> Bool {
         let before = self.state.withLock { state in
@@ -227,7 +228,7 @@ final class Completion: Sendable {
     }
 }
 
-/// What a completion handler keeps: when it goes without a call, the wake has failed.
+/// The state that a completion handler holds. If the handler is released without a call, the wake fails.
 final class CompletionCall: Sendable {
     private let completion: Completion
 
@@ -244,46 +245,46 @@ final class CompletionCall: Sendable {
     }
 }
 
-/// Says that something has changed: once, until whoever hears of it has looked.
+/// A signal that something has changed. It calls `wasRaised` once until it is lowered again.
 final class ChangeSignal: Sendable {
     private let isUp = Atomic(false)
     private let wasRaised: @Sendable () -> Void
 
-    /// - Parameter wasRaised: is called from the thread that changes something.
+    /// - Parameter wasRaised: called on the thread that makes the change.
     init(_ wasRaised: @escaping @Sendable () -> Void) {
         self.wasRaised = wasRaised
     }
 
-    /// Whether something has changed that nobody has looked at.
+    /// True if there is a change since the last call of `lower`.
     var isRaised: Bool { self.isUp.load(ordering: .acquiring) }
 
-    /// Something has changed.
+    /// Records a change.
     func raise() {
         guard !self.isUp.exchange(true, ordering: .acquiringAndReleasing) else { return }
         self.wasRaised()
     }
 
-    /// What is looked at from here on has every change that was told.
+    /// Rearms the signal. Reads after this call see every change that was signaled before.
     func lower() { self.isUp.store(false, ordering: .sequentiallyConsistent) }
 }
 
-/// How long a wake may run: what its handler and its worker both know of it.
+/// The remaining time of a wake, shared by its handler and its worker.
 package final class WakeLease: Sendable {
     private struct Term {
         var deadline: ContinuousClock.Instant
         var expiration: ExpirationReason?
         /// True if the handler was cancelled because the deadline is near, and nothing has ended the wake since.
         var isExpiring = false
-        /// How long after the deadline the gateway may say nothing while the wake goes on.
+        /// The time after the deadline for which the wake may continue if the gateway sends nothing.
         var silence = Duration.zero
-        /// What has failed when the wake ends.
+        /// The completion that fails when the wake ends.
         var failing: Completion?
     }
 
     private let term: Mutex<Term>
-    /// Asks the gateway for more time; nil for wakes that no gateway sent.
+    /// Requests more time from the gateway; nil for a wake that no gateway sent.
     private let extender: (any WakeExtender)?
-    /// What the handler of a continued task says of it; nil for other wakes, of which nobody is told.
+    /// The progress of a continued task; nil for other wakes.
     let reporting: TaskReporting?
 
     init(
@@ -296,29 +297,29 @@ package final class WakeLease: Sendable {
         self.reporting = reporting
     }
 
-    /// A lease of a wake that no gateway sent.
+    /// Creates a lease for a wake that no gateway sent.
     ///
-    /// - `extender`: gives it more time; nil for none.
+    /// - `extender`: grants more time; nil for none.
     package convenience init(timeLeft: Duration, extender: (any WakeExtender)? = nil) {
         self.init(deadline: .now + timeLeft, extender: extender)
     }
 
     package var deadline: ContinuousClock.Instant { self.term.withLock { $0.deadline } }
 
-    /// Never negative.
+    /// The time until the deadline; never negative.
     var timeLeft: Duration { max(.zero, self.deadline - .now) }
 
-    /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
+    /// The reason why the wake ended before it was handled; nil if it did not, or if the reason is unknown.
     var expiration: ExpirationReason? { self.term.withLock { $0.expiration } }
 
     package func extended(to deadline: ContinuousClock.Instant) {
         self.term.withLock { $0.deadline = deadline }
     }
 
-    /// The wake has ended.
+    /// Records that the wake has ended.
     package func expired(_ reason: ExpirationReason?) { self.endGrace { $0.expiration = reason } }
 
-    /// A handler that was cancelled gets no more time to clean up.
+    /// Ends the cleanup time of a cancelled handler.
     func endGrace() { self.endGrace { _ in } }
 
     private func endGrace(_ change: (inout Term) -> Void) {
@@ -331,9 +332,9 @@ package final class WakeLease: Sendable {
         failing?.complete(.failed)
     }
 
-    /// The deadline is near, in so long.
+    /// Records that the deadline is near.
     ///
-    /// - `silence`: how long after the deadline it is known that nobody got more time, when the gateway says nothing.
+    /// - `silence`: the time after the deadline for which the wake may continue if the gateway sends nothing.
     package func expiring(_ reason: ExpirationReason, timeLeft: Duration, silence: Duration) {
         self.term.withLock {
             $0.expiration = reason
@@ -343,15 +344,17 @@ package final class WakeLease: Sendable {
         }
     }
 
-    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
+    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
+    /// near.
     ///
-    /// The gateway's word ends it at the deadline. Without that word it lasts until the gateway was asked, as another
-    /// process may have got more time.
+    /// Normally the gateway's `expired` event ends this time at the deadline. Without that event it lasts longer, so
+    /// that the worker can ask the gateway: another process may have been granted more time.
     var graceLeft: Duration? {
         self.term.withLock { $0.isExpiring ? max(.zero, $0.deadline + $0.silence - .now) : nil }
     }
 
-    /// A handler that was cancelled as its deadline is near has failed when its wake ends before it says anything else.
+    /// Makes `completion` fail when the wake ends, if the handler was cancelled because its deadline is near. Otherwise
+    /// fails it now.
     func fail(_ completion: Completion) {
         let isOver = self.term.withLock { term in
             if term.isExpiring { term.failing = completion }
@@ -360,7 +363,7 @@ package final class WakeLease: Sendable {
         if isOver { completion.complete(.failed) }
     }
 
-    /// - Returns: the time that is left now.
+    /// - Returns: the time that is left.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         guard let extender = self.extender else {
             throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none gives it more time")
@@ -368,10 +371,10 @@ package final class WakeLease: Sendable {
         return try await extender.extend(wake, by: duration)
     }
 
-    /// Tells how far a continued task is.
+    /// Reports the progress of a continued task.
     func tell(_ wake: String, _ progress: TaskProgress) async throws(WakeWorkerError) {
         guard let extender = self.extender else {
-            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so none is told of its progress")
+            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so its progress is not reported")
         }
         try await extender.tell(progress, of: wake)
     }
@@ -387,24 +390,24 @@ package final class WakeLease: Sendable {
     }
 }
 
-/// Tells the gateway of a wake that is being handled, and asks for more time.
+/// Sends requests about a wake in progress to the gateway.
 package protocol WakeExtender: Sendable {
-    /// - Returns: the time that is left now.
+    /// - Returns: the time that is left.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
 
-    /// Tells how far a continued task is.
+    /// Reports the progress of a continued task.
     func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError)
 
-    /// Keeps a wake alive until as many calls of `endKeepingAlive` have come.
+    /// Keeps a wake alive until `endKeepingAlive` was called as often as this function.
     func beginKeepingAlive(_ wake: String)
     func endKeepingAlive(_ wake: String)
 }
 
-/// An error that gives a wake back: a handler throws it when its work could not begin.
+/// An error that returns a wake to the gateway. A handler throws it when its work cannot begin.
 ///
-/// The wake is lost, which costs its push or task no attempt, and another worker gets it if one is free. Throw it only
-/// before anything was done. A gateway gives a worker no more wakes after three in a row that it gave back; the worker
-/// subscribes again after a wait of up to a minute.
+/// The wake does not count as an attempt of its push or task, and another worker receives it if one is free. Throw this
+/// error only before any work was done. After three returned wakes in a row, the gateway sends the worker no more
+/// wakes, and the worker subscribes again after a wait of up to a minute.
 ///
 /// ```swift
 /// try await worker.run { notification in
@@ -413,15 +416,15 @@ package protocol WakeExtender: Sendable {
 /// }
 /// ```
 public struct WakeRelease: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The most bytes of a reason; the rest of a longer one is left out.
+    /// The maximum size of a reason, in bytes. A longer reason is truncated.
     public static let reasonBytesMax = 256
 
-    /// Why the work could not begin. Operators see it.
+    /// The reason why the work could not begin. Operators see it.
     public let reason: String
 
     /// Makes the error.
     ///
-    /// - Parameter reason: why the work could not begin; it must hold no secret.
+    /// - Parameter reason: the reason why the work could not begin. It must not contain a secret.
     public init(_ reason: String) {
         var kept = reason
         while kept.utf8.count > Self.reasonBytesMax { kept.removeLast() }

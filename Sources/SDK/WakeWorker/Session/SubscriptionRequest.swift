@@ -1,14 +1,15 @@
 package import HTTPClient
 import Wire
 
-/// What a worker subscribes to.
+/// The parameters of a worker's subscription.
 struct SubscriptionRequest: Sendable {
     static let slots = 1...4096
     static let devicesMax = 64
-    /// A gateway sends something every 15 s; nothing for less than 20 is no silence yet.
+    /// The permitted limits of silence. The gateway sends something every 15 s, so a limit below 20 s would break good
+    /// streams.
     static let silenceLimits = Duration.seconds(20)...Duration.seconds(300)
 
-    /// How long ending may take: time for a result at the least, a day at the most.
+    /// The permitted stop limits: at least enough time to deliver a result, at most a day.
     static let stopLimits = Duration.seconds(5)...Duration.seconds(86_400)
 
     let endpoint: GatewayEndpoint
@@ -18,11 +19,11 @@ struct SubscriptionRequest: Sendable {
     let resources: BackgroundTaskResources
     let name: String
     var timing = WorkerTiming()
-    /// How long ending may take, in milliseconds.
+    /// The maximum duration of a stop, in milliseconds.
     let stopMax: Int64
 
-    /// - Throws: `badArgument` for a number of slots or devices that no gateway takes, for a limit of silence that a
-    ///   good gateway would pass, and for a limit of stopping outside its range.
+    /// - Throws: `badArgument` if the number of slots or devices, the limit of silence or the stop limit is out of
+    ///   range.
     init(
         _ endpoint: GatewayEndpoint,
         topic: String,
@@ -64,7 +65,7 @@ struct SubscriptionRequest: Sendable {
         self.stopMax = Self.milliseconds(stopLimit)
     }
 
-    /// Of a duration that is within one of the limits above.
+    /// Converts a duration that is within one of the limits above.
     private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         return seconds * 1000 + attoseconds / 1_000_000_000_000_000
@@ -85,9 +86,9 @@ struct SubscriptionRequest: Sendable {
         return request
     }
 
-    /// Sends the result of a wake.
+    /// Makes the request that sends the result of a wake.
     ///
-    /// - `isTask`: whether it is a background task's or a session's, which has succeeded or not.
+    /// - `isTask`: true for the wake of a background task or session, whose result is success or failure.
     func result(
         _ result: BackgroundFetchResult,
         wake: String,
@@ -98,44 +99,48 @@ struct SubscriptionRequest: Sendable {
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))", body: body)
     }
 
-    /// Asks for more time.
+    /// Makes the request for more time, in whole seconds, at least one.
     func extend(_ wake: String, milliseconds: Int64) throws(WakeWorkerError) -> HTTPRequest {
         let seconds = max(1, (milliseconds + 999) / 1000)
         let body = Array("{\"seconds\":\(seconds)}".utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/extend", body: body)
     }
 
-    /// Gives a wake back.
+    /// Makes the request that returns a wake.
     func release(_ wake: String, _ release: WakeRelease) throws(WakeWorkerError) -> HTTPRequest {
         let body = Array("{\"reason\":\(JSONText.quoted(release.reason))}".utf8)
         return try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/release", body: body)
     }
 
-    /// Tells how far a continued task is.
+    /// Makes the request that reports the progress of a continued task.
     func progress(_ progress: TaskProgress, wake: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/wakes/\(URLPath.component(wake))/progress", body: progress.json)
     }
 
-    /// Asks for no more wakes on a stream.
+    /// Makes the request to send no more wakes on a stream.
     func drain(_ stream: String) throws(WakeWorkerError) -> HTTPRequest {
         try self.endpoint.request("POST", "/v1/streams/\(URLPath.component(stream))/drain")
     }
 }
 
-/// The waits of a worker, which tests shorten.
+/// The timeouts and waits of a worker, which tests shorten.
 package struct WorkerTiming: Sendable {
     /// The longest silence of an open stream, in milliseconds.
     package var silenceMax = SubscriptionStateMachine.silenceMaxByDefault
     /// The wait after the end of a stream that was open, in milliseconds.
     package var firstWaits = SubscriptionStateMachine.firstWaits
-    /// The waits between two tries to open a stream.
+    /// The waits between tries to open a stream.
     package var backoff = Backoff(firstMilliseconds: 2500, lastMilliseconds: 15_000)
-    /// The waits between two tries to deliver a result.
+    /// The waits between tries to deliver a result.
     package var resultBackoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
     /// The longest silence of the gateway after the deadline of a wake, in milliseconds.
     package var grace = WakeStateMachine.expirationGrace
+    /// The longest time of a request for more time, in milliseconds.
+    package var extensionTimeout = 10_000
+    /// The longest time of a report of progress, in milliseconds.
+    package var reportTimeout = 5000
 
-    /// Makes the default waits.
+    /// Creates the default timeouts and waits.
     package init() {}
 
     func machine(now: Int64) -> SubscriptionStateMachine {
@@ -153,11 +158,11 @@ package struct WorkerTiming: Sendable {
 }
 
 extension BackgroundFetchResult {
-    /// What it says of a background task.
+    /// The outcome of a background task.
     var isSuccess: Bool { self != .failed }
 }
 
-/// What a subscription says that its worker takes.
+/// The wakes that a worker accepts, as its subscription lists them.
 package struct SubscriptionOffer: Hashable, Sendable {
     let tasks: [String]
     let sessions: [String]
@@ -173,7 +178,7 @@ package struct SubscriptionOffer: Hashable, Sendable {
 
     /// The parameters of the subscription's query.
     package var query: [String] {
-        // The star of a pattern needs no encoding in a query.
+        // The asterisk of a pattern needs no encoding in a query.
         var query = self.tasks.map { "task=\($0)" }
         query += self.sessions.map { "session=\($0)" }
         if !self.takesPushes { query.append("push=0") }

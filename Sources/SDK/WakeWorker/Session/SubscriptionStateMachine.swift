@@ -1,29 +1,30 @@
 package import HTTPClient
 
-/// A worker's subscription: when it is tried, when its stream is given up, and how it ends for good.
+/// The state of a worker's subscription: when to try it, when to abandon its stream, and when it is over.
 ///
-/// Pure: moments are milliseconds on the caller's clock, and randomness comes in.
+/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct SubscriptionStateMachine: Sendable {
     private enum State: Hashable, Sendable {
         /// Waits until it is time to subscribe. Can move to: connecting, over.
         case waiting(until: Int64)
-        /// The request is on its way since. Can move to: subscribed, waiting, over.
+        /// The subscription request was sent. Can move to: subscribed, waiting, over.
         case connecting(since: Int64)
-        /// Wakes come; something was last heard then. Can move to: waiting, draining, over.
+        /// Wakes can arrive; the last data arrived at `heardAt`. Can move to: waiting, draining, over.
         case subscribed(heardAt: Int64)
-        /// The gateway was told to send no new wakes, and ends the stream itself. Can move to: over.
+        /// The gateway was asked to send no new wakes; it ends the stream. Can move to: over.
         case draining(heardAt: Int64)
-        /// Nothing more happens. Terminal.
+        /// The subscription is over. Terminal.
         case over
     }
 
-    /// The gateway sends a comment after 15 s of silence; two of them are missing.
+    /// The default limit of silence, in milliseconds. The gateway sends a comment after 15 s of silence; here two are
+    /// missing.
     package static let silenceMaxByDefault: Int64 = 40_000
-    /// The gateway answers a subscription at once.
+    /// The timeout for the gateway's answer to a subscription, in milliseconds. The gateway answers at once.
     package static let answerMax: Int64 = 15_000
 
-    /// How long to wait after the end of a stream that was open, in milliseconds. Its gateway may be restarting, and
-    /// thousands of others come back with this one, so the range is wide.
+    /// The range of the random wait after the end of an open stream, in milliseconds. If the gateway restarts,
+    /// thousands of workers reconnect together, so the range is wide.
     package static let firstWaits: ClosedRange<Int64> = 750...2250
 
     private var state: State
@@ -31,7 +32,7 @@ package struct SubscriptionStateMachine: Sendable {
     private let silenceMax: Int64
     private let firstWaits: ClosedRange<Int64>
 
-    /// A machine that subscribes at once; a stream may bring nothing for `silenceMax`.
+    /// Creates a machine that subscribes at once. `silenceMax` is the limit of silence of a stream.
     package init(
         now: Int64,
         silenceMax: Int64 = Self.silenceMaxByDefault,
@@ -44,7 +45,7 @@ package struct SubscriptionStateMachine: Sendable {
         self.backoff = backoff
     }
 
-    /// When `momentReached` has something to say; nil for never.
+    /// The next time to call `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .waiting(let moment): moment
@@ -70,7 +71,7 @@ extension SubscriptionStateMachine {
     package enum MomentReachedAction: Hashable, Sendable {
         case nothing
         case subscribe
-        /// The gateway has been silent for so many milliseconds: the stream is to be treated as ended.
+        /// The gateway was silent for this many milliseconds. The caller must treat the stream as ended.
         case giveUp(silence: Int64)
     }
 
@@ -86,14 +87,14 @@ extension SubscriptionStateMachine {
         }
     }
 
-    /// The gateway accepted the subscription.
+    /// Records that the gateway accepted the subscription.
     package mutating func accepted(now: Int64) {
         guard case .connecting = self.state else { return }
         self.backoff.succeeded()
         self.state = .subscribed(heardAt: now)
     }
 
-    /// Something came on the stream.
+    /// Records that data arrived on the stream.
     package mutating func heard(now: Int64) {
         switch self.state {
         case .subscribed: self.state = .subscribed(heardAt: now)
@@ -102,9 +103,9 @@ extension SubscriptionStateMachine {
         }
     }
 
-    /// Subscribes again at once.
+    /// Makes the worker subscribe again at once.
     ///
-    /// - Returns: true if there was a stream, which the caller ends.
+    /// - Returns: true if a stream is open; the caller must end it.
     package mutating func renewed(now: Int64) -> Bool {
         guard case .subscribed = self.state else { return false }
         self.state = .waiting(until: now)
@@ -116,9 +117,9 @@ extension SubscriptionStateMachine {
         case over
     }
 
-    /// The stream ended, or none came to be, for a reason that passes.
+    /// Records that the stream ended or could not be opened, for a temporary reason.
     ///
-    /// - `retryAfter`: how long the gateway wants to be left alone at least, in milliseconds.
+    /// - `retryAfter`: the minimum wait that the gateway requests, in milliseconds.
     package mutating func streamEnded(
         retryAfter: Int64 = 0,
         now: Int64,
@@ -140,17 +141,17 @@ extension SubscriptionStateMachine {
         return .retry(inMilliseconds: wait)
     }
 
-    /// Another try would come to the same.
+    /// Records a permanent failure: another try would fail, too.
     package mutating func failed() {
         self.state = .over
     }
 
     package enum StopRequestedAction: Hashable, Sendable {
-        /// Ask the gateway for no new wakes; it ends the stream after the last result.
+        /// Ask the gateway to send no new wakes. It ends the stream after the last result.
         case drain
-        /// No stream is open: end what is being tried.
+        /// No stream is open: cancel the pending try.
         case cancel
-        /// The subscription stops already.
+        /// The subscription is already stopping.
         case nothing
     }
 
@@ -167,35 +168,38 @@ extension SubscriptionStateMachine {
     }
 }
 
-/// How a worker ends once it was asked to: by when its handlers, its results and everything else are over.
+/// The sequence of a worker's stop: by when its handlers, its results and everything else must be finished.
 ///
-/// One bound holds from the first request, whoever is silent: the gateway, the network, or a handler. Pure: moments are
-/// milliseconds on the caller's clock.
+/// One limit applies from the first stop request, even if the gateway, the network or a handler does not respond. Pure:
+/// times are milliseconds on the caller's clock.
 package struct StopStateMachine: Sendable {
     private enum State: Hashable, Sendable {
-        /// Nobody has asked. Can move to: finishing, cancelled.
+        /// No stop was requested. Can move to: finishing, cancelled.
         case running
-        /// Handlers may end by themselves until `cancelAt`. Can move to: cancelled, over.
+        /// Handlers may finish normally until `cancelAt`. Can move to: cancelled, over.
         case finishing(cancelAt: Int64, endAt: Int64)
-        /// Handlers were told to stop. Can move to: over.
+        /// The handlers were cancelled. Can move to: over.
         case cancelled(endAt: Int64)
-        /// Nothing more is waited for. Terminal.
+        /// The worker stops waiting. Terminal.
         case over
     }
 
-    /// How long ending takes at most, from the first request: an execution window of 30 s, and the time for results.
+    /// The default limit from the first stop request to the end, in milliseconds: an execution window of 30 s plus time
+    /// for results.
     package static let limitByDefault: Int64 = 40_000
-    /// How long results are tried to be delivered once no handler runs, at most; a quarter of a limit that is short.
+    /// The maximum time to deliver results after the last handler has ended, in milliseconds. A short limit reduces it
+    /// to a quarter of the limit.
     package static let resultsMax: Int64 = 10_000
-    /// How long results are tried to be delivered after a second request, at most.
+    /// The maximum time to deliver results after a second stop request, in milliseconds.
     package static let hurriedResultsMax: Int64 = 2000
-    /// How long ending takes at most from a second request: commands that do not heed SIGTERM are killed after 2 s.
+    /// The maximum time from a second stop request to the end, in milliseconds. Commands that ignore SIGTERM are killed
+    /// after 2 s.
     package static let hurriedMax: Int64 = 5000
 
     private var state = State.running
     private let limit: Int64
     private var resultsMax: Int64
-    /// Since when no handler runs, after the request.
+    /// The time since which no handler runs, after a stop request.
     private var idleSince: Int64?
 
     package init(limit: Int64 = Self.limitByDefault) {
@@ -203,7 +207,7 @@ package struct StopStateMachine: Sendable {
         self.resultsMax = min(Self.resultsMax, limit / 4)
     }
 
-    /// Whether handlers were told to stop, so that none is started.
+    /// True if the handlers were cancelled. No handler may be started then.
     package var isCancelled: Bool {
         switch self.state {
         case .cancelled, .over: true
@@ -211,7 +215,7 @@ package struct StopStateMachine: Sendable {
         }
     }
 
-    /// When `momentReached` has something to say; nil for never.
+    /// The next time to call `momentReached`; nil for never.
     package var nextMoment: Int64? {
         let idleEnd = self.idleSince.map { $0 + self.resultsMax }
         return switch self.state {
@@ -225,14 +229,14 @@ package struct StopStateMachine: Sendable {
 // MARK: - Events
 
 extension StopStateMachine {
-    /// Somebody asked for the first time, or the gateway lets the worker in no more.
+    /// Records the first stop request, or that the gateway refuses the worker.
     package mutating func stopRequested(now: Int64) {
         guard self.state == .running else { return }
         let endAt = now + self.limit
         self.state = .finishing(cancelAt: endAt - self.resultsMax, endAt: endAt)
     }
 
-    /// Somebody asked again: the caller cancels the handlers.
+    /// Records a second stop request. The caller cancels the handlers.
     package mutating func cancelRequested(now: Int64) {
         switch self.state {
         case .running: self.state = .cancelled(endAt: now + min(self.limit, Self.hurriedMax))
@@ -246,14 +250,14 @@ extension StopStateMachine {
     package enum Action: Hashable, Sendable {
         case nothing
         case cancelHandlers
-        /// Nothing more is waited for: what was not delivered is given up.
+        /// Stop waiting and abandon undelivered results.
         case end
     }
 
-    /// What is left to do has changed, or may have.
+    /// Records the number of unfinished handlers and wakes.
     ///
-    /// - `handlers`: how many run.
-    /// - `wakes`: how many have a handler that runs, or a result that is not known to have arrived.
+    /// - `handlers`: the number of running handlers.
+    /// - `wakes`: the number of wakes that have a running handler or an unconfirmed result.
     package mutating func workChanged(handlers: Int, wakes: Int, now: Int64) -> Action {
         switch self.state {
         case .running: return .nothing
@@ -265,7 +269,7 @@ extension StopStateMachine {
         } else if self.idleSince == nil {
             self.idleSince = now
         }
-        // Until it is in a hurry it lets the gateway end the stream, which then knows that no wake is lost.
+        // In a normal stop the gateway ends the stream, so that it knows that no wake is lost.
         guard self.isCancelled, handlers == 0, wakes == 0 else { return .nothing }
         self.state = .over
         return .end

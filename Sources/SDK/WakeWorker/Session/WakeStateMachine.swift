@@ -1,57 +1,59 @@
 package import HTTPClient
 package import Wire
 
-/// One wake in a worker's hands: from its arrival to the moment its result is known to have arrived, or too late.
+/// One wake at a worker: from its arrival until its result was confirmed or is too late.
 ///
-/// Pure: moments are milliseconds on the caller's clock, and randomness comes in.
+/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct WakeStateMachine: Sendable {
-    /// Why a wake ended at the gateway before its result came.
+    /// The reason why a wake ended at the gateway before its result arrived.
     package enum Ending: Hashable, Sendable {
         case expired, lost
     }
 
     private enum State: Hashable, Sendable {
-        /// No handler is free for it yet. Can move to: running, over.
+        /// No handler is free. Can move to: running, over.
         case queued
-        /// The wake's handler runs. Can move to: expiring, stopping, sending, over.
+        /// The handler runs. Can move to: expiring, stopping, sending, over.
         case running
-        /// The wake's deadline is near, and its handler was cancelled; its result counts still. Can move to: stopping,
-        /// sending, over.
+        /// The deadline is near and the handler was cancelled. The result still counts. Can move to: stopping, sending,
+        /// over.
         case expiring
-        /// The wake ended at the gateway, and its handler was cancelled. Can move to: sending, over.
+        /// The wake ended at the gateway and the handler was cancelled. Can move to: sending, over.
         case stopping(Ending)
-        /// The wake's result is on its way. Can move to: pausing, over.
+        /// The result is being sent. Can move to: pausing, over.
         case sending(BackgroundFetchResult)
-        /// The wake's result could not be delivered, and is sent again then. Can move to: sending, over.
+        /// The result could not be delivered and is sent again at `until`. Can move to: sending, over.
         case pausing(BackgroundFetchResult, until: Int64)
-        /// Nothing is left to do. Terminal.
+        /// The wake is finished. Terminal.
         case over
     }
 
-    /// The gateway says when a wake has expired. If it has not so many milliseconds after the deadline, the worker asks
-    /// it for more time, as the wake's command may have done, and takes the wake as expired after as many again.
+    /// The time after the deadline, in milliseconds, within which the gateway reports that a wake has expired. Without
+    /// that report the worker asks the gateway for more time, because the wake's command may have been granted some.
+    /// After the same time again, the worker treats the wake as expired.
     package static let expirationGrace: Int64 = 2000
-    /// How long after its deadline a result is still tried to be delivered, in milliseconds: the gateway counts none
-    /// by then, but takes it as a sign of life.
+    /// The time after the deadline during which the worker still tries to deliver a result, in milliseconds. The
+    /// gateway no longer counts such a result, but takes it as a sign of life.
     package static let lateMax: Int64 = 60_000
-    /// How often a result is sent that no longer counts.
+    /// The maximum number of tries to deliver a result that no longer counts.
     package static let lateTriesMax = 2
 
     private var state = State.queued
     package private(set) var deadline: Int64
     private var hasEnded = false
-    /// When the gateway was asked if the wake has more time; nil when it was not.
+    /// The time when the worker asked the gateway whether the wake has more time; nil if it did not ask.
     private var askedAt: Int64?
-    /// The most that a deadline may seem later here than at the gateway, in milliseconds: answers take their time.
+    /// The maximum amount, in milliseconds, by which a deadline may appear later here than at the gateway, because of
+    /// answer latency.
     static let tolerance: Int64 = 500
     private var lateTries = 0
     private var backoff: Backoff
     private let grace: Int64
 
     /// - Parameters:
-    ///   - deadline: when the gateway ends it.
-    ///   - grace: how long the gateway may say nothing after the deadline, in milliseconds.
-    ///   - backoff: the waits between two tries to deliver the result.
+    ///   - deadline: the time when the gateway ends the wake.
+    ///   - grace: the time after the deadline for which the gateway may be silent, in milliseconds.
+    ///   - backoff: the waits between tries to deliver the result.
     package init(
         deadline: Int64,
         grace: Int64 = Self.expirationGrace,
@@ -66,10 +68,10 @@ package struct WakeStateMachine: Sendable {
 
     package var isQueued: Bool { self.state == .queued }
 
-    /// Whether the wake runs, and the gateway still waits for its result.
+    /// True if the wake runs and the gateway still expects its result.
     package var isRunning: Bool { self.state == .running || self.state == .expiring }
 
-    /// When `momentReached` has something to say; nil for never.
+    /// The next time to call `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .queued, .running, .expiring: (self.askedAt ?? self.deadline) + self.grace
@@ -87,15 +89,15 @@ extension WakeStateMachine {
         self.state = .running
     }
 
-    /// The gateway gave it until `deadline`.
+    /// Records that the gateway extended the deadline.
     package mutating func extended(to deadline: Int64) {
         if deadline > self.deadline { self.askedAt = nil }
         self.deadline = max(self.deadline, deadline)
     }
 
-    /// The gateway said that this deadline is near.
+    /// Records the gateway's warning that this deadline is near.
     ///
-    /// - Returns: whether the handler is to be cancelled; false when it does not run, or has more time by now.
+    /// - Returns: true if the caller must cancel the handler; false if no handler runs or the deadline is later by now.
     package mutating func deadlineNears(_ deadline: Int64) -> Bool {
         guard self.state == .running, deadline + Self.tolerance >= self.deadline else { return false }
         self.extended(to: deadline)
@@ -103,17 +105,17 @@ extension WakeStateMachine {
         return true
     }
 
-    /// The gateway was asked for more time, and gave none, or did not answer.
+    /// Records that the gateway granted no more time or did not answer.
     package mutating func gotNoTime() -> EndedAction { self.askedAt == nil ? .nothing : self.ended(.expired) }
 
     package enum EndedAction: Hashable, Sendable {
         case nothing
         case cancelHandler
-        /// The wake's handler was never started.
+        /// The handler was never started.
         case forget
     }
 
-    /// The gateway said that its time is over, or its stream broke.
+    /// Records that the gateway ended the wake or that its stream broke.
     package mutating func ended(_ ending: Ending) -> EndedAction {
         self.hasEnded = true
         switch self.state {
@@ -132,28 +134,28 @@ extension WakeStateMachine {
         case forget
     }
 
-    /// - Parameter result: nil when the handler threw.
+    /// - Parameter result: the handler's result; nil if it threw an error.
     package mutating func handlerEnded(_ result: BackgroundFetchResult?) -> HandlerEndedAction {
         switch (self.state, result) {
         case (.stopping(.lost), nil), (.queued, _), (.sending, _), (.pausing, _), (.over, _):
-            // The gateway gives a lost wake to another worker; to call it failed would cost the push an attempt.
+            // The gateway gives a lost wake to another worker. Reporting a failure would cost the push an attempt.
             self.state = .over
             return .forget
         case (.running, let result), (.expiring, let result), (.stopping, let result):
-            // After an expiration, too: a stream that answers late is not taken for a dead one.
+            // Also after an expiration: an answer on a slow stream tells the gateway that the stream is alive.
             let result = result ?? .failed
             self.state = .sending(result)
             return .send(result)
         }
     }
 
-    /// What came of a result that was sent.
+    /// The outcome of sending a result.
     package enum Answer: Hashable, Sendable {
-        /// The gateway has it.
+        /// The gateway has received the result.
         case accepted
-        /// The gateway will never take it.
+        /// The gateway will never accept the result.
         case refused
-        /// The result may not have arrived; the gateway wants to be left alone for so many milliseconds at least.
+        /// The result may not have arrived. The gateway requests a wait of at least this many milliseconds.
         case failed(retryAfter: Int64)
     }
 
@@ -194,7 +196,7 @@ extension WakeStateMachine {
         case send(BackgroundFetchResult)
         case cancelHandler
         case forget
-        /// The gateway is to be asked for a little more time.
+        /// Ask the gateway for a little more time.
         case ask
     }
 
@@ -217,9 +219,9 @@ extension WakeStateMachine {
         }
     }
 
-    /// The worker ends, and waits for nothing more.
+    /// Ends the wake because the worker ends.
     ///
-    /// - Returns: the result that is not known to have arrived.
+    /// - Returns: the result that was not confirmed; nil if there is none.
     package mutating func givenUp() -> BackgroundFetchResult? {
         defer { self.state = .over }
         return switch self.state {
@@ -229,11 +231,12 @@ extension WakeStateMachine {
     }
 }
 
-/// Who wants a wake to be kept alive, and when more time is asked for next. Milliseconds on the caller's clock.
+/// The callers that keep a wake alive, and the time of the next request for more time. Times are milliseconds on the
+/// caller's clock.
 package struct KeepAlive: Hashable, Sendable {
-    /// How much time is asked for at once.
+    /// The time to request at once, in milliseconds.
     package static let extensionLength: Int64 = 30_000
-    /// How long until another try after one that brought no answer.
+    /// The wait after a request without an answer, in milliseconds.
     package static let retry: Int64 = 1000
 
     private var holders = 0
@@ -241,10 +244,10 @@ package struct KeepAlive: Hashable, Sendable {
     private var isRefused = false
     private var askAt: Int64?
 
-    /// Nobody wants it to be kept alive yet.
+    /// Creates a state without callers.
     package init() {}
 
-    /// When `momentReached` is due; nil for never.
+    /// The next time to call `momentReached`; nil for never.
     package var nextMoment: Int64? { self.holders > 0 && !self.isAsking && !self.isRefused ? self.askAt : nil }
 
     package mutating func begun(deadline: Int64) {
@@ -256,82 +259,82 @@ package struct KeepAlive: Hashable, Sendable {
         self.holders = max(0, self.holders - 1)
     }
 
-    /// - Returns: whether more time is to be asked for.
+    /// - Returns: true if the caller must request more time.
     package mutating func momentReached(now: Int64) -> Bool {
         guard let moment = self.nextMoment, moment <= now else { return false }
         self.isAsking = true
         return true
     }
 
-    /// The gateway gave more time, whoever asked.
+    /// Records that the gateway granted more time, to this or another request.
     package mutating func extended(to deadline: Int64) {
         self.isAsking = false
         self.askAt = deadline - Self.extensionLength / 2
     }
 
-    /// No answer came.
+    /// Records that a request received no answer.
     package mutating func unanswered(now: Int64) {
         self.isAsking = false
         self.askAt = now + Self.retry
     }
 
-    /// The gateway gives no more.
+    /// Records that the gateway grants no more time.
     package mutating func refused() {
         self.isAsking = false
         self.isRefused = true
     }
 }
 
-/// When a worker subscribes again because its wakes cannot begin: a gateway gives a stream no more wakes after three in
-/// a row that were given back.
+/// Decides when a worker subscribes again because its work cannot begin: after three returned wakes in a row, a gateway
+/// sends no more wakes on the stream.
 ///
-/// Pure: moments are milliseconds on the caller's clock, and randomness comes in.
+/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ReleaseStateMachine: Sendable {
-    /// The number of wakes in a row after which a gateway takes a stream for stalled.
+    /// The number of returned wakes in a row after which a gateway considers a stream stalled.
     package static let releasesMax = 3
 
     private var releases = 0
     private var backoff: Backoff
-    /// When to subscribe again; nil for never.
+    /// The time to subscribe again; nil for never.
     package private(set) var renewAt: Int64?
 
-    /// A machine that has given nothing back.
+    /// Creates the state of a stream without returned wakes.
     package init(backoff: Backoff = Backoff(firstMilliseconds: 2000, lastMilliseconds: 60_000)) {
         self.backoff = backoff
     }
 
-    /// The gateway took a wake back.
+    /// Records that the gateway took a wake back.
     package mutating func released(now: Int64, using generator: inout some RandomNumberGenerator) {
         self.releases += 1
         guard self.releases >= Self.releasesMax, self.renewAt == nil else { return }
         self.renewAt = now + Int64(self.backoff.failed(using: &generator))
     }
 
-    /// The gateway has a result: wakes can begin, and its stream is not stalled.
+    /// Records that the gateway has accepted a result: work can begin, and the stream is not stalled.
     package mutating func answered() {
         self.streamEnded()
         self.backoff.succeeded()
     }
 
-    /// The stream has ended; the next one has given nothing back.
+    /// Records that the stream has ended. The next stream starts without returned wakes.
     package mutating func streamEnded() {
         self.releases = 0
         self.renewAt = nil
     }
 }
 
-/// The kinds of wakes that a worker has no handler for, each said once.
+/// The kinds of wakes without a handler. Each kind is reported once.
 package struct RefusedKinds: Sendable {
-    /// The most that are remembered: there are fewer, and a peer may make some up.
+    /// The maximum number of kinds to remember, because a peer may invent kinds.
     package static let countMax = 16
 
     private var said: Set<WakeKind> = []
 
     package init() {}
 
-    /// A wake of `kind` was refused.
+    /// Records that a wake of `kind` was refused.
     ///
-    /// - Returns: whether that is to be said.
+    /// - Returns: true if this should be reported.
     package mutating func isFirst(_ kind: WakeKind) -> Bool {
         self.said.count < Self.countMax && self.said.insert(kind).inserted
     }

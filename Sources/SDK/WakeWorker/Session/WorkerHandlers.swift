@@ -1,20 +1,20 @@
 import Wire
 
-/// What a worker does with what comes on its stream.
+/// The handlers for the events of a worker's stream.
 struct WorkerHandlers: Sendable {
     typealias PushHandler = @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     /// Handles one wake.
     typealias Work = @Sendable () async throws -> BackgroundFetchResult
 
-    /// Nil when the worker takes no pushes.
+    /// The handler of pushes; nil if the worker accepts no pushes.
     let pushes: PushHandler?
     let tasks: BackgroundTaskTable<BackgroundTaskRegistry.Handler>
-    /// Nil when nobody wants to know.
+    /// The stream of condition changes; nil if the program did not request them.
     let conditions: AsyncStream<DeviceConditionsChange>.Continuation?
     let caller: GatewayCaller
     let registry: BackgroundTaskRegistry
 
-    /// What the subscription says of it.
+    /// The wakes that the subscription offers to handle.
     var offer: SubscriptionOffer {
         SubscriptionOffer(
             tasks: self.tasks.names(ofSessions: false),
@@ -24,7 +24,8 @@ struct WorkerHandlers: Sendable {
         )
     }
 
-    /// What handles a task's wake; nil when nothing does. A success is `newData`, and a failure `failed`.
+    /// Returns the work for the wake of a task or session; nil if it has no handler. The work's result is `newData` for
+    /// success and `failed` for failure.
     func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
         let name =
             switch message.work {
@@ -55,47 +56,47 @@ struct WorkerHandlers: Sendable {
     }
 }
 
-/// What a worker does, for logs and metrics: see ``WakeWorker/events``.
+/// An event of a worker, for logs and metrics: see ``WakeWorker/events``.
 ///
-/// Nothing in it is secret: wakes are named by their ids, devices and payloads are left out. More cases may come; give
-/// a `switch` a `default`.
+/// Events contain no secrets: they name wakes by identifier and omit devices and payloads. More cases may come; give a
+/// `switch` a `default`.
 public enum WakeWorkerEvent: Sendable {
-    /// The gateway sends wakes from now on.
+    /// The subscription is open; the gateway can send wakes.
     case subscribed
-    /// The gateway took the subscription and warns of a likely mistake in it, such as an identifier that the topic does
-    /// not permit: a name that never changes, the problem and the remedy, separated by semicolons.
+    /// The gateway accepted the subscription but warns of a likely mistake, such as an identifier that the topic does
+    /// not permit. The text has a stable name, the problem and the remedy, separated by semicolons.
     case warned(warning: String)
-    /// The subscription has ended, and is tried again after `retryIn`. Wakes it had brought are lost.
+    /// The subscription has ended and is retried after `retryIn`. Its unfinished wakes are lost.
     case disconnected(reason: WakeWorkerError, retryIn: Duration)
-    /// A wake came of a kind that the worker has no handler for, or a background task that none is registered for. It
-    /// is not answered, and neither are later ones, of whose kind nothing more is said until `run` is called again.
+    /// A wake arrived for which the worker has no handler. The worker does not answer it. Later wakes of the same kind
+    /// are not reported until the next call of `run`.
     case refused(wake: String, kind: String)
     /// A wake was handed to the handler.
     case started(wake: String)
-    /// The deadline of a wake is near; its handler was cancelled, and its result counts until then.
+    /// The deadline of a wake is near. Its handler was cancelled; its result still counts until the deadline.
     case expiring(wake: String)
-    /// The time of a wake is over; its handler was cancelled.
+    /// The time of a wake is over. Its handler was cancelled.
     case expired(wake: String)
-    /// The stream that brought the wake broke, or the gateway gave it up, so another worker gets it; its handler was
+    /// The stream of the wake broke or the gateway abandoned it, so another worker receives the wake. Its handler was
     /// cancelled.
     case lost(wake: String)
-    /// The handler threw; the wake counts as failed.
+    /// The handler threw an error. The wake counts as failed.
     case handlerFailed(wake: String, error: any Error)
     /// The handler threw ``WakeRelease``, and the gateway has taken the wake back.
     case released(wake: String, reason: String)
-    /// The gateway has the result, for certain.
+    /// The gateway has confirmed the result.
     case delivered(wake: String, result: BackgroundFetchResult)
     /// The result did not count, or could not be delivered in time.
     case dropped(wake: String, result: BackgroundFetchResult, reason: WakeWorkerError)
-    /// The gateway has the outcome of a background task or session, for certain.
+    /// The gateway has confirmed the outcome of a background task or session.
     case taskDelivered(wake: String, success: Bool)
     /// The outcome of a background task or session did not count, or could not be delivered in time.
     case taskDropped(wake: String, success: Bool, reason: WakeWorkerError)
-    /// The gateway takes no report of a continued task's progress, for this reason; none is sent any more.
+    /// The gateway accepts no progress reports of this continued task. No more are sent.
     case progressRefused(wake: String, reason: WakeWorkerError)
-    /// A condition of the machine that is to be reported, such as `appState`, is not known. It is told once, and again
-    /// when it was known in between, or for another reason.
+    /// A condition that should be reported, such as `appState`, cannot be determined. The event is sent once, and again
+    /// if the condition was known in between or the reason changes.
     case conditionUnknown(name: String, reason: String)
-    /// The worker takes no more wakes, and finishes what runs.
+    /// The worker accepts no more wakes and finishes the running ones.
     case stopping
 }

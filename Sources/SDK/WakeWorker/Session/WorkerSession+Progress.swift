@@ -27,7 +27,7 @@ extension WorkerSession {
                 wish?.answer(.failure(Self.noDeadline))
                 break
             }
-            // By the gateway's clock, of which only the distance from the deadline that the wake came with counts.
+            // `instant` is by the gateway's clock. Only its distance from the wake's original deadline is used.
             let believed = max(0, min(instant, WakeMessage.instantMax))
             if let warning = wake.heldWarning, believed > warning.gatewayDeadline {
                 self.wakes[id]?.heldWarning = nil
@@ -50,10 +50,10 @@ extension WorkerSession {
     )
 }
 
-// MARK: - What a handler says by its task's progress
+// MARK: - Progress reports of handlers
 
 extension WorkerSession {
-    /// What the handler of a continued task says of it, for this session to tell.
+    /// Returns the progress of a continued task. Its changes are reported by this session.
     func reporting(of message: TaskMessage) -> TaskReporting {
         var (title, subtitle): (String?, String?) = (nil, nil)
         if case .task(_, let first, let second) = message.work { (title, subtitle) = (first, second) }
@@ -70,7 +70,7 @@ extension WorkerSession {
         self.settle(on: loop)
     }
 
-    /// Tells the newest progress, if that is due.
+    /// Sends the newest progress if a report is due.
     func reportMoment(_ id: String, on loop: HTTPLoop) {
         switch self.wakes[id]?.reports.momentReached(now: loop.now) {
         case .tell: self.report(id, on: loop)
@@ -83,7 +83,7 @@ extension WorkerSession {
         do throws(WakeWorkerError) {
             var request = try self.request.progress(reporting.newest(), wake: id)
             request.isFresh = wake.isConnectionDoubtful
-            request.timeoutMilliseconds = Self.reportTimeout
+            request.timeoutMilliseconds = self.request.timing.reportTimeout
             try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
         } catch {
             self.reportFailed(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
@@ -117,29 +117,26 @@ extension WorkerSession {
         _ error: WakeWorkerError,
         on loop: HTTPLoop
     ) {
-        // That a wake has ended is said by its expiration.
+        // The `expired` event already reports that a wake has ended.
         if answer == .refused, error.code != .wakeEnded, self.wakes[id] != nil {
             self.events.yield(.progressRefused(wake: id, reason: error))
         }
         self.wakes[id]?.reports.answered(answer, now: loop.now, using: &self.generator)
     }
 
-    /// How long a report may take, in milliseconds.
-    private static let reportTimeout = 5000
-
-    /// Whether what a handler has come to waits for the last report, which is due at once.
+    /// Returns true if the handler's outcome must wait for the last progress report, which is sent at once.
     func isHeldForReport(_ id: String, on loop: HTTPLoop) -> Bool {
         guard let wake = self.wakes[id], wake.machine.isRunning, let reporting = wake.lease.reporting else {
             return false
         }
-        // What changed last may not have come to this thread yet.
+        // The last change may not have reached this thread yet.
         if reporting.isChanged { self.wakes[id]?.reports.changed() }
         self.wakes[id]?.reports.handlerEnded(now: loop.now)
         self.reportMoment(id, on: loop)
         return self.wakes[id]?.reports.holdsResult == true
     }
 
-    /// Tells what a handler has come to, once that need not wait for its last report.
+    /// Sends the handler's outcome if it does not wait for the last report.
     func releaseOutcome(_ id: String, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], let outcome = wake.heldOutcome,
             !wake.machine.isRunning || !wake.reports.holdsResult
@@ -149,43 +146,43 @@ extension WorkerSession {
     }
 }
 
-/// When the progress of a continued task is told: what is newest, at once, then four times a second at most, and what
-/// was last in any case, before the result.
+/// Decides when the progress of a continued task is reported: the newest values, at once, at most four times a second,
+/// and always the last values before the result.
 ///
-/// Pure: moments are milliseconds on the caller's clock, and randomness comes in.
+/// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ProgressStateMachine: Sendable {
     private enum State: Hashable, Sendable {
-        /// No report is on its way. Can move to: telling, over.
+        /// No report is in flight. Can move to: telling, over.
         case quiet
-        /// A report is on its way. Can move to: quiet, over.
+        /// A report is in flight. Can move to: quiet, over.
         case telling
-        /// The gateway takes no more. Terminal.
+        /// The gateway accepts no more reports. Terminal.
         case over
     }
 
-    /// Milliseconds between two reports.
+    /// The minimum interval between two reports, in milliseconds.
     package static let interval: Int64 = 250
-    /// How long a result waits for the last report, in milliseconds.
+    /// The maximum time that a result waits for the last report, in milliseconds.
     package static let lastReportPatience: Int64 = 5000
 
     private var state = State.quiet
-    /// Whether there is something that the gateway does not have.
+    /// True if there are changes that the gateway has not received.
     private var isBehind = false
     private var tellsAt = Int64.min
-    /// Until when the result waits; nil while the handler runs.
+    /// The time until which the result waits; nil while the handler runs.
     private var resultWaitsUntil: Int64?
-    /// Whether the last report that was answered for had not arrived.
+    /// True if the last answered report did not arrive.
     private var hasFailed = false
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 5000)
 
     package init() {}
 
-    /// Whether the handler has ended, and its result waits for the last report.
+    /// True if the handler has ended and its result waits for the last report.
     package var holdsResult: Bool {
         self.resultWaitsUntil != nil && (self.state == .telling || (self.state == .quiet && self.isBehind))
     }
 
-    /// When `momentReached` has something to say; nil for never.
+    /// The next time to call `momentReached`; nil for never.
     package var nextMoment: Int64? {
         switch self.state {
         case .over: nil
@@ -198,23 +195,23 @@ package struct ProgressStateMachine: Sendable {
 // MARK: - Events
 
 extension ProgressStateMachine {
-    /// The handler has come further, or shows other texts.
+    /// Records that the progress or the texts have changed.
     package mutating func changed() { self.isBehind = true }
 
-    /// The handler has ended: what it has said last is told at once.
+    /// Records that the handler has ended: the last changes are reported at once.
     package mutating func handlerEnded(now: Int64) {
         self.resultWaitsUntil = now + Self.lastReportPatience
-        // A gateway that did not take the report before is given its time.
+        // After a failed report, the backoff still applies.
         if !self.hasFailed { self.tellsAt = now }
     }
 
-    /// The result is to wait no longer.
+    /// Gives up all reports, so that the result waits no longer.
     package mutating func abandoned() { self.state = .over }
 
     package enum MomentReachedAction: Hashable, Sendable {
         case nothing
         case tell
-        /// The last report has not arrived in time: the result goes without it.
+        /// The last report did not arrive in time. Send the result without it.
         case giveUp
     }
 
@@ -231,12 +228,12 @@ extension ProgressStateMachine {
         return .tell
     }
 
-    /// What came of a report.
+    /// The outcome of sending a report.
     package enum Answer: Hashable, Sendable {
         case accepted
-        /// The gateway will take no report of the wake.
+        /// The gateway will accept no reports of this wake.
         case refused
-        /// The report may not have arrived; the gateway wants to be left alone for so many milliseconds at least.
+        /// The report may not have arrived. The gateway requests a wait of at least this many milliseconds.
         case failed(retryAfter: Int64)
     }
 
@@ -254,7 +251,7 @@ extension ProgressStateMachine {
         case .refused: self.state = .over
         case .failed(let retryAfter):
             self.state = .quiet
-            // By then there may be something newer, which is told instead.
+            // The next report has the newest values.
             self.isBehind = true
             self.hasFailed = true
             let wait = max(Int64(self.backoff.failed(using: &generator)), retryAfter)

@@ -29,7 +29,7 @@ extension WorkerSession {
         }
     }
 
-    /// Begins a request for this session.
+    /// Starts a request for this session.
     func start(_ request: HTTPRequest, on loop: HTTPLoop) throws(WakeWorkerError) -> HTTPRequestID {
         do throws(HTTPClientError) {
             return try loop.start(request, for: self)
@@ -62,7 +62,7 @@ extension WorkerSession {
         self.warnings = warnings
     }
 
-    /// Subscribes again: the gateway gives the stream no more wakes, as the worker gave several back.
+    /// Subscribes again, because the gateway sends no more wakes on a stream whose worker returned several.
     func renewStream(on loop: HTTPLoop) {
         self.releases.streamEnded()
         guard let stream = self.stream, self.subscription.renewed(now: loop.now) else { return }
@@ -76,7 +76,7 @@ extension WorkerSession {
         let fault: String
         do throws(ServerSentEventParser.EventTooLarge) {
             for event in try self.reader.received(bytes) where !self.take(event, on: loop) {
-                fault = "sent a wake that cannot be read, or more than it may"
+                fault = "sent a wake that cannot be read, or more than allowed"
                 return self.breakOff(fault, on: loop)
             }
             return
@@ -86,7 +86,7 @@ extension WorkerSession {
         self.breakOff(fault, on: loop)
     }
 
-    /// - Returns: false for an event that no gateway sends.
+    /// - Returns: false if the event is one that no gateway sends.
     private func take(_ event: ServerSentEvent, on loop: HTTPLoop) -> Bool {
         switch StreamEvent(name: event.name, data: event.data) {
         case .wake(.push(let message)): return self.ignoresWakes || self.wakeReceived(message, on: loop)
@@ -130,7 +130,7 @@ extension WorkerSession {
         }
     }
 
-    /// The stream is gone, and with it its unanswered wakes: they launch again elsewhere, so their handlers stop.
+    /// Handles the end of the stream. Its unanswered wakes are launched elsewhere, so their handlers are cancelled.
     private func streamEnded(_ reason: WakeWorkerError, isPassing: Bool, retryAfter: Int64 = 0, on loop: HTTPLoop) {
         self.stream = nil
         self.isRenewing = false
@@ -149,9 +149,10 @@ extension WorkerSession {
         }
     }
 
-    /// How long the gateway wants to be left alone, in milliseconds.
+    /// Returns the minimum wait that the gateway requests, in milliseconds.
     ///
-    /// With 503 it says when it will have restarted; workers spread their tries by themselves, so only 429 counts.
+    /// Only 429 counts. With 503 the gateway says when it will have restarted, and workers already spread their tries
+    /// randomly.
     static func retryAfter(_ response: HTTPResponse) -> Int64 {
         guard response.status == 429, let seconds = response.header("retry-after").flatMap({ Int64($0) }) else {
             return 0
@@ -161,7 +162,7 @@ extension WorkerSession {
 
     // MARK: Stopping
 
-    /// Asks for no more wakes. The gateway ends the stream after the last result.
+    /// Asks the gateway for no more wakes. The gateway ends the stream after the last result.
     func drain(on loop: HTTPLoop) {
         guard let name = self.reader.header("wakegate-stream") else {
             self.ignoresWakes = true
@@ -184,13 +185,13 @@ extension WorkerSession {
         }
     }
 
-    /// What comes now is lost with the stream, and launches elsewhere; the sooner the gateway hears of it, the less
-    /// that is while handlers run.
+    /// Ignores the wakes that arrive from now on; they launch elsewhere when the stream ends. Retries after temporary
+    /// errors, because the fewer wakes the gateway sends to this worker, the fewer are delayed.
     private func drainFailed(isPassing: Bool, on loop: HTTPLoop) {
         self.ignoresWakes = true
         if isPassing { self.timers.set(.drain, to: loop.now + Self.drainRetry) }
     }
 
-    /// How long until the gateway is told again, in milliseconds.
+    /// The wait before the drain request is retried, in milliseconds.
     private static let drainRetry: Int64 = 1000
 }

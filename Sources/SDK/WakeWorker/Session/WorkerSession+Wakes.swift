@@ -3,9 +3,9 @@ import Platform
 import Wire
 
 extension WorkerSession {
-    /// A push's wake came.
+    /// Handles the wake of a push.
     ///
-    /// - Returns: false when the gateway sends more wakes than the worker has slots.
+    /// - Returns: false if the gateway has sent more wakes than the worker has slots.
     func wakeReceived(_ message: WakeMessage, on loop: HTTPLoop) -> Bool {
         guard let handler = self.handlers.pushes else {
             self.wakeRefused(message.wake, .push)
@@ -19,9 +19,9 @@ extension WorkerSession {
         }
     }
 
-    /// A background task's or a session's wake came.
+    /// Handles the wake of a background task or session.
     ///
-    /// - Returns: false when the gateway sends more wakes than the worker has slots.
+    /// - Returns: false if the gateway has sent more wakes than the worker has slots.
     func taskReceived(_ message: TaskMessage, on loop: HTTPLoop) -> Bool {
         guard let work = self.handlers.work(for: message) else {
             self.wakeRefused(message.wake, message.kind)
@@ -42,7 +42,8 @@ extension WorkerSession {
         work: (WakeLease) -> WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
-        // A slot is free for the gateway as soon as it has a result, which we learn later.
+        // The gateway frees a slot as soon as it has a result. The worker learns that later, so it permits more wakes
+        // than slots.
         guard self.wakes.count < self.wakesMax else { return false }
         let lease = WakeLease(
             deadline: .now + .milliseconds(deadline.here - loop.now),
@@ -56,7 +57,7 @@ extension WorkerSession {
             isTask: isTask,
             work: work(lease)
         )
-        // Of a queue that no handler takes from, those that are over are dropped.
+        // Drop finished wakes from the queue, which may grow while no handler takes from it.
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }
         self.queue.append(id)
         self.schedule(id)
@@ -64,13 +65,14 @@ extension WorkerSession {
         return true
     }
 
-    /// A wake came that has no handler. It is left alone: an answer would tell the gateway that somebody did its work.
+    /// Reports a wake without a handler. The worker does not answer it: an answer would tell the gateway that the work
+    /// was done.
     func wakeRefused(_ id: String, _ kind: WakeKind) {
         guard self.refusedKinds.isFirst(kind) else { return }
         self.events.yield(.refused(wake: id, kind: kind.name))
     }
 
-    /// The most wakes in its hands.
+    /// The maximum number of unfinished wakes.
     private var wakesMax: Int { 2 * self.request.slots + 16 }
 
     private func startHandlers(on loop: HTTPLoop) {
@@ -107,7 +109,7 @@ extension WorkerSession {
         self.settle(on: loop)
     }
 
-    /// Nothing keeps the outcome of a handler from being told any more.
+    /// Processes the outcome of a handler. Nothing delays it any more.
     func outcomeKnown(_ id: String, _ outcome: Outcome, on loop: HTTPLoop) {
         if case .failure(let error) = outcome, self.wakes[id]?.machine.isRunning == true {
             self.wakes[id]?.release = error as? WakeRelease
@@ -120,9 +122,9 @@ extension WorkerSession {
         }
     }
 
-    /// A wake ended at the gateway before its result came.
+    /// Handles the end of a wake at the gateway before its result arrived.
     ///
-    /// - `reason`: why; nil when it is not known.
+    /// - `reason`: the reason; nil if unknown.
     func wakeEnded(
         _ id: String,
         _ ending: WakeStateMachine.Ending,
@@ -138,11 +140,13 @@ extension WorkerSession {
         self.schedule(id)
     }
 
-    /// The deadline of a wake is near. A handler that has not started yet is cancelled when it starts.
+    /// Handles the warning that the deadline of a wake is near. If its handler has not started yet, it is cancelled
+    /// when it starts.
     func wakeExpiring(_ id: String, gatewayDeadline: Int64, timeLeft: Int64, on loop: HTTPLoop) {
         guard let wake = self.wakes[id], wake.task != nil || wake.machine.isQueued else { return }
         let end = loop.now + timeLeft
-        // Before any extension there is one deadline, which is believed too late by as much as the wake came late.
+        // Without an extension there is one deadline. The worker's estimate of it is too late by the latency of the
+        // wake event.
         let isFirst = wake.machine.deadline == wake.firstDeadline.here
         self.wakes[id]?.heldWarning = ActiveWake.Warning(
             end: end,
@@ -152,16 +156,16 @@ extension WorkerSession {
         self.heedWarning(id, on: loop)
     }
 
-    /// Cancels the running handler of a wake whose deadline is near; its result counts until then.
+    /// Cancels the running handler of a wake whose deadline is near. Its result counts until the deadline.
     private func heedWarning(_ id: String, on loop: HTTPLoop) {
         guard let task = self.wakes[id]?.task, self.takeWarning(id, on: loop) else { return }
         task.cancel()
     }
 
-    /// Takes the warning of a wake, and tells its handler that the deadline is near.
+    /// Takes the pending warning of a wake and informs its handler that the deadline is near.
     ///
-    /// While a request for more time is under way the warning is held: an answer that moves the deadline makes it
-    /// void, and the gateway warns again before the new one.
+    /// While a request for more time is in flight, the warning is held. If the answer moves the deadline, the warning
+    /// is void, and the gateway warns again before the new deadline.
     ///
     /// - Returns: true if the caller must cancel the handler.
     private func takeWarning(_ id: String, on loop: HTTPLoop) -> Bool {
@@ -185,7 +189,7 @@ extension WorkerSession {
         case .send(let result): self.send(result, id, on: loop)
         case .cancelHandler: self.cancelHandler(id, .expired, .deadline)
         case .forget: self.forget(id)
-        // Another process may have asked for more time, such as a command that the handler runs.
+        // Another process, such as a command that the handler runs, may have been granted more time.
         case .ask: self.extend(id, milliseconds: 1000, nil, on: loop)
         case .nothing, nil: break
         }
@@ -254,7 +258,7 @@ extension WorkerSession {
             case .success(let response) where response.isSuccess: self.resultAnswered(wake, .accepted, nil, on: loop)
             case .success(let response):
                 let refusal = GatewayEndpoint.refusal(response)
-                // A gateway of an earlier version takes no wake back: there the wake has failed.
+                // A gateway of an earlier version does not support returned wakes. There, the wake fails.
                 let takesNoRelease = self.wakes[wake]?.release != nil && refusal.refusal?.reason == "BadPath"
                 if takesNoRelease { self.wakes[wake]?.release = nil }
                 let answer: WakeStateMachine.Answer =
@@ -296,7 +300,7 @@ extension WorkerSession {
 }
 
 extension WorkerSession {
-    /// A result did not count, or could not be delivered.
+    /// Reports a result that did not count or could not be delivered.
     func dropped(_ id: String, _ result: BackgroundFetchResult, _ reason: WakeWorkerError) {
         let isTask = self.wakes[id]?.isTask == true
         self.events.yield(
@@ -313,10 +317,10 @@ extension WorkerSession: WakeExtender {
         return try await self.timeLeft(of: wake) { self.extend(wake, milliseconds: milliseconds, $0, on: $1) }
     }
 
-    /// Asks the gateway something about a wake that is being handled.
+    /// Sends a request about a wake in progress and waits for the answer.
     ///
-    /// - `ask`: asks it on the session's thread.
-    /// - Returns: the time that the wake has left by the answer.
+    /// - `ask`: sends the request, on the session's thread.
+    /// - Returns: the remaining time of the wake according to the answer.
     func timeLeft(
         of wake: String,
         _ ask: @escaping @Sendable (ExtensionWish, HTTPLoop) -> Void
@@ -335,7 +339,7 @@ extension WorkerSession: WakeExtender {
                 }
             }
         } onCancel: {
-            // The gateway may do it all the same; nobody is left to use it.
+            // The gateway may still grant the time. The caller no longer waits for it.
             self.thread.submit { _ in wish.answer(.failure(Self.cancelled)) }
         }
         return try result.get()
@@ -358,7 +362,7 @@ extension WorkerSession: WakeExtender {
         }
     }
 
-    /// Begins a request that may move the deadline of a wake.
+    /// Starts a request that may move the deadline of a wake.
     func askForTime(
         _ request: HTTPRequest,
         _ purpose: Purpose,
@@ -371,7 +375,8 @@ extension WorkerSession: WakeExtender {
 
     func extend(_ id: String, milliseconds: Int64, _ wish: ExtensionWish?, on loop: HTTPLoop) {
         do throws(WakeWorkerError) {
-            let request = try self.request.extend(id, milliseconds: milliseconds)
+            var request = try self.request.extend(id, milliseconds: milliseconds)
+            request.timeoutMilliseconds = self.request.timing.extensionTimeout
             try self.askForTime(request, .extend(wake: id, wish), of: id, on: loop)
         } catch {
             if error.isPassing {
@@ -434,7 +439,7 @@ extension WorkerSession: WakeExtender {
         wish?.answer(.failure(error))
     }
 
-    /// At least a second and at most a day.
+    /// Converts to milliseconds, clamped to the range from one second to one day.
     private static func milliseconds(_ duration: Duration) -> Int64 {
         let (seconds, attoseconds) = duration.components
         guard seconds < 86_400 else { return 86_400_000 }
@@ -443,9 +448,9 @@ extension WorkerSession: WakeExtender {
     }
 }
 
-/// Whoever waits for more time: the first answer counts.
+/// A caller that waits for more time. The first answer counts.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`.
 final class ExtensionWish: @unchecked Sendable {
     typealias Answer = Result<Duration, WakeWorkerError>
 

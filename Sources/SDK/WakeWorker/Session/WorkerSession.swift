@@ -1,58 +1,58 @@
 import HTTPClient
 import Platform
 
-/// One `run` of a worker: its subscription, the wakes in its hands, and what it has to tell the gateway.
+/// One `run` of a worker: its subscription, its unfinished wakes, and its pending requests to the gateway.
 ///
-/// `@unchecked Sendable`: it is touched on its `HTTPThread` alone; other threads only submit work to it.
+/// `@unchecked Sendable`: accessed only on its `HTTPThread`; other threads only submit work to it.
 final class WorkerSession: HTTPAgent, @unchecked Sendable {
-    /// How `run` ends: nil when it was stopped.
+    /// The continuation of `run`; resumes with nil if the worker was stopped.
     typealias Ending = CheckedContinuation<WakeWorkerError?, Never>
-    /// How a handler has ended.
+    /// The outcome of a handler.
     typealias Outcome = Result<BackgroundFetchResult, any Error>
-    /// A wake that is not over.
+    /// An unfinished wake.
     struct ActiveWake {
         var machine: WakeStateMachine
         var keepAlive = KeepAlive()
         let lease: WakeLease
-        /// The deadline that it came with, in milliseconds: by the thread's clock, and by the gateway's.
+        /// The original deadline, in milliseconds: by the thread's clock, and by the gateway's.
         let firstDeadline: (here: Int64, gateway: Int64)
-        /// Whether it is a background task's or a session's.
+        /// True for the wake of a background task or session.
         let isTask: Bool
         let work: WorkerHandlers.Work
         var task: Task<Void, Never>?
         var reports = ProgressStateMachine()
-        /// How its handler has ended, while that waits for the last report of its progress.
+        /// The outcome of the handler, while it waits for the last progress report.
         var heldOutcome: Outcome?
-        /// Set if the wake is given back instead of a result.
+        /// The error with which the handler returned the wake.
         var release: WakeRelease?
-        /// Whether the wake's result timed out before: the connection may be dead.
+        /// True if a result timed out before, so that the connection may be dead.
         var isConnectionDoubtful = false
-        /// The number of requests under way that may move the deadline.
+        /// The number of requests in flight that may move the deadline.
         var timeRequests = 0
-        /// The gateway's warning of a near deadline, until the handler runs and no such request is under way.
+        /// The gateway's warning of a near deadline, until the handler runs and no such request is in flight.
         var heldWarning: Warning?
 
         /// An `expiring` event: the deadline that is near.
         struct Warning {
             /// The deadline in milliseconds by the thread's clock.
             let end: Int64
-            /// The latest moment that the worker may have taken for that deadline.
+            /// The latest time that the worker may have computed for that deadline.
             let latestEnd: Int64
             /// The deadline in milliseconds by the gateway's clock.
             let gatewayDeadline: Int64
         }
     }
 
-    /// What a request of this session is for, besides the stream.
+    /// The purpose of a request other than the stream.
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
-        /// Without a wish for the session's own reports.
+        /// Without a wish for the session's automatic reports.
         case progress(wake: String, ExtensionWish?)
         case drain
     }
 
-    /// What has a moment of its own.
+    /// The owner of a timer.
     enum Timer: Hashable, Sendable {
         case subscription, renewal, stop, drain
         case wake(String)
@@ -62,7 +62,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     let thread: HTTPThread
     let handlers: WorkerHandlers
     let events: AsyncStream<WakeWorkerEvent>.Continuation
-    /// What runs beside it, and wants to know when it is subscribed.
+    /// The reports of the machine's state, which need to know whether the worker is subscribed.
     let reports: MachineReports
     var generator = RandomBits()
     var timers = MomentHeap<Timer>()
@@ -71,21 +71,22 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     // The subscription
     var subscription = SubscriptionStateMachine(now: 0)
     var stream: HTTPRequestID?
-    /// Wakes that were given back.
+    /// The returned wakes of the current stream.
     var releases = ReleaseStateMachine()
     /// True while the worker subscribes again because its stream was stalled.
     var isRenewing = false
-    /// The warnings that came with the last subscription; each is reported when it is new.
+    /// The warnings of the last subscription. A warning is reported when it is new.
     var warnings: [String] = []
-    /// The last stream fell silent: its connection may be dead, and others may keep it open.
+    /// True if the last stream fell silent, so that the connection may be dead but other requests keep it open.
     var isConnectionDoubtful = false
     var reader = EventStreamReader(eventBytesMax: WorkerSession.eventBytesMax)
-    /// The gateway could not be told at once to send no more wakes: they are left alone, and launch elsewhere.
+    /// True if the gateway could not be asked to send no more wakes. The worker ignores wakes then; they launch
+    /// elsewhere.
     var ignoresWakes = false
 
     // Wakes
     var wakes: [String: ActiveWake] = [:]
-    /// Wakes for which no handler is free, because others do not heed their cancellation.
+    /// The wakes that wait for a free handler, because cancelled handlers still occupy the slots.
     var queue: [String] = []
     var runningHandlers = 0
     var refusedKinds = RefusedKinds()
@@ -97,7 +98,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     private(set) var stop: StopStateMachine
     private var isOver = false
 
-    /// The longest event: a voip push of 5 KiB, and room for what else is in it.
+    /// The maximum size of an event, in bytes: a VoIP push of 5 KiB plus its other fields.
     static let eventBytesMax = 1 << 16
 
     init(
@@ -123,7 +124,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Takes no more wakes, lets handlers end, delivers their results.
+    /// Stops the worker: accepts no more wakes, lets handlers finish, and delivers their results.
     func stopRequested(on loop: HTTPLoop) {
         guard !self.isStopRequested else { return }
         self.isStopRequested = true
@@ -140,7 +141,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Takes no more wakes, cancels the handlers that run, and ends at once when they have.
+    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends as soon as they have
+    /// ended.
     func cancelRequested(on loop: HTTPLoop) {
         self.stopRequested(on: loop)
         self.stop.cancelRequested(now: loop.now)
@@ -149,7 +151,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Cancels the handlers that run; those of queued wakes are never started, which launch elsewhere.
+    /// Cancels the running handlers. Handlers of queued wakes are never started; those wakes launch elsewhere.
     private func cancelHandlers(on loop: HTTPLoop) {
         for (id, wake) in self.wakes {
             wake.task?.cancel()
@@ -192,7 +194,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Brings the timers up to date, and ends the session when nothing is left to do.
+    /// Updates the timers, and ends the session if no work is left.
     func settle(on loop: HTTPLoop) {
         guard !self.isOver else { return }
         if self.ignoresWakes, self.wakes.isEmpty, self.subscription.isStopping, let stream = self.stream {
@@ -200,7 +202,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
             self.stream = nil
             self.subscription.failed()
         }
-        // A worker that is refused ends like one that is stopped.
+        // A worker that the gateway refuses ends like a stopped one.
         if self.subscription.isOver { self.stop.stopRequested(now: loop.now) }
         let isDone = self.subscription.isOver && self.runningHandlers == 0 && self.wakes.isEmpty
         let action = self.stop.workChanged(handlers: self.runningHandlers, wakes: self.wakes.count, now: loop.now)
@@ -240,7 +242,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.ending = nil
     }
 
-    /// What is left launches again elsewhere, unless its result has arrived all the same.
+    /// Abandons the remaining wakes. They launch again elsewhere, unless their results have arrived.
     private func giveUpWakes() {
         for id in Array(self.wakes.keys) {
             self.wakes[id]?.task?.cancel()

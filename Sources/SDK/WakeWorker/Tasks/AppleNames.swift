@@ -1,6 +1,6 @@
 public import FoundationEssentials
 
-// The names of Apple's documents that have another name here: the compiler answers with the one to use.
+// Names from Apple's documentation that differ here. The compiler suggests the replacement.
 
 /// The name on iOS of ``BackgroundTaskRequest/appRefresh(_:earliestBegin:)``.
 @available(*, unavailable, renamed: "BackgroundTaskRequest")
@@ -51,7 +51,7 @@ public struct BGContinuedProcessingTaskRequest: Sendable {
     public init(identifier: String, title: String, subtitle: String) {}
 }
 
-/// The name on iOS of ``BackgroundTaskScheduler``, of which ``WakeWorker/WakeWorker/scheduler`` is one.
+/// The name on iOS of ``BackgroundTaskScheduler``. Use ``WakeWorker/WakeWorker/scheduler``.
 @available(*, unavailable, message: "use the scheduler of a WakeWorker")
 public typealias BGTaskScheduler = BackgroundTaskScheduler
 

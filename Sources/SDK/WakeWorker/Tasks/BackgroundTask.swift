@@ -1,44 +1,44 @@
 import Wire
 
-/// What a handler is registered for: see ``WakeWorker/backgroundTask(_:action:)``.
+/// The task or session that a handler is registered for: see ``WakeWorker/backgroundTask(_:action:)``.
 ///
-/// An identifier is 1 to 255 letters, digits, full stops, hyphens and underscores. One that ends in `.*` is a pattern:
-/// `com.example.export.*` stands for every identifier that begins with `com.example.export.` and goes on. Of several
-/// patterns that fit, the longest counts, and an identifier of its own counts before all of them.
+/// An identifier is 1 to 255 letters, digits, full stops, hyphens and underscores. An identifier that ends in `.*` is a
+/// pattern: `com.example.export.*` matches every longer identifier that begins with `com.example.export.`. If several
+/// patterns match, the longest is used; an exact identifier takes precedence over all patterns.
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in try await refresh() }
 /// ```
 public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
-    /// The kind that is meant.
+    /// The kind of the task.
     public let kind: BackgroundTaskKind
-    /// The identifier or pattern; of a `urlSession` the session's name, or a pattern for names.
+    /// The identifier or pattern. For a `urlSession`, the name of the session or a pattern for names.
     public let identifier: String
 
-    /// A short task, such as fetching what is new.
+    /// Creates a short task, such as fetching new data.
     ///
-    /// - Parameter identifier: the identifier that its requests have, or a pattern.
+    /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func appRefresh(_ identifier: String) -> BackgroundTask {
         BackgroundTask(kind: .appRefresh, identifier: identifier)
     }
 
-    /// A task of minutes, for when the device is idle.
+    /// Creates a task that takes minutes and runs while the device is idle.
     ///
-    /// - Parameter identifier: the identifier that its requests have, or a pattern.
+    /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func processing(_ identifier: String) -> BackgroundTask {
         BackgroundTask(kind: .processing, identifier: identifier)
     }
 
-    /// A task that a person started and waits for, which has time as long as it makes progress.
+    /// Creates a task that a person started and waits for. It may run as long as it makes progress.
     ///
-    /// - Parameter identifier: the identifier that its requests have, or a pattern.
+    /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func continued(_ identifier: String) -> BackgroundTask {
         BackgroundTask(kind: .continued, identifier: identifier)
     }
 
-    /// Transfers of a background session that have finished.
+    /// Creates a task that handles the finished transfers of a background session.
     ///
-    /// - Parameter name: the session's name, or a pattern.
+    /// - Parameter name: the name of the session, or a pattern.
     public static func urlSession(_ name: String) -> BackgroundTask {
         BackgroundTask(kind: .urlSession, identifier: name)
     }
@@ -46,47 +46,48 @@ public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
     /// The kind and the identifier.
     public var description: String { "\(self.kind.rawValue) \(self.identifier)" }
 
-    /// How it is found.
+    /// The key under which the handler is registered.
     var name: BackgroundTaskName {
         BackgroundTaskName(self.identifier, isSession: self.kind == .urlSession)
     }
 }
 
-/// What kinds of background work there are.
+/// The kinds of background work.
 public enum BackgroundTaskKind: String, Hashable, Sendable, CaseIterable {
-    /// A short task, such as fetching what is new.
+    /// A short task, such as fetching new data.
     case appRefresh
-    /// A task of minutes, for when the device is idle.
+    /// A task that takes minutes and runs while the device is idle.
     case processing
     /// A task that a person started and waits for.
     case continued
-    /// The transfers of a background session that have finished.
+    /// The finished transfers of a background session.
     case urlSession
 }
 
-/// What a worker's machine has that some background tasks need; such a task goes to no other worker.
+/// The resources of a worker's machine that a background task may require. Such a task is launched only on workers that
+/// have them.
 public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
     /// A graphics processor.
     public static let gpu = BackgroundTaskResources(rawValue: 1)
 
-    /// One bit for each.
+    /// The raw value: one bit for each resource.
     public let rawValue: Int
 
-    /// A set of the resources whose bits are set.
+    /// Creates a set from its raw value.
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
 
-    /// As the gateway calls them.
+    /// The gateway's names of the resources.
     var names: [String] { self.contains(.gpu) ? ["gpu"] : [] }
 
-    /// The resources of these names that this version knows.
+    /// Creates a set from the gateway's names. Unknown names are ignored.
     init(names: [String]) {
         self = names.contains("gpu") ? .gpu : []
     }
 }
 
-/// One launch of a background task, or the word that transfers of a session have finished, for its handler.
+/// One launch of a background task, or the notice that transfers of a session have finished, for its handler.
 ///
 /// ```swift
 /// try worker.backgroundTask(.appRefresh("com.example.app.refresh")) { context in
@@ -95,47 +96,47 @@ public struct BackgroundTaskResources: OptionSet, Hashable, Sendable {
 /// }
 /// ```
 public struct BackgroundTaskContext: Identifiable, Sendable {
-    /// The wake's id: 128 random bits, new for every launch.
+    /// The wake's identifier: 128 random bits, new for every launch.
     public let id: String
-    /// The kind that its request has, which need not be the one that the handler was registered for.
+    /// The kind of the request, which may differ from the kind that the handler was registered for.
     public let kind: BackgroundTaskKind
-    /// The identifier of the task; of a `urlSession` the session's name.
+    /// The identifier of the task; for a `urlSession`, the name of the session.
     public let identifier: String
-    /// The device it is for, in hexadecimal digits.
+    /// The token of the device, in hexadecimal digits.
     public let deviceToken: String
-    /// The topic the device belongs to.
+    /// The device's topic.
     public let topic: String
-    /// Which launch of this request it is, from 1.
+    /// The number of this launch of the request, starting at 1.
     public let attempt: Int
-    /// When the gateway took the request, or first heard of the transfers, in milliseconds since 1970 by the gateway's
-    /// clock.
+    /// The time when the gateway took the request, or the first notice about the transfers, in milliseconds since 1970
+    /// by the gateway's clock.
     public let submittedAt: Int64
-    /// How many transfers of the session have finished; 0 for a task.
+    /// The number of finished transfers of the session; 0 for a task.
     public let finishedTransferCount: Int
-    /// The trace that the request belongs to, as the `traceparent` header of its submission said (W3C Trace Context);
-    /// nil when it had none.
+    /// The trace context of the request, from the `traceparent` header of its submission (W3C Trace Context); nil if
+    /// there was none.
     public let traceparent: String?
-    /// What its `tracestate` header said; nil when there was none.
+    /// The `tracestate` header of the submission; nil if there was none.
     public let tracestate: String?
-    /// What requests of the same device are submitted and cancelled with.
+    /// The scheduler for requests of the same device.
     public let scheduler: BackgroundTaskScheduler
-    /// How far a continued task was by what an earlier launch told last, which was lost: what is left may be done from
-    /// there. Nil in the first launch, when no launch told of progress, and for other kinds.
+    /// The progress that an earlier, lost launch of this continued task last reported. The handler may resume there.
+    /// Nil for the first launch, if no launch has reported progress, and for other kinds.
     public let resumedFrom: BackgroundTaskResumption?
     private let lease: WakeLease
     private let reporting: TaskReporting
 
-    /// A context that no gateway sent, to test a handler with.
+    /// Creates a context to test a handler with. No gateway is involved.
     ///
     /// - Parameters:
-    ///   - task: what the handler is registered for.
-    ///   - deviceToken: the device it is for.
-    ///   - topic: the topic the device belongs to.
-    ///   - finishedTransferCount: how many transfers of a session have finished.
-    ///   - timeLeft: how long until its deadline. Nobody extends it, and nobody cancels the handler.
-    ///   - resumedFrom: how far a continued task was in an earlier launch; nil for its first. Nobody is told of its
-    ///     progress in this one.
-    ///   - scheduler: a worker's scheduler; without one, what the handler submits is an error.
+    ///   - task: the task that the handler is registered for.
+    ///   - deviceToken: the token of the device, in hexadecimal digits.
+    ///   - topic: the device's topic.
+    ///   - finishedTransferCount: the number of finished transfers of a session.
+    ///   - timeLeft: the time until the deadline. The deadline cannot be extended, and the handler is not cancelled.
+    ///   - resumedFrom: the progress of an earlier launch of a continued task; nil for the first launch. Progress in
+    ///     this launch is not reported.
+    ///   - scheduler: a worker's scheduler; without one, submitting a request is an error.
     ///
     /// ```swift
     /// try await refresh(BackgroundTaskContext(.appRefresh("com.example.app.refresh"), topic: "com.example.app"))
@@ -161,7 +162,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         )
     }
 
-    /// A context that no gateway sent, with this lease.
+    /// Creates a context with this lease. No gateway is involved.
     package init(
         _ task: BackgroundTask,
         deviceToken: String,
@@ -188,7 +189,7 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
         self.reporting = TaskReporting(title: texts.title, subtitle: texts.subtitle)
     }
 
-    /// - Parameter kind: the message's.
+    /// - Parameter kind: the kind in the message.
     init(
         _ message: TaskMessage,
         _ kind: BackgroundTaskKind,
@@ -220,11 +221,12 @@ public struct BackgroundTaskContext: Identifiable, Sendable {
 // MARK: - Progress
 
 extension BackgroundTaskContext {
-    /// How far the task is, for its handler to say. It begins at nothing in every launch.
+    /// The progress of the task, which its handler sets. It starts at zero in every launch.
     ///
-    /// The gateway is told of a continued task's, four times a second at most, and of what was said last before the
-    /// task ends; each time more is completed than ever before in this launch, the task has its time anew. It is
-    /// cancelled `policy.expirationLead` before that is over. Of other kinds nobody is told.
+    /// The worker reports the progress of a continued task to the gateway at most four times a second, and reports the
+    /// last values before the task ends. Whenever the completed amount exceeds its maximum of this launch, the task
+    /// gets its full time again. The task is cancelled `policy.expirationLead` before that time ends. The progress of
+    /// other kinds is not reported.
     ///
     /// ```swift
     /// task.progress.totalUnitCount = 100
@@ -232,17 +234,17 @@ extension BackgroundTaskContext {
     /// ```
     public var progress: BackgroundTaskProgress { self.reporting.progress }
 
-    /// What a person sees of it: the request's, or what ``update(title:subtitle:)`` said last.
+    /// The title that a person sees: from the request, or from the last ``update(title:subtitle:)``.
     public var title: String? { self.reporting.title }
 
-    /// What a person sees below the title.
+    /// The text that a person sees below the title.
     public var subtitle: String? { self.reporting.subtitle }
 
-    /// Shows a person other texts, which are told with the progress, as often.
+    /// Changes the texts that a person sees. They are reported together with the progress, at the same rate.
     ///
     /// - Parameters:
-    ///   - title: the title; nil leaves it as it is. What is longer than 256 bytes is cut.
-    ///   - subtitle: the subtitle; as the title.
+    ///   - title: the title; nil leaves it unchanged. A text longer than 256 bytes is truncated.
+    ///   - subtitle: the subtitle; the same rules apply.
     ///
     /// ```swift
     /// task.update(subtitle: "Film 3 of 7")
@@ -252,22 +254,22 @@ extension BackgroundTaskContext {
     }
 }
 
-/// How far a continued task was in an earlier launch: see ``BackgroundTaskContext/resumedFrom``.
+/// The progress of a continued task in an earlier launch: see ``BackgroundTaskContext/resumedFrom``.
 public struct BackgroundTaskResumption: Hashable, Sendable {
-    /// How many units were done; of a progress that had children, thousandths of its units.
+    /// The number of completed units. If the progress had children, the number of thousandths of units.
     public let completedUnitCount: Int64
-    /// How many there were to be done, in the same unit; 0 when that was not known.
+    /// The total number of units, on the same scale; 0 if unknown.
     public let totalUnitCount: Int64
-    /// The title that was shown; nil for the request's.
+    /// The title that was shown; nil for the title of the request.
     public let title: String?
-    /// The subtitle that was shown; nil for the request's.
+    /// The subtitle that was shown; nil for the subtitle of the request.
     public let subtitle: String?
 
-    /// What an earlier launch may have told, to test a handler with.
+    /// Creates the progress of an earlier launch, to test a handler with.
     ///
     /// - Parameters:
-    ///   - completedUnitCount: how many units were done.
-    ///   - totalUnitCount: how many there were to be done.
+    ///   - completedUnitCount: the number of completed units.
+    ///   - totalUnitCount: the total number of units; 0 if unknown.
     ///   - title: the title that was shown.
     ///   - subtitle: the subtitle that was shown.
     public init(completedUnitCount: Int64, totalUnitCount: Int64, title: String? = nil, subtitle: String? = nil) {
@@ -286,7 +288,7 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
         )
     }
 
-    /// The share that was done, from 0 to 1; 0 when the total was not known.
+    /// The completed fraction, from 0 to 1; 0 if the total was unknown.
     public var fractionCompleted: Double {
         self.totalUnitCount > 0 ? min(1, Double(self.completedUnitCount) / Double(self.totalUnitCount)) : 0
     }
@@ -295,20 +297,20 @@ public struct BackgroundTaskResumption: Hashable, Sendable {
 // MARK: - Time
 
 extension BackgroundTaskContext {
-    /// Until when the handler's outcome counts; an extension moves it. The handler's task is cancelled
-    /// `policy.expirationLead` before. By this machine's clock, whatever the gateway's says.
+    /// The time until which the handler's outcome counts, by this machine's clock. An extension moves it. The handler's
+    /// task is cancelled `policy.expirationLead` before it.
     public var deadline: ContinuousClock.Instant { self.lease.deadline }
 
-    /// How long until the deadline; never negative.
+    /// The time until the deadline; never negative.
     public var timeLeft: Duration { self.lease.timeLeft }
 
     /// True if the handler's task was cancelled because the deadline is near.
     var isExpiring: Bool { self.lease.graceLeft != nil }
 
-    /// Has `completion` fail when the wake ends.
+    /// Makes `completion` fail when the wake ends.
     func fail(_ completion: Completion) { self.lease.fail(completion) }
 
-    /// Why the handler's task was cancelled; nil when it was not, or the worker was stopped.
+    /// The reason why the handler's task was cancelled; nil if it was not cancelled or the worker was stopped.
     ///
     /// ```swift
     /// try await withTaskCancellationHandler {
@@ -321,13 +323,13 @@ extension BackgroundTaskContext {
         self.lease.expiration.map { BackgroundTaskExpiration($0) }
     }
 
-    /// Asks for more time.
+    /// Requests more time.
     ///
-    /// - Parameter duration: how long from now the handler still needs; whole seconds, rounded up.
-    /// - Returns: the time that is left now. It may be less than was asked for, when the gateway's
-    ///   `policy.maxExtension` does not give as much.
-    /// - Throws: ``WakeWorkerError``: `extensionLimitReached` when the gateway gives no more, `wakeEnded` when it is
-    ///   too late, `cancelled`, and what keeps a request from the gateway.
+    /// - Parameter duration: the time that the handler needs from now on, rounded up to whole seconds.
+    /// - Returns: the time that is left. It is shorter than the requested time if the gateway's `policy.maxExtension`
+    ///   does not permit more.
+    /// - Throws: ``WakeWorkerError``: `extensionLimitReached` if the gateway grants no more time, `wakeEnded` if the
+    ///   wake is over, `cancelled`, and the errors of a failed request.
     ///
     /// ```swift
     /// let left = try await context.extend(by: .seconds(60))
@@ -337,12 +339,12 @@ extension BackgroundTaskContext {
         try await self.lease.extend(self.id, by: duration)
     }
 
-    /// Keeps the wake alive while `body` runs: asks for more time whenever half of it has passed, until the gateway
-    /// gives no more. After that the handler's task is cancelled before the deadline, as always.
+    /// Keeps the wake alive while `body` runs by requesting more time repeatedly, until the gateway grants no more.
+    /// After that, the handler's task is cancelled before the deadline as usual.
     ///
-    /// - Parameter body: what takes longer.
-    /// - Returns: what `body` does.
-    /// - Throws: what `body` does.
+    /// - Parameter body: the work that takes longer.
+    /// - Returns: the result of `body`.
+    /// - Throws: the error of `body`.
     ///
     /// ```swift
     /// try await context.withExtendedTime { try await cleanUp() }
@@ -353,25 +355,26 @@ extension BackgroundTaskContext {
 }
 
 extension BackgroundTaskContext: CustomStringConvertible {
-    /// The wake's id and what it is for; not the token.
+    /// The wake's identifier, and the kind and identifier of the task; not the device's token.
     public var description: String { "wake \(self.id) of \(self.kind.rawValue) \(self.identifier)" }
 }
 
-/// Why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
+/// The reason why the handler of a background task was cancelled. More cases may come; give a `switch` a `default`.
 public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
-    /// The deadline is near, or has passed.
+    /// The deadline is near or has passed.
     case deadline
     /// A continued task made no progress for too long.
     case progress
-    /// The device's conditions no longer allow it: somebody uses it, it lost its power, or it is too hot.
+    /// The device's conditions no longer permit the task: the device is in use, lost external power, or is too hot.
     case conditions
-    /// Memory is short, or fewer continued tasks may run than before: one that may wait launches again later.
+    /// Memory is short, or the limit of concurrent continued tasks was lowered. A task that may wait is launched again
+    /// later.
     case pressure
-    /// Whoever submitted it has cancelled it.
+    /// The submitter of the request has cancelled it.
     case cancelled
     /// An operator has ended it.
     case `operator`
-    /// The connection that brought it broke, or the gateway gave it up: it launches again.
+    /// The connection of the wake broke, or the gateway abandoned it. The task is launched again.
     case lost
 
     init(_ reason: ExpirationReason) {

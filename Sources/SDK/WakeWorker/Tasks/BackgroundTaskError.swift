@@ -1,4 +1,4 @@
-/// Why a request of a background task was not submitted, or not cancelled, and what to do about it.
+/// An error of submitting or cancelling a request of a background task, with its cause and its remedy.
 ///
 /// Catch a code, or compare `code`, to tell errors apart; show `message` to people.
 ///
@@ -22,29 +22,29 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
 
         /// The topic's configuration does not permit the identifier.
         public static let notPermitted = Code(kind: .notPermitted)
-        /// The device does not allow background refresh.
+        /// The device does not permit background refresh.
         public static let unavailable = Code(kind: .unavailable)
-        /// The device is not in use, as it must be for a task that a person starts.
+        /// The device is not in use, which is required for a task that a person starts.
         public static let notForeground = Code(kind: .notForeground)
-        /// As many requests of the kind wait as may.
+        /// The device has the maximum number of pending requests of this kind.
         public static let tooManyPendingTaskRequests = Code(kind: .tooManyPendingTaskRequests)
-        /// A task that is to launch at once or never cannot launch now.
+        /// A task with the strategy `fail` cannot be launched now.
         public static let immediateRunIneligible = Code(kind: .immediateRunIneligible)
-        /// A field of the request cannot be used; the message names it.
+        /// A field of the request is invalid; the message names it.
         public static let badTaskRequest = Code(kind: .badTaskRequest)
-        /// Eight sessions of the device wait already.
+        /// Eight other sessions of the device are already pending.
         public static let tooManySessions = Code(kind: .tooManySessions)
-        /// The worker stands for no device, or for several: ``WakeWorker/scheduler(for:)`` names one.
+        /// The worker has no device or several: use ``WakeWorker/scheduler(for:)``.
         public static let noDevice = Code(kind: .noDevice)
         /// The gateway does not know the device.
         public static let unknownDevice = Code(kind: .unknownDevice)
         /// The device was removed.
         public static let unregistered = Code(kind: .unregistered)
-        /// A limit of the gateway is reached: see ``BackgroundTaskError/retryAfter``.
+        /// A rate or size limit of the gateway is reached: see ``BackgroundTaskError/retryAfter``.
         public static let tooManyRequests = Code(kind: .tooManyRequests)
         /// The gateway is shutting down.
         public static let shutdown = Code(kind: .shutdown)
-        /// What went wrong is no matter of background tasks: see ``BackgroundTaskError/cause``.
+        /// The error is not specific to background tasks: see ``BackgroundTaskError/cause``.
         public static let failed = Code(kind: .failed)
 
         /// The name of the code.
@@ -58,13 +58,13 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
         public static func ~= (code: Code, error: any Error) -> Bool { (error as? BackgroundTaskError)?.code == code }
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
-    /// What happened, and the remedy.
+    /// A message for people: the cause and the remedy.
     public let message: String
-    /// How long the gateway wants to be left alone; nil when it does not say so.
+    /// The minimum wait that the gateway requests; nil if it requests none.
     public let retryAfter: Duration?
-    /// What kept the request from the gateway, or what the gateway answered; nil when nothing was sent.
+    /// The error of the request to the gateway; nil if no request was sent.
     public let cause: WakeWorkerError?
 
     package init(_ code: Code, _ message: String) {
@@ -84,7 +84,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     /// The code and the message.
     public var description: String { "\(self.code): \(self.message)" }
 
-    /// - Throws: `badTaskRequest`, with the field, for what is no identifier.
+    /// - Throws: `badTaskRequest`, naming the field, if the text is not an identifier.
     static func checkIdentifier(_ text: String, _ field: String) throws(BackgroundTaskError) {
         guard !BackgroundTaskName.isIdentifier(text) else { return }
         throw BackgroundTaskError(
@@ -94,7 +94,7 @@ public struct BackgroundTaskError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// The codes under the names that `catch` takes, as those of `BGTaskScheduler.Error` on iOS.
+/// The codes under the names that `catch` uses, like those of `BGTaskScheduler.Error` on iOS.
 extension BackgroundTaskError {
     /// The code ``Code/notPermitted``.
     public static var notPermitted: Code { .notPermitted }
@@ -143,13 +143,13 @@ extension BackgroundTaskError.Code {
     }
 }
 
-/// The identifier of background tasks or the name of a session, or a pattern for some.
+/// The identifier of a background task, the name of a session, or a pattern for either.
 package struct BackgroundTaskName: Hashable, Sendable {
-    /// The longest, in characters.
+    /// The maximum length, in characters.
     package static let lengthMax = 255
 
     package let text: String
-    /// Whether it is of sessions; tasks and sessions of one name are two things.
+    /// True for the name of a session. Tasks and sessions have separate namespaces.
     package let isSession: Bool
 
     package init(_ text: String, isSession: Bool) {
@@ -157,28 +157,28 @@ package struct BackgroundTaskName: Hashable, Sendable {
         self.isSession = isSession
     }
 
-    /// Whether it can be registered: it is an identifier, or one with `.*` after it.
+    /// True if a handler can be registered for it: it is an identifier, optionally followed by `.*`.
     package var isUsable: Bool {
         Self.isIdentifier(self.text.hasSuffix(".*") ? String(self.text.dropLast(2)) : self.text)
             && self.text.utf8.count <= Self.lengthMax
     }
 
-    /// Whether it is 1 to 255 letters, digits, full stops, hyphens and underscores.
+    /// Returns true if the text is 1 to 255 letters, digits, full stops, hyphens and underscores.
     package static func isIdentifier(_ text: String) -> Bool {
         1...self.lengthMax ~= text.utf8.count
             && text.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || ".-_".utf8.contains($0) }
     }
 
-    /// The pattern that stands for this name and its neighbors: `com.example.export.*` for `com.example.export.film`.
+    /// The pattern that matches this name and its siblings: `com.example.export.*` for `com.example.export.film`.
     var pattern: String {
         guard let stop = self.text.lastIndex(of: "."), stop > self.text.startIndex else { return "\(self.text).*" }
         return "\(self.text[..<stop]).*"
     }
 
-    /// The names under which a handler for this one may be registered, the closest first.
+    /// The names under which a handler for this name may be registered, best match first.
     package var candidates: [BackgroundTaskName] {
         var candidates = [self]
-        // A pattern stands for at least one character after its full stop.
+        // The asterisk of a pattern stands for at least one character.
         var prefix = self.text.dropLast()
         while let stop = prefix.lastIndex(of: ".") {
             prefix = prefix[..<stop]

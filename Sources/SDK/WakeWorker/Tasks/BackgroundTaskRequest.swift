@@ -1,55 +1,57 @@
 public import FoundationEssentials
 package import Wire
 
-/// A wish that a background task be launched once: see ``BackgroundTaskScheduler/submit(_:)``.
+/// A request to launch a background task once: see ``BackgroundTaskScheduler/submit(_:)``.
 ///
 /// ```swift
 /// try await scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
 /// ```
 public struct BackgroundTaskRequest: Hashable, Sendable {
-    /// The kind.
+    /// The kind of the task.
     public let kind: BackgroundTaskKind
     /// The identifier: 1 to 255 letters, digits, full stops, hyphens and underscores.
     public let identifier: String
-    /// The earliest moment at which it may launch; nil for the moment of its submission.
+    /// The earliest launch time; nil for the time of submission.
     public var earliestBegin: Date?
-    /// Whether the device must have a network.
+    /// True if the device must have a network connection.
     public var requiresNetworkConnectivity = false
-    /// Whether the device must be charging.
+    /// True if the device must be charging.
     public var requiresExternalPower = false
-    /// What a person sees of a continued task, before its handler says something else; 256 bytes at most.
+    /// The title of a continued task that a person sees until the handler sets another; at most 256 bytes.
     public var title: String?
-    /// What a person sees below the title; 256 bytes at most.
+    /// The text that a person sees below the title; at most 256 bytes.
     public var subtitle: String?
-    /// What becomes of a continued task that cannot launch at once.
+    /// The handling of a continued task that cannot be launched at once.
     public var strategy = SubmissionStrategy.queue
-    /// What the worker's machine must have for a continued task.
+    /// The resources that a continued task requires of the worker's machine.
     public var requiredResources: BackgroundTaskResources = []
 
-    /// What becomes of a continued task that cannot launch at once.
+    /// The handling of a continued task that cannot be launched at once.
     public enum SubmissionStrategy: String, Hashable, Sendable, CaseIterable {
-        /// The task waits for its turn.
+        /// The task waits until it can be launched.
         case queue
-        /// The task is refused, with `immediateRunIneligible`.
+        /// The request is refused with `immediateRunIneligible`.
         case fail
     }
 
-    /// A request for a short task, such as fetching what is new. One waits on a device at most.
+    /// Creates a request for a short task, such as fetching new data. At most one may be pending on a device.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that its handler is registered for.
-    ///   - earliestBegin: the earliest moment at which it may launch; nil for the moment of its submission.
+    ///   - identifier: the identifier that the handler is registered for.
+    ///   - earliestBegin: the earliest launch time; nil for the time of submission.
     public static func appRefresh(_ identifier: String, earliestBegin: Date? = nil) -> BackgroundTaskRequest {
         BackgroundTaskRequest(kind: .appRefresh, identifier: identifier, earliestBegin: earliestBegin)
     }
 
-    /// A request for a task of minutes, for when the device is idle. Ten wait on a device at most.
+    /// Creates a request for a task that takes minutes and runs while the device is idle. At most ten may be pending on
+    /// a device.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that its handler is registered for.
-    ///   - requiresNetworkConnectivity: whether the device must have a network, at its launch and while it runs.
-    ///   - requiresExternalPower: whether the device must be charging, at its launch and while it runs.
-    ///   - earliestBegin: the earliest moment at which it may launch; nil for the moment of its submission.
+    ///   - identifier: the identifier that the handler is registered for.
+    ///   - requiresNetworkConnectivity: true if the device must have a network connection at launch and while the task
+    ///     runs.
+    ///   - requiresExternalPower: true if the device must be charging at launch and while the task runs.
+    ///   - earliestBegin: the earliest launch time; nil for the time of submission.
     public static func processing(
         _ identifier: String,
         requiresNetworkConnectivity: Bool = false,
@@ -65,17 +67,17 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         )
     }
 
-    /// A request for a task that a person started and waits for, while the device is in use. It launches at once, or
-    /// when continued tasks before it have ended, and has time as long as it makes progress. Ten wait on a device at
-    /// most.
+    /// Creates a request for a task that a person started and waits for, while the device is in use. The task is
+    /// launched at once, or when earlier continued tasks have ended, and may run as long as it makes progress. At most
+    /// ten may be pending on a device.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier that its handler is registered for.
-    ///   - title: what a person sees of it; 256 bytes at most.
-    ///   - subtitle: what a person sees below the title; 256 bytes at most.
-    ///   - strategy: what becomes of it when it cannot launch at once.
-    ///   - requiredResources: what the worker's machine must have: ``WakeWorker/supportedResources()`` says what there
-    ///     is.
+    ///   - identifier: the identifier that the handler is registered for.
+    ///   - title: the title that a person sees; at most 256 bytes.
+    ///   - subtitle: the text that a person sees below the title; at most 256 bytes.
+    ///   - strategy: the handling of a task that cannot be launched at once.
+    ///   - requiredResources: the resources that the worker's machine must have: see
+    ///     ``WakeWorker/supportedResources()``.
     ///
     /// ```swift
     /// try await scheduler.submit(.continued("com.example.app.export.film", title: "Exporting", strategy: .fail))
@@ -97,15 +99,15 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         )
     }
 
-    /// The body of a submission.
+    /// Returns the JSON body of a submission.
     ///
-    /// - Throws: `badTaskRequest`, with the field that cannot be sent.
+    /// - Throws: `badTaskRequest`, naming the invalid field.
     package func json() throws(BackgroundTaskError) -> [UInt8] {
         try BackgroundTaskError.checkIdentifier(self.identifier, "identifier")
         var members = ["\"identifier\":\"\(self.identifier)\"", "\"kind\":\"\(self.kind.rawValue)\""]
         if let earliestBegin = self.earliestBegin {
             guard let milliseconds = earliestBegin.millisecondsSince1970 else {
-                throw BackgroundTaskError(.badTaskRequest, "earliestBegin is no moment from 1970 to the year 9999")
+                throw BackgroundTaskError(.badTaskRequest, "earliestBegin is not a time from 1970 to the year 9999")
             }
             members.append("\"earliestBegin\":\(milliseconds)")
         }
@@ -126,28 +128,28 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     }
 }
 
-/// What became of a request that was submitted.
+/// The outcome of a submitted request.
 public struct BackgroundTaskSubmission: Hashable, Sendable {
-    /// What the gateway did with a request. More cases may come; give a `switch` a `default`.
+    /// The gateway's decision about a request. More cases may come; give a `switch` a `default`.
     public enum Disposition: String, Hashable, Sendable, CaseIterable {
         /// The request was launched at once.
         case launched
-        /// The request waits.
+        /// The request is pending.
         case scheduled
-        /// The request waits, in place of an earlier one of its identifier.
+        /// The request is pending and has replaced an earlier one with the same identifier.
         case replaced
     }
 
     /// The request's identifier.
     public let identifier: String
-    /// What the gateway did with it.
+    /// The gateway's decision.
     public let disposition: Disposition
-    /// When it may launch at the earliest; nil while something holds it, and when it was launched.
+    /// The earliest launch time; nil while a condition holds the request, and after a launch.
     public let eligibleAt: Date?
-    /// What holds it, such as `active` or `worker`; nil when nothing does.
+    /// The condition that holds the request, such as `active` or `worker`; nil if there is none.
     public let held: String?
 
-    /// A submission that no gateway took.
+    /// Creates a submission without a gateway.
     package init(identifier: String, disposition: Disposition) {
         self.identifier = identifier
         self.disposition = disposition
@@ -155,7 +157,7 @@ public struct BackgroundTaskSubmission: Hashable, Sendable {
         self.held = nil
     }
 
-    /// Reads the gateway's answer; nil when it cannot be read.
+    /// Reads the gateway's answer; nil if it is malformed.
     package init?(_ object: JSONValue) {
         guard let identifier = object["identifier"]?.text,
             let disposition = object["disposition"]?.text.flatMap({ Disposition(rawValue: $0) })
@@ -167,30 +169,30 @@ public struct BackgroundTaskSubmission: Hashable, Sendable {
     }
 }
 
-/// A request that waits for its launch: see ``BackgroundTaskScheduler/pendingRequests()``.
+/// A pending request: see ``BackgroundTaskScheduler/pendingRequests()``.
 public struct PendingTaskRequest: Hashable, Sendable {
     /// The request's identifier.
     public let identifier: String
-    /// The kind.
+    /// The kind of the task.
     public let kind: BackgroundTaskKind
-    /// When it was submitted, by the gateway's clock.
+    /// The time of submission, by the gateway's clock.
     public let submittedAt: Date
-    /// The earliest moment at which it may launch, as it was submitted; nil when it named none.
+    /// The earliest launch time in the submission; nil if there was none.
     public let earliestBegin: Date?
-    /// Whether the device must have a network.
+    /// True if the device must have a network connection.
     public let requiresNetworkConnectivity: Bool
-    /// Whether the device must be charging.
+    /// True if the device must be charging.
     public let requiresExternalPower: Bool
-    /// How often it was launched: more than 0 when a launch was lost.
+    /// The number of launches so far; above 0 if a launch was lost.
     public let attemptCount: Int
-    /// When it may launch at the earliest; nil while something holds it.
+    /// The earliest launch time; nil while a condition holds the request.
     public let eligibleAt: Date?
-    /// What holds it, such as `active` or `worker`; nil when nothing does.
+    /// The condition that holds the request, such as `active` or `worker`; nil if there is none.
     public let held: String?
-    /// One sentence that says why it waits.
+    /// The reason why the request is pending, as a sentence.
     public let why: String
 
-    /// A request that waits at no gateway.
+    /// Creates a pending request without a gateway.
     package init(_ request: BackgroundTaskRequest, submittedAt: Date) {
         self.identifier = request.identifier
         self.kind = request.kind
@@ -204,7 +206,7 @@ public struct PendingTaskRequest: Hashable, Sendable {
         self.why = ""
     }
 
-    /// Reads one of the gateway's answer; nil when it cannot be read, or is of a kind that is not known.
+    /// Reads one request of the gateway's answer; nil if it is malformed or of an unknown kind.
     package init?(_ object: JSONValue) {
         guard let identifier = object["identifier"]?.text,
             let kind = object["kind"]?.text.flatMap({ BackgroundTaskKind(rawValue: $0) })
@@ -223,29 +225,29 @@ public struct PendingTaskRequest: Hashable, Sendable {
 }
 
 extension Duration {
-    /// So many minutes.
+    /// Returns a duration of minutes.
     ///
-    /// - Parameter minutes: how many.
+    /// - Parameter minutes: the number of minutes.
     public static func minutes(_ minutes: Int) -> Duration { .seconds(60) * minutes }
 
-    /// So many hours.
+    /// Returns a duration of hours.
     ///
-    /// - Parameter hours: how many.
+    /// - Parameter hours: the number of hours.
     public static func hours(_ hours: Int) -> Duration { .seconds(3600) * hours }
 }
 
 extension Date {
-    /// The moment that comes so long after another.
+    /// Returns the date after a duration.
     ///
     /// - Parameters:
-    ///   - date: a moment.
-    ///   - duration: how long after it; before it when it is negative.
+    ///   - date: the start.
+    ///   - duration: the time to add; may be negative.
     public static func + (date: Date, duration: Duration) -> Date {
         let (seconds, attoseconds) = duration.components
         return date.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
     }
 
-    /// Rounded to the nearest; nil for a moment before 1970 or after the year 9999.
+    /// The time in milliseconds since 1970, rounded to the nearest; nil before 1970 or after the year 9999.
     var millisecondsSince1970: Int64? {
         let milliseconds = (self.timeIntervalSince1970 * 1000).rounded()
         guard (0...Double(WakeMessage.instantMax)).contains(milliseconds) else { return nil }

@@ -3,23 +3,23 @@ import Platform
 import Synchronization
 import Wire
 
-/// Submits and cancels requests of background tasks of one device.
+/// Submits and cancels requests of background tasks for one device.
 ///
-/// A request is launched once and then forgotten: a handler that wants to run again submits again, best at its
-/// beginning. A request that is submitted while another one of its identifier waits takes its place.
+/// A request is launched once and then forgotten. A handler that wants to run again submits a new request, preferably
+/// at its beginning. A submission replaces a pending request with the same identifier.
 ///
 /// ```swift
 /// try await worker.scheduler.submit(.processing("com.example.app.db-cleanup", requiresExternalPower: true))
 /// ```
 public struct BackgroundTaskScheduler: Sendable {
-    /// Whom it stands for.
+    /// The device of a scheduler.
     enum Device: Sendable {
         case token(String, GatewayCaller)
-        /// So many devices, which is not one.
+        /// A number of devices other than one.
         case several(Int)
-        /// Nobody, as in a test.
+        /// No device, as in a test.
         case none
-        /// A test, which takes the requests.
+        /// A recorder of requests, for tests.
         case test(any TaskRequestRecorder)
     }
 
@@ -31,7 +31,7 @@ public struct BackgroundTaskScheduler: Sendable {
         self.registry = registry
     }
 
-    /// A scheduler whose requests `recorder` takes.
+    /// Creates a scheduler whose requests are recorded.
     package init(_ recorder: any TaskRequestRecorder) {
         self.init(.test(recorder), registry: BackgroundTaskRegistry())
     }
@@ -43,7 +43,7 @@ public struct BackgroundTaskScheduler: Sendable {
     /// Submits a request.
     ///
     /// - Parameter request: the request.
-    /// - Returns: what became of it, once it is safe with the gateway.
+    /// - Returns: the outcome, after the gateway has stored the request durably.
     /// - Throws: ``BackgroundTaskError``.
     ///
     /// ```swift
@@ -66,8 +66,7 @@ public struct BackgroundTaskScheduler: Sendable {
     ///
     /// - Parameters:
     ///   - request: the request.
-    ///   - completionHandler: is called once the request is safe with the gateway, with nil, or was refused, with the
-    ///     reason.
+    ///   - completionHandler: called with nil after the gateway has stored the request durably, or with the error.
     ///
     /// ```swift
     /// func scheduleAppRefresh() {
@@ -90,7 +89,7 @@ public struct BackgroundTaskScheduler: Sendable {
         }
     }
 
-    /// The requests that wait, in no particular order.
+    /// Returns the pending requests, in no particular order.
     ///
     /// - Returns: the requests.
     /// - Throws: ``BackgroundTaskError``.
@@ -105,7 +104,8 @@ public struct BackgroundTaskScheduler: Sendable {
         return waiting.elements.compactMap { PendingTaskRequest($0) }
     }
 
-    /// Cancels the request that waits, if one does. What runs goes on, but for a continued task, which ends.
+    /// Cancels the pending request with this identifier, if there is one. A running task is not affected, except for a
+    /// continued task, which is ended.
     ///
     /// - Parameter identifier: the request's identifier.
     /// - Throws: ``BackgroundTaskError``.
@@ -119,7 +119,7 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("DELETE", "/tasks/\(URLPath.component(identifier))", nil)
     }
 
-    /// Cancels all requests that wait. What runs goes on, but for continued tasks, which end.
+    /// Cancels all pending requests. Running tasks are not affected, except for continued tasks, which are ended.
     ///
     /// - Throws: ``BackgroundTaskError``.
     ///
@@ -131,14 +131,14 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("DELETE", "/tasks", nil)
     }
 
-    /// Tells that transfers of a background session have finished, which launches its `urlSession` handler.
+    /// Reports that transfers of a background session have finished, which launches the session's `urlSession` handler.
     ///
     /// - Parameters:
-    ///   - session: the session's name: as an identifier.
-    ///   - count: how many have finished, 1 to 100,000.
-    ///   - id: what tells this word from others, up to 64 characters: the same one again counts once. By default it is
-    ///     made at random, so that a word that is sent twice by an accident of the network counts once.
-    /// - Throws: ``BackgroundTaskError``: `tooManySessions` when eight others wait.
+    ///   - session: the name of the session, with the syntax of an identifier.
+    ///   - count: the number of finished transfers, 1 to 100,000.
+    ///   - id: an idempotency key, up to 64 characters: reports with the same key count once. By default a random key,
+    ///     so that a report that the network layer sends twice counts once.
+    /// - Throws: ``BackgroundTaskError``: `tooManySessions` if eight other sessions are pending.
     ///
     /// ```swift
     /// try await scheduler.transfersFinished(session: "photos", count: 3)
@@ -161,13 +161,13 @@ public struct BackgroundTaskScheduler: Sendable {
         _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
     }
 
-    /// Registers a handler in the form of callbacks, as `BGTaskScheduler` has it on iOS.
+    /// Registers a handler that uses callbacks, like `BGTaskScheduler` on iOS.
     ///
     /// - Parameters:
-    ///   - identifier: the identifier or pattern, as of a ``BackgroundTask``.
-    ///   - executor: the executor that calls `launchHandler`; nil, the default, for Swift's own threads.
-    ///   - launchHandler: is handed each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)``, from
-    ///     anywhere.
+    ///   - identifier: the identifier or pattern, as in ``BackgroundTask``.
+    ///   - executor: the executor that calls `launchHandler`; by default Swift's global executor.
+    ///   - launchHandler: receives each launch, and calls its ``ScheduledTask/setTaskCompleted(success:)`` on any
+    ///     thread.
     /// - Throws: ``WakeWorkerError``, as ``WakeWorker/backgroundTask(_:action:)`` does.
     ///
     /// ```swift
@@ -222,22 +222,22 @@ public struct BackgroundTaskScheduler: Sendable {
     }
 }
 
-/// Takes the requests of a scheduler in place of a gateway, in a test.
+/// Records the requests of a scheduler in a test, instead of a gateway.
 package protocol TaskRequestRecorder: Sendable {
     func submit(_ request: BackgroundTaskRequest) throws(BackgroundTaskError) -> BackgroundTaskSubmission
     func pendingRequests() -> [PendingTaskRequest]
 
-    /// Cancels the request of an identifier; nil for all.
+    /// Cancels the request with this identifier; nil for all requests.
     func cancel(_ identifier: String?)
     func transfersFinished(session: String, count: Int)
 }
 
-/// One launch of a background task, for a handler in the form of callbacks: the counterpart of iOS's `BGTask`.
+/// One launch of a background task, for a handler that uses callbacks: the counterpart of `BGTask` on iOS.
 ///
-/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. A task that is released before
-/// a call of ``setTaskCompleted(success:)`` has failed.
+/// See ``BackgroundTaskScheduler/register(forTaskWithIdentifier:using:launchHandler:)``. If the task object is released
+/// before ``setTaskCompleted(success:)`` is called, the task has failed.
 public final class ScheduledTask: Sendable {
-    /// What there is to know of the launch.
+    /// The context of the launch.
     public let context: BackgroundTaskContext
     private let call: CompletionCall
     private let expiration: ExpirationBox
@@ -245,21 +245,22 @@ public final class ScheduledTask: Sendable {
     /// The identifier of the task.
     public var identifier: String { self.context.identifier }
 
-    /// How far it is, for whoever does it to say: see ``BackgroundTaskContext/progress``.
+    /// The progress of the task, which its handler sets: see ``BackgroundTaskContext/progress``.
     public var progress: BackgroundTaskProgress { self.context.progress }
 
-    /// Shows a person other texts: see ``BackgroundTaskContext/update(title:subtitle:)``.
+    /// Changes the texts that a person sees: see ``BackgroundTaskContext/update(title:subtitle:)``.
     ///
     /// - Parameters:
-    ///   - title: the title; nil leaves it as it is.
-    ///   - subtitle: the subtitle; nil leaves it as it is.
+    ///   - title: the title; nil leaves it unchanged.
+    ///   - subtitle: the subtitle; nil leaves it unchanged.
     public func update(title: String? = nil, subtitle: String? = nil) {
         self.context.update(title: title, subtitle: subtitle)
     }
 
-    /// Is called `policy.expirationLead` before its time is over, if it was not completed: clean up and call
-    /// ``setTaskCompleted(success:)``, which counts until the deadline. Is called as well when the gateway has ended
-    /// it, or its connection broke: that call comes too late then. One that is set after that is called at once.
+    /// The function to call `policy.expirationLead` before the deadline if the task is not completed. It should clean
+    /// up and call ``setTaskCompleted(success:)``, which counts until the deadline. It is also called if the gateway
+    /// has ended the task or the connection broke; completing the task then has no effect. A handler that is set after
+    /// that is called at once.
     public var expirationHandler: (@Sendable () -> Void)? {
         get { self.expiration.handler }
         set { self.expiration.set(newValue) }
@@ -271,17 +272,17 @@ public final class ScheduledTask: Sendable {
         self.expiration = expiration
     }
 
-    /// The task is done. Only the first call counts.
+    /// Completes the task. Only the first call counts.
     ///
-    /// - Parameter success: whether it did what it was for.
+    /// - Parameter success: true if the task has succeeded.
     public func setTaskCompleted(success: Bool) {
         self.call.call(success ? .newData : .failed)
         self.expiration.complete()
     }
 
-    /// Hands a launch to a handler, and waits until it is completed.
+    /// Passes a launch to a handler and waits until it is completed.
     ///
-    /// - Throws: ``Failed`` when it was not done.
+    /// - Throws: ``Failed`` if the task was not completed successfully.
     package static func run(
         _ context: BackgroundTaskContext,
         on executor: (any TaskExecutor)?,
@@ -306,14 +307,14 @@ public final class ScheduledTask: Sendable {
         guard result == .newData else { throw Failed() }
     }
 
-    /// The handler of a task said that it failed, said nothing, or its time was over.
+    /// The error of a task whose handler reported failure, was released without a report, or exceeded its time.
     struct Failed: Error, CustomStringConvertible {
         var description: String { "the task was completed without success, or not at all" }
     }
 }
 
-/// The expiration handler of a task: it outlives the task, which may be let go of before, and may itself keep the task,
-/// so it is kept no longer than it may be called.
+/// Holds the expiration handler of a task. The box outlives the task object, which may be released earlier. The handler
+/// may retain the task object, so the box drops it when it can no longer be called.
 private final class ExpirationBox: Sendable {
     private enum State {
         case running((@Sendable () -> Void)?)
@@ -350,7 +351,7 @@ private final class ExpirationBox: Sendable {
 
     func complete() { _ = self.end(.completed) }
 
-    /// - Returns: the handler, when it did not end before.
+    /// - Returns: the handler, if the task had not ended before.
     private func end(_ ending: State) -> (@Sendable () -> Void)? {
         self.state.withLock { state in
             guard case .running(let handler) = state else { return nil }

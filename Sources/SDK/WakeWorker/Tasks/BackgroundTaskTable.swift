@@ -1,9 +1,9 @@
 import Synchronization
 package import Wire
 
-/// The handlers of background tasks and sessions by what they are registered for.
+/// The handlers of background tasks and sessions, by name.
 package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
-    /// The most of tasks, and the most of sessions.
+    /// The maximum number of task names, and of session names.
     package static var namesMax: Int { 64 }
 
     private var handlers: [BackgroundTaskName: Handler] = [:]
@@ -12,14 +12,15 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
 
     package var isEmpty: Bool { self.handlers.isEmpty }
 
-    /// The tasks' identifiers and patterns, or the sessions', in order.
+    /// Returns the registered names of tasks or of sessions, sorted.
     package func names(ofSessions: Bool) -> [String] {
         self.handlers.keys.filter { $0.isSession == ofSessions }.map(\.text).sorted()
     }
 
-    /// Takes a handler.
+    /// Registers a handler.
     ///
-    /// - Throws: `badArgument` for a name that is none, or one too many; `duplicateTask` for one that has a handler.
+    /// - Throws: `badArgument` for an invalid name or too many names; `duplicateTask` if the name already has a
+    ///   handler.
     package mutating func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
         let what = name.isSession ? "session" : "task"
         guard name.isUsable else {
@@ -44,40 +45,40 @@ package struct BackgroundTaskTable<Handler: Sendable>: Sendable {
         self.handlers[name] = handler
     }
 
-    /// The handler whose name fits best; nil when none fits.
+    /// Returns the handler whose name matches best; nil if none matches.
     package func handler(for name: BackgroundTaskName) -> Handler? {
         for candidate in name.candidates { if let handler = self.handlers[candidate] { return handler } }
         return nil
     }
 }
 
-/// What a worker is to handle besides pushes, until it runs.
+/// The handlers that are registered before the worker runs.
 final class BackgroundTaskRegistry: Sendable {
-    /// What handles a launch.
+    /// The handler of a launch.
     enum Handler: Sendable {
         case context(@Sendable (BackgroundTaskContext) async throws -> Void)
-        /// Every kind, as it came.
+        /// A handler that receives launches of every kind, with the unmodified message.
         case launch(@Sendable (TaskLaunch) async throws -> Void)
     }
 
-    /// What was registered.
+    /// The registered handlers and wishes.
     struct Registrations: Sendable {
         var tasks = BackgroundTaskTable<Handler>()
-        /// Whether changes of conditions are wanted.
+        /// True if changes of conditions were requested.
         var wantsConditions = false
     }
 
     private struct State {
         var registrations = Registrations()
-        /// Whether the worker has run.
+        /// True after the worker was started.
         var isSealed = false
     }
 
     private let state = Mutex(State())
 
-    /// - Throws: `alreadyRunning` when the worker has run, and what the table throws.
+    /// - Throws: `alreadyRunning` if the worker was started, and the errors of the table.
     func register(_ name: BackgroundTaskName, _ handler: Handler) throws(WakeWorkerError) {
-        // A closure of the lock throws what it likes.
+        // The closure of `withLock` has no typed error here, so it returns a result.
         let outcome: Result<Void, WakeWorkerError> = self.state.withLock { state in
             guard !state.isSealed else {
                 let what = name.isSession ? "session" : "task"
@@ -98,7 +99,7 @@ final class BackgroundTaskRegistry: Sendable {
         self.state.withLock { $0.registrations.wantsConditions = true }
     }
 
-    /// What was registered; nothing more can be from now on.
+    /// Returns the registrations and prevents further ones.
     func seal() -> Registrations {
         self.state.withLock { state in
             state.isSealed = true
@@ -107,8 +108,8 @@ final class BackgroundTaskRegistry: Sendable {
     }
 }
 
-/// One launch of a background task, or the word that transfers of a session have finished, as its wake says it: for
-/// programs that hand it on, and that take every kind.
+/// One launch of a background task, or the notice that transfers of a session have finished, with its unmodified
+/// message: for programs that forward launches of every kind.
 package struct TaskLaunch: Sendable {
     package let message: TaskMessage
     private let lease: WakeLease
@@ -118,21 +119,22 @@ package struct TaskLaunch: Sendable {
         self.lease = lease
     }
 
-    /// Until when it may run; progress and extensions move it. By this machine's clock.
+    /// The time until which the task may run, by this machine's clock. Progress and extensions move it.
     package var deadline: ContinuousClock.Instant { self.lease.deadline }
 
-    /// Why its time was over before it was handled; nil when it was not, or the reason is not known.
+    /// The reason why the task's time ended before it was handled; nil if it did not, or if the reason is unknown.
     package var expiration: ExpirationReason? { self.lease.expiration }
 
-    /// The time that a handler which was cancelled has to clean up; nil unless its deadline is only near.
+    /// The time that a cancelled handler has left to clean up; nil unless it was cancelled because its deadline is
+    /// near.
     package var graceLeft: Duration? { self.lease.graceLeft }
 
-    /// Tells the gateway how far a continued task is; an advance moves its deadline.
+    /// Reports the progress of a continued task to the gateway. Further progress moves the deadline.
     ///
     /// A report that does not arrive is not sent again.
     ///
-    /// - Throws: `WakeWorkerError`: `wakeEnded` when it is too late, `refused` when the gateway refuses it,
-    ///   `cancelled`, and what keeps a request from the gateway.
+    /// - Throws: `WakeWorkerError`: `wakeEnded` if the wake is over, `refused` if the gateway refuses the report,
+    ///   `cancelled`, and the errors of a failed request.
     package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
         try await self.lease.tell(self.message.wake, progress)
     }

@@ -1,16 +1,16 @@
 import Engine
 
-/// What a connection shows of who it is, as far as connections are counted by it.
+/// The identity under which connections are counted.
 package enum Credential: Hashable, Sendable {
     /// The provider key `KEYID` of a team.
     case providerKey(team: String, keyID: String)
     /// The id of a bearer token.
     case bearerToken(String)
-    /// The subject of a client certificate: one that is renewed is the same.
+    /// The subject of a client certificate; a renewed certificate keeps its subject.
     case certificate(String)
 }
 
-/// The topics a caller may reach.
+/// The topics that a caller may reach.
 package enum TopicScope: Hashable, Sendable {
     case all
     case only(Set<String>)
@@ -23,12 +23,13 @@ package enum TopicScope: Hashable, Sendable {
     }
 }
 
-/// One of the two APNs that Apple runs: a provider's key or certificate is for one of them, or for both.
+/// One of Apple's two APNs environments. A provider's key or certificate is for one of them, or for both.
 package enum APNSEnvironment: String, CaseIterable, Sendable {
     case development, production
 }
 
-/// Why a file of the state folder that credentials hang on cannot be used; the message names the file and the remedy.
+/// The reason for which a credential file of the state folder cannot be used. The message names the file and the
+/// remedy.
 package struct CredentialError: Error, Hashable, Sendable, CustomStringConvertible {
     package let message: String
 

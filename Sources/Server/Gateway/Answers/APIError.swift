@@ -13,7 +13,7 @@ extension APIError {
         "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
             + "default)."
     )
-    /// Of what a provider does not ask for, and APNs has an answer to.
+    /// The error for a method that providers do not use but APNs answers.
     package static let methodOfAdmin = APIError(405, "MethodNotAllowed", Self.routeOfAdmin.message)
     package static let routeOfEdge = APIError(
         404,
@@ -187,7 +187,7 @@ extension APIError {
     package static let invalidToken = challenge(
         401,
         "InvalidToken",
-        "The field authorization is no bearer token of this gateway; send one that `wakegate token issue` made."
+        "The field authorization is not a bearer token of this gateway; send one that `wakegate token issue` made."
     )
     package static let expiredToken = challenge(
         401,

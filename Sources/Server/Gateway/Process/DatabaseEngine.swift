@@ -5,7 +5,7 @@ import ServiceManager
 import Storage
 package import Wire
 
-/// Makes the engine of a gateway whose store is a database that others may share.
+/// Creates the engine of a gateway whose store is a database that others may share.
 struct DatabaseEngine: Sendable {
     let configuration: GatewayConfiguration
     let shared: SharedParts
@@ -13,10 +13,10 @@ struct DatabaseEngine: Sendable {
     let history: any HistoryService
     let meter: LimitMeter
     let status: ServiceStatus
-    /// What operators know this gateway by.
+    /// The name of this gateway for operators.
     let name: String
 
-    /// The history that reads what transactions have written of it.
+    /// Creates the history that reads the events written by transactions.
     static func history(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -26,9 +26,9 @@ struct DatabaseEngine: Sendable {
         return try DatabaseHistory(mailboxes: shared.mailboxes) { PostgresHistory(address, limits: limits) }
     }
 
-    /// On the engine's thread: waits until the database is there, or not.
+    /// Creates the engine on its thread, after waiting for the result of the connection.
     ///
-    /// - Throws: why there is none that a gateway can use.
+    /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {
         let settings = try self.configuration.storeSettings()
         let bell = StoreBell()
@@ -74,7 +74,7 @@ struct DatabaseEngine: Sendable {
         )
     }
 
-    /// What all gateways number devices with in the history: who comes first makes it.
+    /// Returns the key with which all gateways number devices in the history. The first gateway creates it.
     private static func historyKey(_ settings: StoreSettings) throws(StoreError) -> HashKey {
         let made = HistoryKey.passing()
         var content = ByteBuffer()
@@ -82,14 +82,14 @@ struct DatabaseEngine: Sendable {
         content.append(memoryOf: made.second.littleEndian)
         let kept = try SharedValue.find(StateExport.historyKeyName, orKeep: content.view.array, settings)
         guard kept.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
         return kept.withByteView { bytes in
             HashKey((UInt64(littleEndian: bytes.load(UInt64.self, at: 0)), UInt64(littleEndian: bytes.word(at: 8))))
         }
     }
 
-    /// The database cannot be used for now, for this cause; nil when it can.
+    /// Reports that the database cannot be used for now, with the cause; nil if it can.
     private func storeChanged(_ error: StoreError?) {
         self.status.storeAbsent(error?.message)
         if let error {
@@ -107,7 +107,7 @@ struct DatabaseEngine: Sendable {
         }
     }
 
-    /// The keys of the configuration that are not the same in all gateways, when they are others than before.
+    /// Logs the configuration keys that differ between gateways, if they have changed.
     private func differencesChanged(_ keys: [String]) {
         if keys.isEmpty {
             self.shared.log.write(.configurationsAgree)
@@ -119,7 +119,7 @@ struct DatabaseEngine: Sendable {
 
 extension PostgresHistory: SharedHistorySource {}
 
-/// The database of a gateway, looked at before one starts on it.
+/// The checks of a gateway's database before a start.
 package enum GatewayDatabase {
     /// Checks the database that a configuration names. A gateway may be running on it; the check changes nothing.
     ///
@@ -144,9 +144,9 @@ package enum GatewayDatabase {
 }
 
 extension GatewayConfiguration {
-    /// How the store reaches its database.
+    /// Returns the settings for the connection to the database.
     ///
-    /// - Throws: when there is none, or its address cannot be used.
+    /// - Throws: if the store is not a database, or if its address cannot be used.
     func storeSettings() throws(StoreError) -> StoreSettings {
         guard let text = self.databaseConnectionString else {
             throw StoreError(message: "store names no database. Write \(DatabaseAddress.requirement).")
@@ -159,9 +159,9 @@ extension GatewayConfiguration {
     }
 }
 
-/// Rung by a store that has replies, and waited for by an engine that ends.
+/// A wakeup that the store signals when it has replies, and that an engine waits for while it stops.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `hasRung`.
+/// The class is `@unchecked Sendable`: `monitor` guards `hasRung`.
 final class StoreBell: @unchecked Sendable {
     private let monitor = Monitor()
     private var hasRung = false
@@ -175,7 +175,7 @@ final class StoreBell: @unchecked Sendable {
         }
     }
 
-    /// Waits until it was rung since the last call, so long at most.
+    /// Waits until it has been signaled since the last call, at most this long.
     func wait(milliseconds: Int64) {
         let end = SystemClock.monotonic + milliseconds
         self.monitor.withLock {
@@ -187,21 +187,21 @@ final class StoreBell: @unchecked Sendable {
     }
 }
 
-/// What operators know a gateway by among others on the same database: its machine, and the port of its edge.
+/// The name of a gateway among others on the same database: its machine, and the port of its edge.
 package enum MemberName {
     /// - Parameters:
-    ///   - addresses: where it accepts.
-    ///   - machine: the name of the machine; nil when it has none.
+    ///   - addresses: the addresses of the listeners.
+    ///   - machine: the name of the machine; nil if it has none.
     package static func name(
         of addresses: BoundAddresses,
         machine: String? = ProcessFigures.hostName
     ) -> String {
         let address = [addresses.edge, addresses.plain, addresses.admin].compactMap(\.addresses.first).first ?? "off"
-        // A socket of the file system has no port.
+        // A Unix socket has no port.
         guard !address.hasPrefix("unix:"), let (host, port) = ListenSetting.hostAndPort(address) else {
             return machine ?? address
         }
-        // Every gateway listens on these: they tell no machine from another.
+        // Every gateway uses these addresses, so they do not identify a machine.
         let isAny = host == "::" || host == "0.0.0.0" || ListenSetting.isLocal(address)
         if isAny, let machine { return "\(machine):\(port)" }
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"

@@ -7,9 +7,9 @@ import Storage
 import Synchronization
 import Wire
 
-/// A gateway: listeners, loops, and the engine behind them.
+/// A gateway: listeners, loops, and the engine.
 package final class Gateway: Sendable {
-    /// Where it accepts, with the ports it really got.
+    /// The addresses of the listeners, with the actual ports.
     package let addresses: BoundAddresses
     private let server: HTTPServer
     private let engine: EngineThread
@@ -17,21 +17,21 @@ package final class Gateway: Sendable {
     private let shared: SharedParts
     private let reloads: ReloadService
     private let webhooks: WebhookService
-    /// The webhooks to begin with.
+    /// The initial webhooks.
     private let hooks: [Webhook]
-    /// Who is told what happens, in this process; nil when nobody is.
+    /// Reports events to a function in this process; nil if there is none.
     private let follower = Mutex<EventFollower?>(nil)
 
-    /// Binds every address and reads what was kept; connections wait until `start`.
+    /// Binds every address and reads the stored state. Connections wait until `start`.
     ///
-    /// - `source`: where a reload reads the configuration again; nil when it cannot.
-    /// - `log`: hears of what an operator would act on.
-    /// - `status`: hears how it is.
-    /// - `onStoreFailed`: called once, when nothing can be stored any more.
-    /// - `onIdle`: called from a loop, during a shutdown, when the last connection has ended.
+    /// - `source`: reads the configuration again for a reload; nil if that is impossible.
+    /// - `log`: receives messages for operators.
+    /// - `status`: receives the status of the gateway.
+    /// - `onStoreFailed`: called once, when nothing more can be stored.
+    /// - `onIdle`: called from a loop during a shutdown, when the last connection has ended.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` and
-    ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` when
-    ///   webhooks are configured and libcurl cannot be set up.
+    ///   `CredentialError` that name the file; `ConfigurationError` that names the key; `HTTPClientError` if webhooks
+    ///   are configured and libcurl cannot be set up.
     package init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource? = nil,
@@ -64,7 +64,8 @@ package final class Gateway: Sendable {
         {
             LoopHandler(loop: $0, shared: shared)
         }
-        // Loops and handlers hold each other: what fails below leaves the server there, but must not leave its files.
+        // Loops and handlers refer to each other, so after a failure below the server remains in memory. Its socket
+        // files must not remain.
         var isReady = false
         defer { if !isReady { server.removeSocketFiles() } }
         self.server = server
@@ -92,8 +93,8 @@ package final class Gateway: Sendable {
         isReady = true
     }
 
-    /// Tells of what is given up next: when this returns the line is written, since the log's thread could end with the
-    /// process before it came to it.
+    /// Logs the data that is about to be given up. The line is written when this returns, because the process could end
+    /// before the log's thread writes it.
     package static func tell(_ loss: StoreLoss, _ log: GatewayLog) {
         log.write(.journalLossAccepted, ["file": loss.file, "cause": loss.summary])
         log.flush()
@@ -105,7 +106,7 @@ package final class Gateway: Sendable {
     ) throws(CredentialError) -> TokenCheck {
         var tokens = configuration.tokenCheck { log.write(.tokensUnreadable, ["cause": $0]) }
         try tokens.refresh()
-        // What it comes to is for the state; loops tell of a key that comes later.
+        // The initial key is recorded by the start itself; loops report a key that appears later.
         _ = tokens.takeFirstKey()
         return tokens
     }
@@ -128,8 +129,8 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// The history, and what makes the engine on its thread: with a journal of this gateway's own, or with the database
-    /// that gateways share.
+    /// Creates the history and the function that creates the engine on its thread: with a separate journal, or with the
+    /// database that gateways share.
     private static func engine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -172,7 +173,7 @@ package final class Gateway: Sendable {
         }
     }
 
-    /// Makes the engine that has the state folder to itself.
+    /// Creates the engine that is the only one on the state folder.
     private static func embeddedEngine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
@@ -221,19 +222,19 @@ package final class Gateway: Sendable {
         self.reloads.attach(target, self.shared)
     }
 
-    /// Starts accepting.
+    /// Starts to accept connections.
     package func start() throws {
         try self.server.start()
         self.webhooks.begin(self.hooks)
     }
 
-    /// Has somebody told what happens from now on, on a thread of its own; once.
+    /// Reports events to a function from now on, on a separate thread. Called once.
     package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
         let follower = try EventFollower(self.shared.services.events, tell)
         self.follower.withLock { $0 = follower }
     }
 
-    /// The threads that must turn for anybody to be answered: the loops and the engine.
+    /// The threads that must make progress for requests to be answered: the loops and the engine.
     var watched: [Watchdog.Watched] {
         let loops = zip(self.shared.loopPulses, self.server.loops).map { pulse, loop in
             Watchdog.Watched(pulse) { loop.wake() }
@@ -241,26 +242,27 @@ package final class Gateway: Sendable {
         return loops + [Watchdog.Watched(self.shared.enginePulse) { [engine = self.shared.engine] in engine.ring() }]
     }
 
-    /// Reads the configuration again, and brings it into force; what that came to is logged.
+    /// Reads the configuration again and applies it. The result is logged.
     package func reload() {
         self.reloads.start()
     }
 
-    /// How long a shutdown waits for wakes in flight, as of now.
+    /// The time that a shutdown waits for wakes in flight, in milliseconds, as of the last reload.
     package var drainTimeoutMilliseconds: Int64 { self.reloads.drainTimeoutMilliseconds }
 
-    /// A shutdown has begun.
+    /// True once a shutdown has begun.
     package var isDraining: Bool { self.shared.isDraining }
 
-    /// Begins a shutdown: nothing new is launched, results are still taken, connections end when they carry no wake.
+    /// Begins a shutdown: nothing new is launched, results are still accepted, and connections end once they carry no
+    /// wake.
     package func drain() {
         self.shared.drain()
     }
 
     /// Ends every connection and every thread.
     ///
-    /// The engine first: that the gateway ends its workers' streams is no end of a stream to the policy. Wakes that are
-    /// still in flight are lost at the next start, which takes their attempt back.
+    /// The engine stops first, so that the end of the workers' streams does not count as a failure of the workers.
+    /// Wakes still in flight are lost at the next start, which does not count their attempt.
     package func stop() {
         self.reloads.stop()
         self.engine.stop()
@@ -270,7 +272,7 @@ package final class Gateway: Sendable {
         self.follower.withLock { $0 }?.stop()
     }
 
-    /// The webhooks count as one connection until they hold no wake during a shutdown, which waits for them as well.
+    /// Creates the webhook service. During a shutdown the webhooks count as one connection until they hold no wake.
     private static func webhooks(_ shared: SharedParts, _ log: GatewayLog) -> WebhookService {
         WebhookService { hooks throws(HTTPClientError) in
             try WebhookThread(
@@ -305,7 +307,8 @@ package final class Gateway: Sendable {
         )
     }
 
-    /// Operators' connections that are accepted when `connectionsMax` others are open: to see why.
+    /// The number of operators' connections accepted in addition to `connectionsMax`, so that operators can find the
+    /// cause of an overload.
     private static let operatorsReserve = 16
 
     private static func listeners(
@@ -336,7 +339,7 @@ package final class Gateway: Sendable {
         [(configuration.edge, .edge), (configuration.admin, .admin), (configuration.plain, .plain)]
     }
 
-    /// Gives each setting its share of the bound addresses, in the order in which they were bound.
+    /// Assigns the bound addresses to the settings, in the order in which they were bound.
     private static func addresses(_ configuration: GatewayConfiguration, _ bound: [String]) -> BoundAddresses {
         var rest = bound[...]
         let shares = Self.settings(configuration).map { setting, _ in

@@ -12,15 +12,15 @@ package enum GatewayProcess {
         case signalled, hungUp, idle, timedOut, storeFailed
     }
 
-    /// Serves until SIGTERM or SIGINT, then drains: nothing new is launched, results are still taken, and every
-    /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends at once.
-    /// SIGHUP reads the configuration again, where `source` says so. Once the store has failed no result can be taken,
-    /// and nothing is waited for.
+    /// Serves until SIGTERM or SIGINT, then drains: nothing new is launched, results are still accepted, and every
+    /// connection is ended once it carries no wake in flight, or after `drainTimeout`. A second signal ends the process
+    /// immediately. SIGHUP reloads the configuration if `source` allows it. After a failure of the store no result can
+    /// be accepted, so the drain does not wait.
     ///
-    /// - `source`: where the configuration is read again.
-    /// - `onReady`: called once, when the gateway accepts.
-    /// - `onNews`: told what happens from then on; nil for nobody.
-    /// - Returns: the exit status: 1 when the store has failed.
+    /// - `source`: reads the configuration again.
+    /// - `onReady`: called once, when the gateway accepts connections.
+    /// - `onNews`: receives the events from then on; nil to report none.
+    /// - Returns: the exit status: 1 if the store has failed.
     /// - Throws: `TransportError` that names the address, certificate or key at fault; `StoreError` that names the
     ///   file.
     package static func run(
@@ -85,7 +85,7 @@ package enum GatewayProcess {
         return exitStatus
     }
 
-    /// A gateway that accepts; the service manager hears of it, or of why there is none.
+    /// Starts a gateway, and reports the success or failure to the service manager.
     private static func start(
         _ configuration: GatewayConfiguration,
         _ source: ConfigurationSource,
@@ -119,21 +119,21 @@ package enum GatewayProcess {
         source.setEventHandler(handler: handler)
         source.setRegistrationHandler { registered.open() }
         source.resume()
-        // A signal that comes before would be lost: whoever waits for the ready line may send one at once.
+        // An earlier signal would be lost: a program that waits for the ready line may send one immediately.
         registered.wait()
         return source
     }
 }
 
-/// What the service manager hears of a gateway: how far it is, and how it is, in a line that `systemctl status` shows.
+/// The status that the service manager receives: the stage of the gateway, and a line for `systemctl status`.
 package final class ServiceStatus: Sendable {
     private struct Facts {
         var places = ""
-        /// What the last reload came to.
+        /// The result of the last reload.
         var reload = ""
-        /// Why nothing can be stored any more.
+        /// The reason for which nothing more can be stored.
         var failure: String?
-        /// Why nothing can be stored for now.
+        /// The reason for which nothing can be stored for now.
         var absence: String?
 
         var words: String {
@@ -155,7 +155,7 @@ package final class ServiceStatus: Sendable {
         Systemd.notify(.status("Cannot start: \(error)"))
     }
 
-    /// Around every reload, whoever asked for it, and whether it changes something or not.
+    /// Called around every reload, whatever its cause and result.
     func reloaded(_ stage: ReloadService.Stage) {
         switch stage {
         case .began:
@@ -164,7 +164,7 @@ package final class ServiceStatus: Sendable {
         case .taken: self.tellReady { $0.reload = "; has read its configuration again" }
         case .refused:
             self.tellReady {
-                $0.reload = "; the configuration it has read again is faulty, and the old one is in force"
+                $0.reload = "; the configuration it has read again is faulty, and the old one stays in effect"
             }
         }
     }
@@ -177,7 +177,7 @@ package final class ServiceStatus: Sendable {
         Systemd.notify(.status(words))
     }
 
-    /// The database cannot be used for now, for this cause; nil when it can again.
+    /// Reports that the database cannot be used for now, with the cause; nil if it can be used again.
     func storeAbsent(_ message: String?) {
         let words = self.facts.withLock { facts in
             facts.absence = message
@@ -199,13 +199,13 @@ package final class ServiceStatus: Sendable {
     }
 }
 
-/// Says again and again that the gateway is alive, as long as every watched thread turns.
+/// Reports regularly to the service manager that the gateway is alive, as long as every watched thread makes progress.
 ///
-/// A thread that is stuck makes it fall silent, and the service manager then ends the process: a gateway that accepts
-/// connections and answers nobody is worse than one that starts again. Waiting for the disk is no fault of a thread:
-/// the thread that commits is not watched, since a new process would wait for the same disk.
+/// If a thread is stuck, the reports stop, and the service manager ends the process, because a gateway that accepts
+/// connections without answering is worse than a restart. A thread waiting for the disk is not at fault, so the
+/// committing thread is not watched: a new process would wait for the same disk.
 package final class Watchdog: Sendable {
-    /// A thread, and what has it make a turn.
+    /// A thread, and the function that makes it perform a turn.
     package struct Watched: Sendable {
         let pulse: Pulse
         let wake: @Sendable () -> Void
@@ -216,9 +216,9 @@ package final class Watchdog: Sendable {
         }
     }
 
-    /// How many times it looks in the time within which the manager wants to hear of it.
+    /// The number of checks per interval of the service manager.
     private static let looksPerInterval: UInt64 = 4
-    /// How long it waits for the next look at most, in microseconds.
+    /// The maximum wait between two checks, in microseconds.
     private static let intervalMax: UInt64 = 3_600_000_000
 
     private let stopping = Latch()
@@ -226,9 +226,9 @@ package final class Watchdog: Sendable {
 
     /// Begins to watch.
     ///
-    /// - `microseconds`: how long the manager waits before it ends the process.
-    /// - `tell`: called on a thread of its own when every thread has made a turn since it was last called.
-    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    /// - `microseconds`: the time after which the manager ends the process.
+    /// - `tell`: called on a separate thread whenever every thread has made a turn since the last call.
+    /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
         microseconds: UInt64,
         _ watched: [Watched],
@@ -243,15 +243,15 @@ package final class Watchdog: Sendable {
         }
     }
 
-    /// Ends it, and waits for that.
+    /// Ends the thread, and waits for it.
     package func stop() {
         self.stopping.open()
         self.thread.join()
     }
 
-    /// Asks every thread anew, unless one has not made a turn since it was last asked.
+    /// Requests a turn of every thread, unless one has not made a turn since the last request.
     ///
-    /// - Returns: whether all have.
+    /// - Returns: true if all have made a turn.
     package static func look(at watched: [Watched]) -> Bool {
         guard watched.allSatisfy(\.pulse.isAnswered) else { return false }
         for thread in watched {

@@ -1,46 +1,48 @@
 import Engine
 import PostgresStore
 
-/// Moves the state of a gateway that had its store to itself into the database that a configuration names.
+/// Moves the state of a gateway with its own store into the database of a configuration.
 package enum StateImport {
-    /// Why nothing more was moved, and what to do about it.
+    /// The reason for which the import stopped, and the remedy.
     package struct Failure: Error, Sendable {
         package let message: String
     }
 
-    /// What was moved.
+    /// The result of an import.
     package struct Report: Sendable {
         package let devices: Int
-        /// The devices that an import before, which was cut off, had moved.
+        /// The number of devices moved by an earlier import that was interrupted.
         package let devicesBefore: Int
         package let topics: Int
         package let pushesAccepted: Int64
         package let pushesPending: Int64
         package let requestsWaiting: Int64
-        /// Pushes, requests and transfers whose wakes were in flight: they wait again, or ended as lost.
+        /// The number of pushes, requests and transfers that were in flight. They are pending again, or have ended as
+        /// lost.
         package let wakesLost: Int64
-        /// What happened, as the delivery log tells it.
+        /// The number of events of the delivery log.
         package let events: Int
-        /// Names of what gateways share that the database had already, and has still.
+        /// The names of shared values that the database already had, and has kept.
         package let kept: [String]
     }
 
-    /// What is moved one after the other.
+    /// The parts of the state, which are moved one after the other.
     package enum Part: String, Sendable {
         case devices = "devices"
         case logs = "delivery logs of devices"
     }
 
-    /// How many events of the delivery log are moved at a time, those of one device together.
+    /// The number of events of the delivery log moved at a time; events of one device stay together.
     private static let eventsAtATime = 8192
 
-    /// Moves all of it; an import that was cut off goes on.
+    /// Moves the whole state; continues an interrupted import.
     ///
     /// - Parameters:
-    ///   - folder: the state folder, which nobody else may use meanwhile.
-    ///   - configuration: by which everything is judged, and which names the database.
-    ///   - onProgress: hears what is moved, how many of it there are, and how many are moved.
-    /// - Throws: when the folder holds no state, the database has its topics already, or the state was moved before.
+    ///   - folder: the state folder, which no other process may use in the meantime.
+    ///   - configuration: the policies to apply, and the address of the database.
+    ///   - onProgress: receives the part, the number moved, and the total number.
+    /// - Throws: if the folder holds no state, if the database already has its topics, or if the state was moved
+    ///   before.
     package static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
@@ -90,9 +92,9 @@ package enum StateImport {
         )
     }
 
-    /// Moves the delivery log; gateways may run on the database already.
+    /// Moves the delivery log. Gateways may already run on the database.
     ///
-    /// - Returns: how many events were moved.
+    /// - Returns: the number of events moved.
     private static func moveLog(
         _ state: StateExport,
         _ database: DatabaseImport,

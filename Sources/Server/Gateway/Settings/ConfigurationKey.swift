@@ -8,7 +8,7 @@ struct SettingForm<Value>: Sendable {
     let requirement: String
     /// True if the value is text, so that `--set` takes it unchanged.
     var isText = false
-    /// The value; nil when it is not what `requirement` says.
+    /// Returns the value; nil if it does not satisfy `requirement`.
     let read: @Sendable (JSONValue) -> Value?
     let write: @Sendable (Value) -> JSONValue
 }
@@ -28,7 +28,7 @@ extension SettingForm<Int> {
 }
 
 extension SettingForm<Int64> {
-    /// A duration, kept in milliseconds.
+    /// A duration, stored in milliseconds.
     static func seconds(_ range: ClosedRange<Int>) -> Self {
         Self(
             requirement:
@@ -100,31 +100,31 @@ extension SettingForm<ListenSetting> {
     }
 }
 
-/// One key of the configuration: its name, what it takes, and where its value goes.
+/// A key of the configuration, with its form and the field that stores its value.
 package struct ConfigurationKey: Sendable {
     /// The full name, such as `tls.certificate`.
     package let name: String
-    /// What the value must be, for messages and manuals.
+    /// The rule for the value, for messages and manuals.
     package let requirement: String
-    /// What the key is for, in one line.
+    /// The purpose of the key, in one line.
     package let summary: String
     /// True if the value is text, so that `--set` takes it unchanged.
     let isText: Bool
-    /// Takes the value over, or returns false when it is not what `requirement` says.
+    /// Stores the value, or returns false if it does not satisfy `requirement`.
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
-    /// The value that a configuration has, as `assign` takes it.
+    /// Returns the value of a configuration in the form that `assign` accepts.
     let value: @Sendable (GatewayConfiguration) -> JSONValue
-    /// What is wrong with a value that `assign` does not take, where `requirement` does not say it, or the value must
-    /// not be shown; nil where it does.
+    /// Returns the fault of a value that `assign` rejects, if `requirement` does not describe it or the value must not
+    /// be shown; nil otherwise.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 
-    /// The value when nothing is set, as a file would have it.
+    /// The default value in the form of a configuration file.
     package var defaultText: String {
         let text = self.value(GatewayConfiguration()).written
         return text == "null" && self.requirement == ListenSetting.requirement ? "\"off\"" : text
     }
 
-    /// Whether another value is in force only after a restart.
+    /// True if a new value takes effect only after a restart.
     package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
 
     /// True if most operators set it: `wakegate serve --help` shows these keys.
@@ -137,7 +137,7 @@ package struct ConfigurationKey: Sendable {
         "policy.defaultTTL",
     ]
 
-    /// The keys whose values listeners, files and connected peers were set up with.
+    /// The keys whose values are used when listeners, files and connections are set up.
     private static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
         "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
@@ -148,12 +148,12 @@ package struct ConfigurationKey: Sendable {
 }
 
 extension PolicyParameter {
-    /// The requirement on a value of the configuration.
+    /// The rule for a value in the configuration.
     var settingRequirement: String { self.requirement + (self.isDuration ? DurationText.alternative : "") }
 
     /// Sets the parameter in `parameters` to a value of the configuration: a number, or a duration such as `"10m"`.
     ///
-    /// - Returns: true if the value is possible; otherwise nothing changes.
+    /// - Returns: false if the value is invalid; nothing changes then.
     func set(_ value: JSONValue, in parameters: inout Parameters) -> Bool {
         guard let number = self.isDuration ? value.seconds : value.number else { return false }
         return self.set(number, in: &parameters)
@@ -164,7 +164,7 @@ extension ConfigurationKey {
     /// The parameters of a launch policy, of all topics or of one.
     static let parameters = PolicyParameter.allCases
 
-    /// Every key but those of the section `topics`.
+    /// Every key except those of the section `topics`.
     package static let all: [ConfigurationKey] =
         ConfigurationKey.listeners + ConfigurationKey.places + ConfigurationKey.behaviour + ConfigurationKey.files
         + ConfigurationKey.logging + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
@@ -302,7 +302,7 @@ extension ConfigurationKey {
 }
 
 extension ConfigurationKey {
-    /// Where devices and pushes are kept, and how.
+    /// The keys for the store of devices and pushes.
     static let store = [
         ConfigurationKey(
             name: "store",
@@ -331,7 +331,7 @@ extension ConfigurationKey {
         ),
     ]
 
-    /// A value that may hold a password is not shown.
+    /// Returns a fault without the value, which may contain a password.
     private static func fault(ofStore value: JSONValue) -> ConfigurationFault? {
         guard case .string(let text) = value else { return nil }
         if DatabaseAddress.schemes.contains(where: { text.hasPrefix($0) }) {
@@ -358,7 +358,7 @@ extension ConfigurationKey {
 }
 
 extension GatewayConfiguration.Store {
-    /// The store that a value of the key `store` stands for; nil when it is none.
+    /// Parses a value of the key `store`; returns nil if it is invalid.
     init?(_ text: String) {
         switch text {
         case "sqlite": self = .sqlite
@@ -379,14 +379,14 @@ extension GatewayConfiguration.Store {
     }
 }
 
-/// The key `topics.TOPIC.tasks` of the configuration: what the topic permits.
+/// The key `topics.TOPIC.tasks` of the configuration: the identifiers that the topic permits.
 package enum PermittedTasksKey {
     /// The name within the topic's section.
     package static let name = "tasks"
-    /// What the value must be, for messages and manuals.
+    /// The rule for the value, for messages and manuals.
     package static let requirement =
         "a list of at most \(PermittedTasks.patternsPerTopicMax) identifiers, or null; \(Self.identifierRequirement)"
-    /// What the key is for, in one line.
+    /// The purpose of the key, in one line.
     package static let summary =
         "the background tasks that workers may submit; null: none, and all in `wakegate dev`"
 
@@ -394,9 +394,9 @@ package enum PermittedTasksKey {
         "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "
         + "its end for all that begin with it and a dot"
 
-    /// What a value says, or what is wrong with it.
+    /// The result of reading a value: its contents, or its faults.
     enum Reading {
-        /// nil: what holds for topics that name nothing.
+        /// The patterns; nil for the default of topics without the key.
         case patterns([IdentifierPattern]?)
         case faults([ConfigurationFault])
     }
@@ -439,7 +439,7 @@ package enum PermittedTasksKey {
         return faults.isEmpty ? .patterns(patterns) : .faults(faults)
     }
 
-    /// The value that a configuration has, as `read` takes it.
+    /// Returns the value of a configuration in the form that `read` accepts.
     static func value(_ patterns: [IdentifierPattern]?) -> JSONValue {
         patterns.map { .array($0.map { .string($0.text) }) } ?? .null
     }

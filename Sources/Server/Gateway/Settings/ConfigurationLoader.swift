@@ -6,26 +6,26 @@ import Platform
 import Policy
 import Wire
 
-/// Reads a configuration and finds every fault in it, not only the first.
+/// Reads a configuration and reports all its faults, not only the first.
 package struct ConfigurationLoader {
-    /// The largest configuration file, in bytes.
+    /// The maximum size of a configuration file in bytes.
     package static let fileBytesMax = 4 << 20
-    /// The sections other than topics; a section holds keys and is no key itself.
+    /// The sections other than topics. A section contains keys and is not a key itself.
     private static let sections: Set<String> = ["tls", "policy", "limits", "log"]
     private static let keys = Dictionary(uniqueKeysWithValues: ConfigurationKey.all.map { ($0.name, $0) })
 
     private var configuration: GatewayConfiguration
     private var faults: [ConfigurationFault] = []
-    /// Applied after every other key, because a topic starts from the policy that is set for all.
+    /// Applied after every other key, because the policy of a topic starts from the general policy.
     private var topicAssignments: [ConfigurationAssignment] = []
 
     private init(base: GatewayConfiguration) {
         self.configuration = base
     }
 
-    /// Reads the file at `path`, if any, and then `settings`, each `KEY=VALUE`, which win.
+    /// Reads the file at `path`, if any, and then `settings`, each `KEY=VALUE`, which take precedence.
     ///
-    /// - Throws: `ConfigurationError` with every fault of the file's and the settings' keys.
+    /// - Throws: `ConfigurationError` with every fault of the file and the settings.
     package static func load(
         file path: String?,
         settings: [String] = [],
@@ -36,7 +36,7 @@ package struct ConfigurationLoader {
         return try self.load(text: text, name: path ?? "configuration", settings: settings, base: base)
     }
 
-    /// Reads JSON5 `text`, if any, and then `settings`; `name` stands for the text in messages.
+    /// Reads JSON5 `text`, if any, and then `settings`; `name` identifies the text in messages.
     package static func load(
         text: Data?,
         name: String,
@@ -44,7 +44,7 @@ package struct ConfigurationLoader {
         base: GatewayConfiguration = GatewayConfiguration()
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var loader = ConfigurationLoader(base: base)
-        // Where nothing of the file is known every other fault would only follow from this one.
+        // If the file cannot be parsed, all other faults would result from that.
         if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
@@ -54,12 +54,12 @@ package struct ConfigurationLoader {
 
     /// Reads a whole file.
     ///
-    /// - `option`: what names the file on the command line, for messages.
+    /// - `option`: the command-line option for the file, for messages.
     package static func contents(of path: String, bytesMax: Int, option: String) throws(ConfigurationError) -> Data {
         guard !OrdinaryFile.isOther(path) else {
             let fault = ConfigurationFault(
                 key: path,
-                problem: "is no ordinary file",
+                problem: "is not a regular file",
                 remedy: "name a readable file with \(option)"
             )
             throw ConfigurationError(faults: [fault])
@@ -87,7 +87,7 @@ package struct ConfigurationLoader {
 extension ConfigurationLoader {
     /// Reads the file's text.
     ///
-    /// - Returns: what keeps all of it from being known; nil when nothing does.
+    /// - Returns: the fault that prevents reading it at all; nil if there is none.
     private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
         do throws(JSON5Fault) {
             let value = try JSONValue.json5(text)
@@ -114,7 +114,7 @@ extension ConfigurationLoader {
         self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
     }
 
-    /// Goes down to the keys of a section, in the order of their names.
+    /// Visits the keys of a section in the order of their names.
     private mutating func visit(_ assignment: ConfigurationAssignment) {
         guard Self.isSection(assignment.path) else { return self.assign(assignment) }
         guard case .object(let members) = assignment.value else {
@@ -127,7 +127,7 @@ extension ConfigurationLoader {
         for member in members {
             self.visit(ConfigurationAssignment(path: assignment.path + [member.name], value: member.value))
         }
-        // A topic without a parameter of its own is known all the same, and so is a webhook's section.
+        // A topic without parameters is known nevertheless, and so is an empty webhook section.
         if assignment.path.count == 2 || Self.isWebhook(assignment.path) { self.topicAssignments.append(assignment) }
     }
 
@@ -137,7 +137,7 @@ extension ConfigurationLoader {
         return path.count <= 2 || (path.count == 3 && ConfigurationAssignment.topicSections.contains(path[2]))
     }
 
-    /// Whether a path leads to a topic's webhook, or into its section.
+    /// Returns true if a path is a topic's webhook section, or is within it.
     private static func isWebhook(_ path: [String]) -> Bool {
         path.count >= 3 && path[0] == "topics" && path[2] == "webhook"
     }
@@ -154,7 +154,7 @@ extension ConfigurationLoader {
         self.fault(key.name, "is \(value.described)", "write \(key.requirement)")
     }
 
-    /// The value; for a key of text as it was written on the command line, whatever else it could be.
+    /// Returns the value. For a text key on the command line, this is the literal text.
     private func textual(_ assignment: ConfigurationAssignment, isText: Bool) -> JSONValue {
         guard isText, let written = assignment.written, assignment.value != .null else { return assignment.value }
         if case .string = assignment.value { return assignment.value }
@@ -167,7 +167,7 @@ extension ConfigurationLoader {
         for assignment in self.topicAssignments {
             let topic = assignment.path[1]
             guard !topic.isEmpty, topic.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                self.fault("topics.\(topic)", "is no topic", "write a name such as com.example.app")
+                self.fault("topics.\(topic)", "is not a topic", "write a name such as com.example.app")
                 continue
             }
             guard !Self.isWebhook(assignment.path) else {
@@ -220,7 +220,7 @@ extension ConfigurationLoader {
         self.fault(assignment.name, "is \(assignment.value.described)", "write \(parameter.settingRequirement)")
     }
 
-    /// Refuses a key by its full name and says which one was probably meant.
+    /// Reports an unknown key by its full name and suggests the nearest known one.
     private mutating func unknown(_ path: [String]) {
         let name = path.joined(separator: ".")
         var candidates = Self.keys.keys.sorted() + ["limits", "log", "policy", "tls", "topics"]
@@ -231,7 +231,7 @@ extension ConfigurationLoader {
                 + PolicyParameter.allCases.map { "\(topic).policy.\($0.rawValue)" }
                 + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
         }
-        // A known name in the wrong section is the likelier slip than a misspelt one.
+        // A known name in the wrong section is a more likely mistake than a misspelled one.
         let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }
         if let meant = moved ?? NearestMatch.find(name, in: candidates) {
             self.fault(name, "is not a key", "did you mean \(meant)?")
@@ -241,13 +241,13 @@ extension ConfigurationLoader {
     }
 }
 
-/// Where a running gateway's configuration comes from, so that it can be read again.
+/// The source of a running gateway's configuration, for reloads.
 package struct ConfigurationSource: Sendable {
-    /// Reads it anew, with all that the command line says.
+    /// Reads the configuration again, including the settings on the command line.
     ///
-    /// - Throws: `ConfigurationError` with every fault, those of the combination included.
+    /// - Throws: `ConfigurationError` with every fault, including those of combinations.
     package let read: @Sendable () throws(ConfigurationError) -> GatewayConfiguration
-    /// Whether SIGHUP reloads. Otherwise it stops the gateway, as closing its terminal does to other programs.
+    /// True if SIGHUP reloads. Otherwise it stops the gateway, as closing a terminal does for other programs.
     package let reloadsOnHangup: Bool
 
     package init(
@@ -260,11 +260,11 @@ package struct ConfigurationSource: Sendable {
 }
 
 extension JSONValue {
-    /// Reads JSON5: JSON with comments, unquoted keys, single quotes and trailing commas.
+    /// Parses JSON5: JSON with comments, unquoted keys, single quotes and trailing commas.
     ///
-    /// An object's members come in the order of their names.
+    /// An object's members are sorted by name.
     ///
-    /// - Throws: the first fault, with its place.
+    /// - Throws: the first fault, with its position.
     static func json5(_ text: Data) throws(JSON5Fault) -> JSONValue {
         try JSON5Reader.read(Array(text))
     }
@@ -272,12 +272,12 @@ extension JSONValue {
 
 /// A value for one key, from the configuration file or from `--set`.
 struct ConfigurationAssignment: Sendable {
-    /// The parts of the key's name; a topic is one part, dots and all.
+    /// The parts of the key's name. A topic is one part, including its dots.
     var path: [String]
     var value: JSONValue
-    /// The value as it was written, when it comes from the command line.
+    /// The literal text of the value, if it is from the command line.
     var written: String?
-    /// Why a value that begins as a list or an object cannot be read; nil where it can.
+    /// The fault of a value that begins like a list or an object but cannot be parsed; nil otherwise.
     var fault: JSON5Fault?
 
     var name: String { self.path.joined(separator: ".") }
@@ -288,7 +288,7 @@ struct ConfigurationAssignment: Sendable {
         self.written = written
     }
 
-    /// Reads `KEY=VALUE`. VALUE is JSON5; what is not is taken as a string.
+    /// Parses `KEY=VALUE`. VALUE is JSON5; any other text is taken as a string.
     ///
     /// - Returns: nil without a key or without `=`.
     init?(setting: String) {
@@ -300,7 +300,7 @@ struct ConfigurationAssignment: Sendable {
         } catch {
             let value = JSONValue.string(written)
             self.init(path: Self.path(of: setting[..<equals], value: value), value: value, written: written)
-            // An address of IPv6 begins with a bracket, too.
+            // An IPv6 address also begins with a bracket.
             if written.hasPrefix("{") { self.fault = error }
         }
     }
@@ -308,22 +308,22 @@ struct ConfigurationAssignment: Sendable {
     /// The sections of a topic.
     static let topicSections = ["policy", "webhook"]
 
-    /// Splits a key at its dots. Topics contain dots themselves: a topic is what stands between `topics.` and
-    /// the last `.policy` or `.webhook`, or before a final `.tasks` that is not the webhook's.
+    /// Splits a key at its dots. Topics contain dots themselves: a topic is the part between `topics.` and the last
+    /// `.policy` or `.webhook`, or before a final `.tasks` that does not belong to the webhook.
     private static func path(of key: Substring, value: JSONValue) -> [String] {
         let prefix = "topics."
         guard key.hasPrefix(prefix), key.utf8.count > prefix.utf8.count else {
             return key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
         }
         let rest = key.dropFirst(prefix.count)
-        // A topic may be called so itself: what it takes is an object.
+        // A topic may have this name itself; its value is then an object.
         let tasks = ".\(PermittedTasksKey.name)"
         if rest.hasSuffix(tasks), !rest.hasSuffix(".webhook\(tasks)") {
             guard case .object = value else {
                 return ["topics", String(rest.dropLast(tasks.utf8.count)), PermittedTasksKey.name]
             }
         }
-        // A key of a section never takes an object, so that an object is the section's own.
+        // No key within a section has an object as its value, so an object is the section itself.
         for section in Self.topicSections where rest.hasSuffix(".\(section)") {
             guard case .object = value else { break }
             return ["topics", String(rest.dropLast(section.utf8.count + 1)), section]

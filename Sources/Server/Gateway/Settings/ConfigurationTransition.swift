@@ -2,21 +2,21 @@ import Engine
 import Policy
 package import Wire
 
-/// What a configuration that was read anew makes of the one in force.
+/// The change from the configuration in effect to one that was read again.
 package struct ConfigurationTransition: Sendable {
-    /// What is in force afterwards: what needs a restart is as it was.
+    /// The configuration in effect afterwards. Settings that need a restart keep their values.
     package let next: GatewayConfiguration
-    /// What changes now.
+    /// The changes that take effect now.
     package let changed: [ConfigurationChange]
-    /// What was written otherwise, and comes into force with the next start.
+    /// The changes that take effect at the next start.
     package let needsRestart: [ConfigurationChange]
 
     /// - Parameters:
-    ///   - old: the one in force.
-    ///   - new: the one that was read.
+    ///   - old: the configuration in effect.
+    ///   - new: the configuration that was read.
     package init(from old: GatewayConfiguration, to new: GatewayConfiguration) {
         var next = new
-        // No key sets them.
+        // These settings have no key.
         next.asksForTokens = old.asksForTokens
         next.faultRules = old.faultRules
         next.callerNetworks = old.callerNetworks
@@ -39,7 +39,7 @@ package struct ConfigurationTransition: Sendable {
         self.next = next
     }
 
-    /// The keys by which a gateway would begin or cease to ask for proof: that is settled at the start.
+    /// Returns the keys by which a gateway would begin or cease to require proof, which only a start can change.
     private static func begins(_ old: GatewayConfiguration, _ new: GatewayConfiguration) -> Set<String> {
         var keys: Set<String> = []
         if (old.providerKeysFolder == nil) != (new.providerKeysFolder == nil) { keys.insert("providerKeys") }
@@ -47,7 +47,7 @@ package struct ConfigurationTransition: Sendable {
         return keys
     }
 
-    /// The parameters that are others for topics which one of the configurations names.
+    /// Returns the changed parameters of topics that either configuration names.
     private static func policyChanges(
         _ old: GatewayConfiguration,
         _ new: GatewayConfiguration
@@ -88,7 +88,7 @@ package struct ConfigurationTransition: Sendable {
             let changes = WebhookKey.all.compactMap { key in
                 Self.change("\(section).\(key.name)", key.value(before ?? none), key.value(after ?? none))
             }
-            // Not all of a URL is shown.
+            // Parts of a URL are not shown.
             guard changes.isEmpty, before != after else { return changes }
             let shown = JSONValue.string("\(section).url, in a part that is not shown")
             return [ConfigurationChange(key: "\(section).url", old: shown, new: shown)]
@@ -100,11 +100,11 @@ package struct ConfigurationTransition: Sendable {
     }
 }
 
-/// A key whose value is not the one it was.
+/// A key whose value has changed.
 package struct ConfigurationChange: Hashable, Sendable {
     /// The full name, such as `policy.launchInterval`.
     package let key: String
-    /// The values, as a configuration file has them; of a file that was read again, what it holds.
+    /// The values as in a configuration file. For a file that was read again, a description of its contents.
     package let old: JSONValue
     package let new: JSONValue
 
@@ -127,12 +127,12 @@ package struct ConfigurationChange: Hashable, Sendable {
     }
 }
 
-/// A configuration that cannot be used, with every fault that was found in it.
+/// A configuration that cannot be used, with all its faults.
 package struct ConfigurationError: Error, CustomStringConvertible {
     /// At least one fault, in the order of the keys.
     package var faults: [ConfigurationFault]
 
-    /// What could be read, with the defaults of the keys at fault; nil when nothing could.
+    /// The readable part, with the defaults for keys at fault; nil if nothing could be read.
     package var rest: GatewayConfiguration?
 
     package init(faults: [ConfigurationFault], rest: GatewayConfiguration? = nil) {
@@ -140,36 +140,36 @@ package struct ConfigurationError: Error, CustomStringConvertible {
         self.rest = rest
     }
 
-    /// The faults, and those of the combination of what could be read. A key at fault is not spoken of again.
+    /// The faults, and those of the combination of the readable values. A key at fault is not reported twice.
     package var allFaults: [ConfigurationFault] {
         let keys = Set(self.faults.map(\.key))
         return self.faults + (self.rest?.faults() ?? []).filter { !keys.contains($0.key) }
     }
 
-    /// One line a fault.
+    /// The faults, one per line.
     package var description: String {
         self.faults.map(\.description).joined(separator: "\n")
     }
 }
 
 extension APIError {
-    /// What was read cannot be used, with every fault of it.
+    /// Returns the error for a configuration that cannot be used, with all its faults.
     package static func badConfiguration(_ error: ConfigurationError) -> APIError {
         let count = error.faults.count == 1 ? "a fault" : "\(error.faults.count) faults"
-        let message = "The configuration has \(count), and the old one is in force: \(error)"
+        let message = "The configuration has \(count), and the old one stays in effect: \(error)"
         var answer = APIError(400, "BadConfiguration", message)
         answer.faults = error.faults
         return answer
     }
 
-    /// Fault rules cannot be taken, with every fault of them.
+    /// Returns the error for fault rules that cannot be used, with all their faults.
     package static func badFaults(_ error: ConfigurationError) -> APIError {
         APIError(400, "BadFaults", error.description)
     }
 }
 
 extension ConfigurationFault {
-    /// - `error`: its message says what is wrong, and behind a semicolon what to do.
+    /// - `error`: its message contains the fault and, after a semicolon, the remedy.
     package init(key: String, _ error: CredentialError) {
         let sentence = error.message.hasSuffix(".") ? error.message.dropLast() : error.message[...]
         let parts = sentence.split(separator: "; ", maxSplits: 1)

@@ -3,9 +3,9 @@ import Platform
 package import Wire
 
 extension GatewayConfiguration {
-    /// What a combination of values forbids, although each of them is in range.
+    /// Returns the faults of combinations of values that are each in range.
     ///
-    /// No listener may be reached from other machines whose callers cannot all be asked for proof.
+    /// A listener that other machines can reach must be able to require proof from all its callers.
     package func faults() -> [ConfigurationFault] {
         self.addressFaults() + self.tlsFaults() + self.clientTrustFaults() + self.providerKeyFaults()
             + self.webhookFaults() + self.databaseFaults()
@@ -21,7 +21,7 @@ extension GatewayConfiguration {
         for (key, setting, example) in listeners {
             for address in setting.addresses {
                 if (try? ListenAddress.parse(address)) == nil {
-                    let problem = "\(address) is no address that can be listened on"
+                    let problem = "\(address) is not an address to listen on"
                     faults.append(ConfigurationFault(key: key, problem: problem, remedy: "set \(key): \"\(example)\""))
                     continue
                 }
@@ -45,17 +45,18 @@ extension GatewayConfiguration {
         return faults
     }
 
-    /// What forbids a listener on an address that other machines reach: all of its callers must show who they are.
+    /// Returns the fault of a listener that other machines can reach although it cannot require proof from every
+    /// caller.
     private func exposure(_ key: String, _ address: String, _ example: String) -> ConfigurationFault? {
-        // Others are refused there, whoever they are.
+        // Callers outside these networks are refused anyway.
         guard self.callerNetworks.isEmpty else { return nil }
         let problem: String
         var remedy = "set \(key): \"\(example)\""
         if !self.asksForTokens {
-            problem = "this command asks nobody for proof"
+            problem = "this command does not authenticate its clients"
             remedy += ", or say with --network who may reach it"
         } else if key != "admin", self.providerKeysFolder == nil, self.clientCAFile == nil {
-            problem = "without providerKeys or tls.clientCA nobody asks providers for proof"
+            problem = "without providerKeys or tls.clientCA providers are not authenticated"
             remedy += ", or providerKeys: \"FOLDER\", or tls.clientCA: \"FILE\""
         } else if key != "edge", !self.isInsecure {
             problem = "tokens would cross the network in cleartext"
@@ -110,7 +111,7 @@ extension GatewayConfiguration {
             let remedy = "set tls.clientCA to the file of the authorities whose list it is, or leave it out"
             return [ConfigurationFault(key: "tls.clientCRL", problem: "means nothing alone", remedy: remedy)]
         }
-        // The second is looked at where the first is good.
+        // The second is checked only if the first is valid.
         for (key, files) in [("tls.clientCA", files.withoutRevocations), ("tls.clientCRL", files)] {
             do throws(CredentialError) { _ = try files.read() } catch {
                 return [ConfigurationFault(key: key, error)]
@@ -122,7 +123,7 @@ extension GatewayConfiguration {
     private func providerKeyFaults() -> [ConfigurationFault] {
         guard let folder = self.providerKeysFolder, (try? ProviderKeyFolder(folder).read()) == nil else { return [] }
         let isThere = FileSystem.exists(folder)
-        let problem = isThere ? "\(folder) is no folder that can be read" : "\(folder) is missing: no such folder"
+        let problem = isThere ? "\(folder) is not a readable folder" : "\(folder) is missing: no such folder"
         let remedy = "make it, or name the one that `wakegate key add` writes to"
         return [ConfigurationFault(key: "providerKeys", problem: problem, remedy: remedy)]
     }

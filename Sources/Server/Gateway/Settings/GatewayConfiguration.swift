@@ -5,81 +5,81 @@ package import Policy
 package import ServiceManager
 package import Wire
 
-/// Everything an operator can set, with the defaults of `wakegate serve`.
+/// All settings of an operator, with the defaults of `wakegate serve`.
 ///
-/// A value read by `ConfigurationLoader` is in range; what a combination of values forbids is found by
-/// `faults(serving:)`.
+/// A value read by `ConfigurationLoader` is in range. `faults()` finds combinations that are not allowed.
 package struct GatewayConfiguration: Sendable {
-    /// Where providers and workers connect: HTTP/2 over TLS.
+    /// The listener for providers and workers: HTTP/2 over TLS.
     package var edge = ListenSetting("[::]:2197")
-    /// Where operators connect: cleartext.
+    /// The listener for operators: cleartext.
     package var admin = ListenSetting("127.0.0.1:9197")
-    /// The edge routes in cleartext, for test clients that cannot do TLS.
+    /// A listener with the routes of the edge in cleartext, for test clients without TLS.
     package var plain = ListenSetting.off
-    /// A start goes on with what is there of a journal that lacks what was committed last. No key: it is for one start.
+    /// True if a start accepts a journal that lacks its last commits. It applies to one start, so it has no key.
     package var acceptsLoss = false
-    /// The listening sockets that the service manager opened, by whose addresses listeners are named; see `adopt`.
+    /// The listening sockets that the service manager opened, by the addresses in listener settings; see `adopt`.
     package internal(set) var inheritedSockets: [InheritedSocket] = []
-    /// Whether cleartext listeners may stand on addresses other than loopback.
+    /// True if cleartext listeners may use addresses other than loopback.
     package var isInsecure = false
 
-    /// Whether workers and operators may be asked for bearer tokens; `wakegate dev` asks nobody.
+    /// True if workers and operators can be required to show bearer tokens; `wakegate dev` requires none.
     package var asksForTokens = true
 
-    /// Whose machines may reach a gateway that asks nobody; none where only this one may, or all are asked.
+    /// The networks whose machines may reach a gateway that requires no proof; empty if only this machine may, or if
+    /// proof is required.
     package var callerNetworks: [CallerNetwork] = []
 
-    /// Whether workers may go unasked on a state whose workers were asked.
+    /// True if workers may connect without proof even though the state says that they needed one.
     package var mayWorkersGoUnasked = false
 
-    /// The state folder, mode 0700.
+    /// The state folder, with mode 0700.
     package var stateFolder = "/var/lib/wakegate"
     package var store = Store.sqlite
-    /// How many connections a gateway on PostgreSQL commits over.
+    /// The number of connections on which a gateway with PostgreSQL commits.
     package var databaseConnections = 8
-    /// Whether a database on another machine may be one that has not proved who it is.
+    /// True if a database on another machine need not prove its identity.
     package var isDatabaseInsecure = false
     package var registration = Registration.explicit
-    /// Whether a background push of priority 10 is refused, as real APNs does.
+    /// True if background pushes of priority 10 are refused, as at Apple's APNs.
     package var strictBackgroundPriority = false
-    /// Whether operators may push on the listener of operators, to try out devices and workers.
+    /// True if operators may send pushes on the admin listener, to try out devices and workers.
     package var permitsTestPushes = false
-    /// Which of the two APNs the gateway stands for; nil when it takes keys and certificates of both.
+    /// The APNs environment that the gateway represents; nil if it accepts keys and certificates of both.
     package var environment: APNSEnvironment?
-    /// Whether a connection may have one stream until somebody was admitted on it, as at real APNs.
+    /// True if a connection is limited to one stream until its client was admitted, as at Apple's APNs.
     package var appleStreamLimit = false
-    /// How long a shutdown waits for wakes in flight.
+    /// The time that a shutdown waits for wakes in flight, in milliseconds.
     package var drainTimeoutMilliseconds: Int64 = 10_000
 
-    /// The longest time that the wall clock is believed to have passed between two boots.
+    /// The maximum plausible time between two boots by the wall clock, in milliseconds.
     package var clockJumpMaxMilliseconds: Int64 = 365 * 86_400_000
 
-    /// The PEM file of the server's certificate chain; nil when not set.
+    /// The PEM file of the server's certificate chain; nil if not set.
     package var certificateFile: String?
-    /// The PEM file of the server's private key; nil when not set.
+    /// The PEM file of the server's private key; nil if not set.
     package var privateKeyFile: String?
-    /// The PEM file of the authorities that sign client certificates; nil when none are asked for.
+    /// The PEM file of the authorities of client certificates; nil if none are requested.
     package var clientCAFile: String?
-    /// The PEM file of what those authorities have revoked; nil when that is nothing.
+    /// The PEM file of those authorities' revocation lists; nil if there are none.
     package var clientCRLFile: String?
-    /// The folder of providers' public keys, one file a key; nil when not set.
+    /// The folder of providers' public keys, with one file per key; nil if not set.
     package var providerKeysFolder: String?
 
-    /// The launch policy of every topic that has none of its own.
+    /// The launch policy of every topic without a separate one.
     package var policy = Parameters()
-    /// The launch policy of topics that override it, complete: what a topic does not name is as in `policy`.
+    /// The complete launch policies of topics that override some parameters of `policy`.
     package var topicPolicies: [String: Parameters] = [:]
 
-    /// Which identifiers of background tasks the workers of each topic may submit.
+    /// The identifiers of background tasks that the workers of each topic may submit.
     package var permittedTasks = PermittedTasks.none
 
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
-    /// The fault rules to begin with; nil where none are taken. No key of a file sets them: `wakegate dev` alone does.
+    /// The initial fault rules; nil if none are accepted. They have no key: only `wakegate dev` sets them.
     package var faultRules: [FaultRule]?
 
-    /// Every bound of the gateway.
+    /// Every limit of the gateway.
     package var limits = GatewayLimits()
 
     package var logLevel = LogLevel.info
@@ -87,14 +87,14 @@ package struct GatewayConfiguration: Sendable {
 
     package init() {}
 
-    /// The launch policy of `topic`.
+    /// Returns the launch policy of `topic`.
     package func policy(forTopic topic: String) -> Parameters {
         self.topicPolicies[topic] ?? self.policy
     }
 }
 
 extension GatewayConfiguration {
-    /// Takes away what keeps somebody from trying things out on one machine.
+    /// Lifts the restrictions that would hinder development on one machine.
     package mutating func openForDevelopment() {
         self.permittedTasks = .all
         self.limits.liftForDevelopment()
@@ -102,27 +102,27 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// Where devices and pushes are kept.
+    /// The store of devices and pushes.
     package enum Store: Hashable, Sendable {
         /// A journal in the state folder.
         case sqlite
-        /// Memory alone: nothing survives.
+        /// Memory only; nothing survives a restart.
         case memory
-        /// A database of PostgreSQL, which other gateways may share.
+        /// A PostgreSQL database, which other gateways may share.
         case postgresql(DatabaseAddress)
     }
 
-    /// How a device token becomes known.
+    /// The way in which a device token becomes known.
     package enum Registration: String, CaseIterable, Sendable {
-        /// Workers and operators register devices; pushes to other tokens are refused.
+        /// Workers and operators register devices; pushes to unknown tokens are refused.
         case explicit
-        /// The first push with a topic registers its token, too.
+        /// The first push with a topic also registers its token.
         case open
     }
 }
 
 extension GatewayConfiguration {
-    /// The database that devices and pushes are kept in; nil when they are kept elsewhere.
+    /// The database of devices and pushes; nil if they are stored elsewhere.
     package var database: DatabaseAddress? {
         switch self.store {
         case .sqlite, .memory: nil
@@ -130,12 +130,12 @@ extension GatewayConfiguration {
         }
     }
 
-    /// What libpq connects with; nil when there is no database.
+    /// The connection string for libpq; nil without a database.
     package var databaseConnectionString: String? {
         self.database?.connectionString(isInsecure: self.isDatabaseInsecure)
     }
 
-    /// A database on another machine has to prove who it is.
+    /// Returns the fault of a database on another machine that need not prove its identity.
     package func databaseFaults() -> [ConfigurationFault] {
         guard let address = self.database, !address.isLocal, !self.isDatabaseInsecure,
             let mode = address["sslmode"], mode != "verify-full"
@@ -151,9 +151,9 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// Has every listener for which there are sockets take those instead of its own addresses.
+    /// Replaces the addresses of every listener for which there are sockets.
     ///
-    /// - Throws: `ConfigurationError` that names each socket that is for no listener.
+    /// - Throws: `ConfigurationError` that names each socket without a listener.
     package mutating func adopt(_ sockets: [InheritedSocket]) throws(ConfigurationError) {
         var faults: [ConfigurationFault] = []
         var addresses: [ListenerRole: [String]] = [:]
@@ -185,7 +185,7 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// What of it concerns the engine.
+    /// The settings of the engine.
     package var engine: EngineConfiguration {
         var engine = EngineConfiguration()
         engine.policy = self.policy
@@ -207,29 +207,29 @@ extension GatewayConfiguration {
         return engine
     }
 
-    /// The bytes of pushes that may wait or be in flight.
+    /// The maximum size of pending and in-flight pushes, in bytes.
     private var pendingBytesMax: Int {
         self.limits.pendingBytesMax > 0 ? self.limits.pendingBytesMax : MachineMemory.bytes() / 2
     }
 
-    /// The bytes of background tasks and sessions that may wait or run.
+    /// The maximum size of pending and running background tasks and sessions, in bytes.
     private var taskBytesMax: Int {
         self.limits.taskBytesMax > 0 ? self.limits.taskBytesMax : MachineMemory.bytes() / 8
     }
 
-    /// What one topic may have of `bound`; never nothing.
+    /// Returns the share of one topic in a limit; at least 1.
     private func taskShare(of bound: Int) -> Int { max(1, bound * self.limits.taskTopicPercentMax / 100) }
 }
 
 extension GatewayConfiguration {
-    /// The files of the authorities that client certificates are signed by; nil when nobody is asked for one.
+    /// The files for verifying client certificates; nil if none are requested.
     package var clientTrustFiles: ClientTrustFiles? {
         self.clientCAFile.map { ClientTrustFiles(authorities: $0, revocations: self.clientCRLFile) }
     }
 
-    /// What checks the tokens of workers and operators, which has read nothing yet.
+    /// Creates the check of workers' and operators' tokens. It has read no file yet.
     ///
-    /// - Parameter onTrouble: hears, once, why tokens cannot be checked.
+    /// - Parameter onTrouble: receives the reason, once, when tokens cannot be checked.
     package func tokenCheck(onTrouble: @escaping @Sendable (String) -> Void) -> TokenCheck {
         TokenCheck(
             folder: self.stateFolder,
@@ -243,9 +243,9 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// The operator's choices about the checks of pushes.
+    /// The operator's settings for the checks of pushes.
     package var pushRules: PushRules {
-        // `wakegate dev` alone takes fault rules.
+        // Only `wakegate dev` accepts fault rules.
         PushRules(
             strictBackgroundPriority: self.strictBackgroundPriority,
             isForDevelopment: self.faultRules != nil
@@ -253,9 +253,9 @@ extension GatewayConfiguration {
     }
 }
 
-/// What each loop goes on with after a reload, and begins with.
+/// The settings of each loop, at the start and after a reload.
 ///
-/// A class, so that a mailbox without one hands over no more than nothing.
+/// A class, so that a mailbox without new settings passes only a nil reference.
 package final class LoopSettings: Sendable {
     package let rules: PushRules
     package let transport: TransportLimits

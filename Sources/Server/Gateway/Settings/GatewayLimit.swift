@@ -3,21 +3,21 @@ package import HTTPTransport
 import Storage
 import Wire
 
-/// One bound as the configuration, the help and the manual know it: the key `limits.NAME`.
+/// A limit in the configuration, the help and the manual: the key `limits.NAME`.
 package struct GatewayLimit: Sendable {
     /// The name within `limits`, such as `devicesMax`.
     package let name: String
-    /// What is counted, in the plural.
+    /// The unit, in the plural.
     package let unit: String
-    /// The values an operator may set.
+    /// The valid values.
     package let range: ClosedRange<Int>
     /// The limited quantity, as a noun phrase.
     package let purpose: String
     /// The reason for the default and for other values, in sentences.
     package let advice: String
-    /// The name under which `GET /v1/stats` says how often it was met: its own, but for the second half of a pair.
+    /// The name under which `GET /v1/stats` counts how often it was reached. Two limits that form a pair share one.
     package let countedName: String
-    /// Where the value is kept.
+    /// The field that stores the value.
     package let field: any WritableKeyPath<GatewayLimits, Int> & Sendable
 
     private init(
@@ -38,10 +38,10 @@ package struct GatewayLimit: Sendable {
         self.advice = advice
     }
 
-    /// The value when nothing is set.
+    /// The default value.
     package var defaultValue: Int { GatewayLimits()[keyPath: self.field] }
 
-    /// What the value must be, for messages and manuals.
+    /// The rule for the value, for messages and manuals.
     package var requirement: String {
         "a whole number of \(self.unit) from \(self.range.lowerBound) to \(self.range.upperBound)"
             + (self.isDuration ? DurationText.alternative : "")
@@ -52,15 +52,16 @@ package struct GatewayLimit: Sendable {
 }
 
 extension GatewayLimit {
-    /// Every bound, by what it protects.
+    /// Every limit, grouped by the resource that it protects.
     package static let all = GatewayLimit.counts + GatewayLimit.bytes + GatewayLimit.times + GatewayLimit.frames
 
-    /// The names of all counters, in the order in which they are shown. The last is no bound of the gateway's: how
-    /// often the system had no descriptor for a connection.
+    /// The names of all counters, in the order of the output. The last one is a limit of the system: a connection for
+    /// which no descriptor was available.
     package static let countedNames =
         GatewayLimit.all.filter { $0.name == $0.countedName }.map(\.name) + [TransportLimit.openFiles.rawValue]
 
-    /// The counters of what is met while everything goes well: by work that goes on in the next turn, and by time.
+    /// The counters of limits that are reached in normal operation: work is deferred to the next turn, or time has
+    /// passed.
     package static let routineNames: Set<String> = [
         "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
         "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
@@ -495,66 +496,68 @@ extension GatewayLimit {
     ]
 }
 
-/// Every bound of the gateway that an operator can set, with its value.
+/// Every limit of the gateway that an operator can set, with its value.
 package struct GatewayLimits: Sendable {
-    /// The bounds of connections, streams and HTTP.
+    /// The limits of connections, streams and HTTP.
     package var transport = TransportLimits()
-    /// The most device tokens kept, removed ones included.
+    /// The maximum number of device tokens, including removed ones.
     package var devicesMax = EngineConfiguration().devicesMax
-    /// The most device tokens kept of one topic, removed ones included.
+    /// The maximum number of device tokens of one topic, including removed ones.
     package var devicesPerTopicMax = EngineConfiguration().devicesPerTopicMax
-    /// The most topics kept.
+    /// The maximum number of topics.
     package var topicsMax = EngineConfiguration().topicsMax
-    /// The most pushes one device takes within `pushesPerDeviceSeconds`; 0 is no limit.
+    /// The maximum number of pushes to one device within `pushesPerDeviceSeconds`; 0 for no limit.
     package var pushesPerDeviceMax = PushRate().pushesMax
     package var pushesPerDeviceSeconds = PushRate().seconds
 
-    /// The most connections of one provider key, bearer token or client certificate; 0 is no limit.
+    /// The maximum number of connections of one provider key, bearer token or client certificate; 0 for no limit.
     package var connectionsPerCredentialMax = 5_000
-    /// The most workers' streams of one bearer token, client certificate, or address that shows neither; 0 is no limit.
+    /// The maximum number of workers' streams of one bearer token, client certificate, or address without either; 0 for
+    /// no limit.
     package var streamsPerCredentialMax = 10_000
-    /// The most workers' streams that name one device; 0 is no limit.
+    /// The maximum number of workers' streams that name one device; 0 for no limit.
     package var streamsPerDeviceMax = EngineConfiguration().streamsPerDeviceMax
-    /// The most streams of `GET /v1/live` that are open at once.
+    /// The maximum number of open streams of `GET /v1/live`.
     package var liveStreamsMax = 32
-    /// The most streams of `GET /v1/events` that are open at once.
+    /// The maximum number of open streams of `GET /v1/events`.
     package var eventStreamsMax = 32
-    /// The most events that wait for those who follow them.
+    /// The maximum number of events kept for followers.
     package var eventsHeldMax = 8192
-    /// The most pushes of one loop that the engine has not answered; with as many the loop reads nothing,
-    /// or 64 KiB of those who send little, where others send much. While those do push, there are fewer.
+    /// The maximum number of pushes of one loop that the engine has not answered. At the limit the loop stops reading,
+    /// or reads only 64 KiB from clients that send little while others send much. The limit is lower while such clients
+    /// push.
     package var requestsAtEngineMax = 512
-    /// The bytes of pushes that wait or are in flight; 0 for half of the machine's memory.
+    /// The maximum size of pending and in-flight pushes, in bytes; 0 for half of the machine's memory.
     package var pendingBytesMax = 0
-    /// How much of them one topic may have, in percent.
+    /// The share of that size that one topic may use, in percent.
     package var pendingTopicPercentMax = 80
-    /// The most requests of background tasks and sessions that wait or run.
+    /// The maximum number of pending and running requests of background tasks and sessions.
     package var taskRequestsMax = EngineConfiguration().taskRequestsMax
-    /// The bytes of what those are named and entitled, and of the ids of session events; 0 for an eighth of the
+    /// The maximum size of their names and titles and of the ids of session events, in bytes; 0 for an eighth of the
     /// machine's memory.
     package var taskBytesMax = 0
-    /// How much of both one topic may have, in percent.
+    /// The share of both limits that one topic may use, in percent.
     package var taskTopicPercentMax = 80
-    /// The most submissions a minute of one bearer token, client certificate, or address that shows neither; 0 is no
-    /// limit.
+    /// The maximum number of submissions per minute of one bearer token, client certificate, or address without either;
+    /// 0 for no limit.
     package var submissionsPerCredentialMax = 600_000
-    /// The most reports of progress a minute of one of these; 0 is no limit.
+    /// The maximum number of progress reports per minute of one of these; 0 for no limit.
     package var progressPerCredentialMax = 600_000
-    /// The bytes of payloads that a worker's stream may hold unanswered.
+    /// The maximum number of unanswered payload bytes on a worker's stream.
     package var wakeBytesPerStreamMax = 4_194_304
 
-    /// The bytes that the history's file stays within.
+    /// The maximum size of the history's file in bytes.
     package var historyBytesMax = HistoryLimits().bytesMax
-    /// How long the history keeps an event.
+    /// The time that the history keeps an event, in seconds.
     package var historySeconds = Int(HistoryLimits().ageMillisecondsMax / 1000)
 
     package init() {}
 
-    /// Takes away the bounds that meet one machine where many were meant.
+    /// Lifts the limits that are meant for many machines and would apply to a single one.
     package mutating func liftForDevelopment() {
-        // Backends are tried out there, under load as well; a 429 can be had from the fault mode.
+        // Backends are developed and load-tested there. A 429 can be produced by a fault rule instead.
         self.pushesPerDeviceMax = 0
-        // Everybody there has the same address.
+        // All clients have the same address there.
         self.transport.connectionsPerAddressMax = 0
         self.streamsPerCredentialMax = 0
         self.submissionsPerCredentialMax = 0
@@ -562,7 +565,7 @@ package struct GatewayLimits: Sendable {
     }
 }
 
-/// The bounds that are neither the transport's nor the engine's, by their names in the configuration.
+/// The limits outside the transport and the engine, by their names in the configuration.
 package enum GatewayCountedLimit: String, CountedLimit {
     /// A loop stopped reading until the engine had answered.
     case requestsAtEngineMax
@@ -574,14 +577,14 @@ package enum GatewayCountedLimit: String, CountedLimit {
     case submissionsPerCredentialMax
     /// A report of progress was refused.
     case progressPerCredentialMax
-    /// A stream of somebody who watches was refused.
+    /// An operator's live stream was refused.
     case liveStreamsMax
-    /// A stream of somebody who follows what happens was refused.
+    /// An operator's event stream was refused.
     case eventStreamsMax
-    /// Somebody who follows what happens was too slow for events, which were left out.
+    /// A follower was too slow, and events were dropped.
     case eventsHeldMax
-    /// Events were dropped from the history before their time.
+    /// Events were deleted from the history early because of its size.
     case historyBytesMax
-    /// Events were dropped from the history because their time was over.
+    /// Events were deleted from the history because of their age.
     case historySeconds
 }

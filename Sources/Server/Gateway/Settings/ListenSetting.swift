@@ -2,23 +2,23 @@ import HTTPClient
 package import HTTPTransport
 package import Wire
 
-/// The addresses of one listener as the operator gave them: none, one, or a list.
+/// The addresses of one listener as set by the operator: none, one, or a list.
 package struct ListenSetting: Hashable, Sendable {
-    /// Addresses as text, `HOST:PORT`, `[v6]:PORT` or `unix:/path`; none when the listener is off.
+    /// The addresses as text, `HOST:PORT`, `[v6]:PORT` or `unix:/path`; empty if the listener is off.
     package var addresses: [String]
-    /// Whether they were given as a list, so that answers show them as a list.
+    /// True if they were given as a list, so that answers also show a list.
     package var isList: Bool
 
-    /// A listener that is switched off.
+    /// A listener that is off.
     package static let off = ListenSetting([])
 
-    /// One address.
+    /// Creates a setting of one address.
     package init(_ address: String) {
         self.addresses = [address]
         self.isList = false
     }
 
-    /// A list of addresses; an empty list is a listener that is off.
+    /// Creates a setting of a list of addresses; an empty list is a listener that is off.
     package init(_ addresses: [String]) {
         self.addresses = addresses
         self.isList = !addresses.isEmpty
@@ -27,7 +27,7 @@ package struct ListenSetting: Hashable, Sendable {
     package var isOff: Bool { self.addresses.isEmpty }
 }
 
-/// Where a running gateway accepts, with the ports it really got.
+/// The addresses of a running gateway's listeners, with the actual ports.
 package struct BoundAddresses: Sendable {
     package var edge: ListenSetting
     package var admin: ListenSetting
@@ -40,7 +40,7 @@ package struct BoundAddresses: Sendable {
     }
 }
 
-/// Whom a listener serves.
+/// The callers and the protocol of a listener.
 package enum ListenerRole: CaseIterable, Sendable {
     /// Providers and workers over TLS.
     case edge
@@ -58,11 +58,11 @@ package enum ListenerRole: CaseIterable, Sendable {
 }
 
 extension ListenSetting {
-    /// What an address must be, for messages.
+    /// The rule for an address, for messages.
     package static let requirement =
         "\"HOST:PORT\", \"[IPv6]:PORT\", \"unix:/path\", a list of those, or \"off\""
 
-    /// The setting a configuration value stands for, or nil when it is none.
+    /// Parses a value of the configuration; returns nil if it is invalid.
     package init?(_ value: JSONValue) {
         switch value {
         case .null, .string("off"): self = .off
@@ -80,7 +80,7 @@ extension ListenSetting {
         }
     }
 
-    /// The setting as the ready line shows it: null, a string, or a list.
+    /// The setting in the form of the ready line: null, a string, or a list.
     package var value: JSONValue {
         if self.isList { return .array(self.addresses.map { .string($0) }) }
         return self.addresses.first.map { .string($0) } ?? .null
@@ -89,14 +89,14 @@ extension ListenSetting {
     /// The addresses as one word, for log lines.
     package var text: String { self.isOff ? "off" : self.addresses.joined(separator: ",") }
 
-    /// Whether `text` has the form of an address; whether it can be bound shows only later.
+    /// Returns true if `text` has the form of an address. It may still be impossible to bind.
     package static func isAddress(_ text: String) -> Bool {
         if text.hasPrefix("unix:/") { return text.utf8.count > 6 }
         guard let (host, port) = self.hostAndPort(text), !host.isEmpty else { return false }
         return port.utf8.allSatisfy { $0 &- 0x30 <= 9 } && UInt16(port) != nil
     }
 
-    /// Whether only processes of this machine can reach `address`.
+    /// Returns true if only processes on this machine can reach `address`.
     package static func isLocal(_ address: String) -> Bool {
         if address.hasPrefix("unix:") { return true }
         guard let (host, _) = self.hostAndPort(address) else { return false }
@@ -105,7 +105,7 @@ extension ListenSetting {
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
-    /// The two parts of an address of the Internet; an IPv6 host without its brackets.
+    /// Returns the two parts of an Internet address; an IPv6 host is without its brackets.
     package static func hostAndPort(_ address: String) -> (host: Substring, port: Substring)? {
         guard let colon = address.lastIndex(of: ":") else { return nil }
         let host = address[..<colon]
@@ -115,23 +115,23 @@ extension ListenSetting {
     }
 }
 
-/// A network whose machines may reach a gateway that asks nobody for proof.
+/// A network whose machines may reach a gateway that requires no proof.
 package struct CallerNetwork: Hashable, Sendable {
-    /// What a network must be, for messages.
+    /// The rule for a network, for messages.
     package static let requirement =
         "an address such as 172.17.0.2, or a network such as 172.17.0.0/16, or fd00:1::/64, an IPv6 one of 64 bits at "
         + "most"
 
-    /// As it was written.
+    /// The network, verbatim.
     package let text: String
     private let isIPv6: Bool
     private let bits: UInt64
     private let mask: UInt64
 
-    /// Reads an address, or a network with the count of its bits behind a slash.
+    /// Parses an address, or a network with the number of its bits after a slash.
     ///
-    /// - Returns: nil when it is neither, or a part of an IPv6 network of 64 bits: whoever has one address of that has
-    ///   them all.
+    /// - Returns: nil for any other text, and for a part of an IPv6 network of 64 bits, because a client with one of
+    ///   its addresses can use them all.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count <= 2, let address = IPAddress(String(parts[0])), !parts[0].contains("%") else { return nil }
@@ -153,7 +153,7 @@ package struct CallerNetwork: Hashable, Sendable {
         self.bits = first & self.mask
     }
 
-    /// Whether somebody who connected is of this network.
+    /// Returns true if a client belongs to this network.
     package func contains(_ client: ClientNetwork) -> Bool {
         guard client.isIPv6 == self.isIPv6 else { return false }
         let bits = self.isIPv6 ? client.bits : client.bits & 0xFFFF_FFFF
@@ -162,10 +162,10 @@ package struct CallerNetwork: Hashable, Sendable {
 }
 
 extension ClientNetwork {
-    /// Bits of no IPv6 network stand before an IPv4 address.
+    /// IPv4 addresses are mapped to bits that no IPv6 network has.
     fileprivate var isIPv6: Bool { self.bits >> 32 != 0xFFFF_FFFF }
 
-    /// Whether it is this machine under its own address, 127.0.0.1 or ::1.
+    /// True if it is this machine under the address 127.0.0.1 or ::1.
     package var isThisMachine: Bool { self.bits == 0xFFFF_FFFF_7F00_0001 || self.bits == 1 }
 
     /// The address, or the network of an IPv6 address.

@@ -1,13 +1,13 @@
 internal import CCommit
 
-/// The commit that the program was built of, such as `1a2b3c4d5e6f`, with `-dirty` behind it where files were changed;
-/// nil where the build was not told, as `deploy/build` tells it.
+/// The commit from which the program was built, such as `1a2b3c4d5e6f`, with the suffix `-dirty` if files were changed;
+/// nil if the build did not specify it, as `deploy/build` does.
 package let wakeGateCommit: String? = {
     let name = unsafe String(cString: wakegate_commit())
     return name.isEmpty ? nil : name
 }()
 
-/// How this binary was built.
+/// The build configuration of this program.
 package enum BuildKind {
     /// `debug` or `release`.
     package static var name: String {

@@ -5,46 +5,46 @@ import Platform
 package import Policy
 import Wire
 
-/// A topic's webhook, as an operator configures it.
+/// A topic's webhook, as configured by an operator.
 package struct WebhookConfiguration: Hashable, Sendable {
-    /// Where wakes are posted to; empty when it was not set.
+    /// The URL that wakes are posted to; empty if it was not set.
     package var url = ""
-    /// How many unanswered wakes it may hold.
+    /// The maximum number of unanswered wakes.
     package var slots = 16
-    /// The background tasks whose wakes it takes, besides those of pushes.
+    /// The background tasks whose wakes it accepts in addition to those of pushes.
     package var tasks: [IdentifierPattern] = []
-    /// The background sessions whose wakes it takes.
+    /// The background sessions whose wakes it accepts.
     package var sessions: [IdentifierPattern] = []
-    /// PEM file of the certificate chain that is shown to the receiver; nil for none.
+    /// The PEM file of the certificate chain that is shown to the receiver; nil for none.
     package var certificateFile: String?
-    /// PEM file of that certificate's private key.
+    /// The PEM file of that certificate's private key.
     package var privateKeyFile: String?
-    /// PEM file of the authorities that may have signed the receiver's certificate; nil for the system's.
+    /// The PEM file of the authorities that verify the receiver's certificate; nil for the system's.
     package var certificateAuthorityFile: String?
-    /// The file of the secret that wakes are signed with; nil when they are not.
+    /// The file of the secret that signs wakes; nil if they are not signed.
     package var secretFile: String?
-    /// Whether the receiver may stand on loopback, link-local and private addresses.
+    /// True if the receiver may have a loopback, link-local or private address.
     package var allowsPrivate = false
 
     package init() {}
 
-    /// The most patterns of tasks, and of sessions.
+    /// The maximum number of patterns of tasks, and of sessions.
     package static let patternsMax = 64
-    /// The longest answer that is read of a receiver; a result takes some dozen bytes.
+    /// The maximum size of an answer in bytes; a result takes a few dozen.
     package static let answerBytesMax = 65_536
-    /// How long making a connection may take, in milliseconds: well within the execution window, so that a wake that
-    /// cannot be delivered does not expire, but launches again.
+    /// The timeout for establishing a connection, in milliseconds. It is well below the execution window, so that a
+    /// wake that cannot be delivered launches again instead of expiring.
     static let connectTimeout = 5000
-    /// How long a receiver may be silent on the network, in milliseconds, before its wakes are lost; as for streams.
+    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost; as for streams.
     static let peerSilence = 10_000
 
-    /// Which addresses the receiver may have: cleartext never leaves this machine.
+    /// Returns the addresses that the receiver may have. Cleartext never leaves this machine.
     func reach(of url: HTTPURL) -> AddressReach {
         if url.scheme == "http" { return .loopback }
         return self.allowsPrivate ? .anywhere : .global
     }
 
-    /// How to connect to the receiver.
+    /// Returns the settings for connections to the receiver.
     package func settings(for url: HTTPURL) -> HTTPClientSettings {
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = self.certificateAuthorityFile
@@ -59,22 +59,22 @@ package struct WebhookConfiguration: Hashable, Sendable {
     }
 }
 
-/// One key of a webhook's section in the configuration, `topics.TOPIC.webhook.NAME`.
+/// A key of a webhook's section in the configuration, `topics.TOPIC.webhook.NAME`.
 package struct WebhookKey: Sendable {
     /// The name within the section.
     package let name: String
-    /// What the value must be, for messages and manuals.
+    /// The rule for the value, for messages and manuals.
     package let requirement: String
-    /// What the key is for, in one line.
+    /// The purpose of the key, in one line.
     package let summary: String
-    /// Whether the value is text, so that `--set` takes it as it stands.
+    /// True if the value is text, so that `--set` takes it verbatim.
     let isText: Bool
-    /// Takes the value over, or returns false when it is not what `requirement` says.
+    /// Stores the value, or returns false if it does not satisfy `requirement`.
     let assign: @Sendable (inout WebhookConfiguration, JSONValue) -> Bool
-    /// The value as it is shown: of a URL no more than where it leads.
+    /// Returns the value for display. Of a URL, only the non-secret part is shown.
     let value: @Sendable (WebhookConfiguration) -> JSONValue
 
-    /// The value when nothing is set, as a file would have it; nil where one has to be.
+    /// The default value in the form of a configuration file; nil if the key is required.
     package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).written }
 
     package static let all = [
@@ -176,7 +176,7 @@ package struct WebhookKey: Sendable {
     }
 }
 
-/// What the values of a webhook's section forbid together, or outside of it.
+/// The faults of combinations of a webhook's values with each other or with other settings.
 struct WebhookFaults {
     let topic: String
     let webhook: WebhookConfiguration
@@ -195,11 +195,11 @@ struct WebhookFaults {
             return [self.fault("url", "is missing", "write an https URL")]
         }
         guard let url = HTTPURL(self.webhook.url) else {
-            return [self.fault("url", "is no URL of http or https", "write an https URL")]
+            return [self.fault("url", "is not a URL of http or https", "write an https URL")]
         }
         var faults: [ConfigurationFault] = []
         if url.port == 0 {
-            faults.append(self.fault("url", "names port 0, on which nobody listens", "write a port from 1 to 65535"))
+            faults.append(self.fault("url", "names port 0, on which no server listens", "write a port from 1 to 65535"))
         }
         guard url.hasPlainHost else {
             let remedy = "write an address, or a name of ASCII letters, digits and hyphens (xn-- for other alphabets)"
@@ -215,7 +215,7 @@ struct WebhookFaults {
             let remedy = "write https; http is for a receiver on this machine alone, with allowPrivate: true"
             faults.append(self.fault("url", problem, remedy))
         } else if let address = url.address, !self.webhook.reach(of: url).admits(address.scope) {
-            let problem = "\(address) is no public address (\(address.scope.rawValue))"
+            let problem = "\(address) is not a public address (\(address.scope.rawValue))"
             faults.append(self.fault("url", problem, "name a public host, or set allowPrivate: true"))
         }
         return faults
@@ -231,14 +231,14 @@ struct WebhookFaults {
         if (webhook.certificateFile == nil) != (webhook.privateKeyFile == nil) {
             let missing = webhook.certificateFile == nil ? "certificate" : "key"
             let other = webhook.certificateFile == nil ? "key" : "certificate"
-            faults.append(self.fault(missing, "is missing beside \(other)", "name a readable PEM file"))
+            faults.append(self.fault(missing, "is missing with \(other)", "name a readable PEM file"))
         }
         let files = [
             ("certificate", webhook.certificateFile), ("key", webhook.privateKeyFile),
             ("ca", webhook.certificateAuthorityFile),
         ]
         for case (let key, let path?) in files where OrdinaryFile.isOther(path) {
-            faults.append(self.fault(key, "\(path) is no ordinary file", "name a readable PEM file"))
+            faults.append(self.fault(key, "\(path) is not a regular file", "name a readable PEM file"))
         }
         for case (let key, let path?) in files {
             guard let reason = FileSystem.unreadable(path) else { continue }

@@ -1,37 +1,37 @@
 import HTTPClient
 
-/// Decides how many wakes a webhook may get: all its slots, none while it rests after failures, and one to try whether
-/// it works again.
+/// Limits the number of wakes for a webhook: all its slots normally, none while it rests after failures, and one as a
+/// probe afterwards.
 ///
-/// Wakes belong to the round in which they were handed out. What becomes of one of an earlier round decides nothing: it
-/// says how the webhook was, not how it is.
+/// Each wake belongs to the round in which it was sent. The result of a wake of an earlier round is ignored, because it
+/// does not show the webhook's present state.
 package struct WebhookBreaker: Sendable {
-    /// So many failures in a row begin a rest.
+    /// The number of consecutive failures after which a rest begins.
     package static let failuresMax = 5
-    /// The bound of the first rest, in milliseconds; it doubles with each rest that did not help.
+    /// The maximum duration of the first rest, in milliseconds; it doubles with each failed probe.
     package static let firstRest: Int64 = 1000
-    /// The bound of the longest rest.
+    /// The maximum duration of any rest, in milliseconds.
     package static let lastRest: Int64 = 60_000
-    /// The longest rest that a webhook may ask for itself.
+    /// The maximum duration of a rest that a webhook may request, in milliseconds.
     package static let retryAfterMax: Int64 = 3_600_000
 
     package typealias State = WebhookState
 
-    /// What is to be done.
+    /// An action for the caller.
     package enum Action: Hashable, Sendable {
         case nothing
-        /// Hand out no wakes until this moment.
+        /// Send no wakes until this time.
         case rest(until: Int64)
-        /// Hand out one wake at a time.
+        /// Send one wake at a time.
         case probe
-        /// Hand out as many as there are slots.
+        /// Send as many wakes as there are slots.
         case recover
     }
 
     package private(set) var state = State.active
-    /// Failures in a row, over all rests.
+    /// The number of consecutive failures, including those before rests.
     package private(set) var failures = 0
-    /// Changes with each change of state.
+    /// A number that changes with each change of state.
     package private(set) var round: UInt64 = 0
     private var backoff = Backoff(
         firstMilliseconds: Int(WebhookBreaker.firstRest),
@@ -40,7 +40,7 @@ package struct WebhookBreaker: Sendable {
 
     package init() {}
 
-    /// The webhook took a wake and answered as agreed.
+    /// Records a success: the webhook took a wake and gave a valid answer.
     package mutating func succeeded(round: UInt64) -> Action {
         guard round == self.round else { return .nothing }
         self.failures = 0
@@ -53,10 +53,10 @@ package struct WebhookBreaker: Sendable {
         }
     }
 
-    /// The webhook could not be reached, or did not answer as agreed.
+    /// Records a failure: the webhook could not be reached, or gave an invalid answer.
     ///
-    /// - `now`: in milliseconds, on any clock.
-    /// - `retryAfter`: for how many milliseconds the webhook asked for rest; nil when it did not.
+    /// - `now`: milliseconds of any clock.
+    /// - `retryAfter`: the rest requested by the webhook, in milliseconds; nil if it requested none.
     package mutating func failed(
         round: UInt64,
         at now: Int64,
@@ -77,7 +77,7 @@ package struct WebhookBreaker: Sendable {
         }
     }
 
-    /// A moment has come; one that nobody waited for changes nothing.
+    /// Ends a rest that is over; has no effect at any other time.
     package mutating func timePassed(_ now: Int64) -> Action {
         guard case .resting(let until) = self.state, until <= now else { return .nothing }
         self.enter(.probing)

@@ -5,41 +5,41 @@ import Policy
 import ServiceManager
 import Wire
 
-/// Posts wakes to webhooks, all of them over one client, on a thread of its own.
+/// Posts wakes to all webhooks with one HTTP client, on a separate thread.
 ///
-/// To the engine each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
-/// results as commands; only that its slots shrink while it rests.
+/// For the engine, each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
+/// results as commands. Unlike other streams, it has fewer slots while it rests.
 final class WebhookDriver {
-    /// A wake that was posted and is not answered.
+    /// A posted wake without an answer.
     private struct Delivery {
         let hook: Int
         let wake: WakeID
         let kind: WakeKind
         /// The breaker's round when it was posted.
         let round: UInt64
-        /// The wake has ended, without the answer.
+        /// True if the wake has ended before its answer.
         var hasEnded = false
     }
 
-    /// The longest wait for anything, in milliseconds.
+    /// The longest wait for any event, in milliseconds.
     private static let waitMax: Int64 = 60_000
 
     private let client: HTTPClient
     private let mailbox: LoopMailbox
     private let engine: Mailbox<CommandBatch>
     private let log: GatewayLog
-    /// Told once, during a shutdown, when no webhook holds a wake.
+    /// Called once, during a shutdown, when no webhook holds a wake.
     private let onDrained: @Sendable () -> Void
-    /// By place; those that are over stay until another one takes their place.
+    /// The webhooks by place. An ended webhook remains until another one takes its place.
     private var hooks: [Webhook] = []
     private var numbers = WebhookNumbers()
     private var deliveries: [HTTPRequestID: Delivery] = [:]
     private var requests: [WakeID: HTTPRequestID] = [:]
-    /// The wakes that were accepted, with the result to come.
+    /// The wakes that were accepted and whose results are pending.
     private var accepted: [WakeID: Delivery] = [:]
     private var effects = EffectBatch()
     private var batch = CommandBatch()
-    /// Empty but while a request's body is written.
+    /// The body of a request; empty except while one is written.
     private var writer = JSONWriter()
     private var generator = RandomBits()
     private var isDraining = false
@@ -80,8 +80,7 @@ final class WebhookDriver {
         self.submit()
     }
 
-    /// Goes on with other webhooks. Those that are the same go on as they are; the others get no new wake, and end
-    /// after their last.
+    /// Replaces the webhooks. Unchanged ones continue; the others get no new wakes and end after their last one.
     func replace(with hooks: [Webhook]) {
         for hook in self.hooks.indices where !self.hooks[hook].isRetired {
             guard !hooks.contains(where: { $0.isSame(as: self.hooks[hook]) }) else { continue }
@@ -112,19 +111,19 @@ final class WebhookDriver {
 
     private func endIfRetired(_ hook: Int) {
         guard self.hooks[hook].isRetired, self.hooks[hook].held == 0, !self.hooks[hook].hasEnded else { return }
-        // Their results were posted, and nobody else would ever end them.
+        // Their results were already posted, and nothing else would end these requests.
         for _ in 0..<self.hooks[hook].open { self.giveUpEnded(hook) }
         self.hooks[hook].hasEnded = true
         self.batch.append(.streamEnded(self.address(hook)))
         self.dropIfOver(hook)
     }
 
-    /// Gives a webhook's place to the next one, once nothing on its way is about it but wakes that are lost with it.
+    /// Releases a webhook's place once nothing concerns it anymore except wakes that are lost with it.
     private func dropIfOver(_ hook: Int) {
         if self.hooks[hook].isOver { self.numbers.end(self.hooks[hook].number) }
     }
 
-    /// Takes what the engine has, and waits for what the network brings.
+    /// Takes the effects of the engine, and waits for network events.
     func turn() {
         self.mailbox.take(into: &self.effects)
         self.effects.handOver { self.take($0) }
@@ -142,7 +141,7 @@ final class WebhookDriver {
         self.submit()
     }
 
-    /// How long nothing may happen, in milliseconds.
+    /// Returns the maximum wait, in milliseconds.
     private func wait(_ now: Int64) -> Int {
         let moments = self.hooks.compactMap { hook -> Int64? in
             guard case .resting(let until) = hook.breaker.state, !hook.isRetired else { return nil }
@@ -164,7 +163,7 @@ final class WebhookDriver {
 
     private func reportAddress(_ hook: Int) -> StreamAddress { .webhookReport(self.hooks[hook].number) }
 
-    /// The webhook whose wakes an address is of; nil when it is over.
+    /// Returns the webhook of an address; nil if it has ended.
     private func hook(_ address: StreamAddress) -> Int? {
         switch address {
         case .webhook(let number), .webhookReport(let number): self.numbers.place(of: number)
@@ -198,8 +197,9 @@ extension WebhookDriver {
         self.dropIfOver(delivery.hook)
     }
 
-    /// Gives up the request whose wake ended longest ago, its result posted: with as many open as there are slots one
-    /// is, and might be open for ever. A request whose wake is in flight is its worker's only word of it, and stays.
+    /// Gives up the request whose wake ended longest ago after its result was posted. When there are as many open
+    /// requests as slots, one must be given up, since it might stay open indefinitely. A request whose wake is in
+    /// flight is kept, because its answer is the only report about the wake.
     private func giveUpEnded(_ hook: Int) {
         let outlived = self.hooks[hook].outlived
         guard let place = outlived.firstIndex(where: { self.deliveries[$0] != nil }) else { return }
@@ -210,12 +210,12 @@ extension WebhookDriver {
         self.client.cancel(request)
     }
 
-    /// The wake of a request that is under way has ended.
+    /// Records that the wake of an open request has ended.
     private func outlived(_ request: HTTPRequestID) {
         guard let hook = self.deliveries[request]?.hook else { return }
         self.deliveries[request]?.hasEnded = true
         self.hooks[hook].outlived.append(request)
-        // No more are open than there are slots, so that this halves it at least.
+        // There are at most as many open requests as slots, so this at least halves the list.
         guard self.hooks[hook].outlived.count > 2 * self.hooks[hook].slots else { return }
         self.hooks[hook].outlived.removeAll { self.deliveries[$0] == nil }
     }
@@ -237,23 +237,23 @@ extension WebhookDriver {
             headers.append((name: "wakegate-signature", value: signature))
         }
         headers += wake.trace.headers
-        // It may take as long as the engine says: the end of its time comes as an effect.
+        // The request has no timeout, because the engine reports the end of the wake as an effect.
         var request = HTTPRequest("POST", hook.url, headers: headers, body: body, timeoutMilliseconds: nil)
         request.settings = hook.settings
-        // A connection over which a webhook failed proves nothing of what it is now.
+        // A connection on which a webhook failed does not show its present state.
         request.isFresh = hook.breaker.state == .probing
         return request
     }
 
     private func ended(_ delivery: Delivery, _ verdict: WebhookVerdict) {
         let wake = delivery.wake
-        // The breaker's decision goes before the wake's end: what launches then must not be posted at once.
+        // The breaker decides before the wake ends, so that wakes launched as a consequence are not posted immediately.
         switch verdict {
         case .result(let result):
             self.succeeded(delivery)
             self.ask(self.reportAddress(delivery.hook), .report(Named(wake), result))
         case .accepted:
-            // A promise shows nothing: whether it is kept says how the webhook is.
+            // An accepted wake proves nothing yet; only its result shows the state of the webhook.
             if delivery.hasEnded { self.succeeded(delivery) } else { self.accepted[wake] = delivery }
         case .refused(let cause):
             self.failed(delivery, cause)
@@ -270,7 +270,7 @@ extension WebhookDriver {
 
     private func expired(_ wake: WakeID, _ reason: ExpirationReason) {
         guard let request = self.requests[wake], let delivery = self.deliveries.removeValue(forKey: request) else {
-            // Otherwise its answer has come, and is on its way to the engine.
+            // Otherwise the answer has arrived and is on its way to the engine.
             guard let delivery = self.accepted.removeValue(forKey: wake), reason.isOfWorker else { return }
             self.failed(delivery, "it accepted a wake and reported no result by the deadline")
             return
@@ -321,7 +321,7 @@ extension WebhookDriver {
         self.publish(hook)
     }
 
-    /// Tells the engine how a webhook is, if that has changed.
+    /// Publishes the status of a webhook to the engine if it has changed.
     private func publish(_ hook: Int) {
         let breaker = self.hooks[hook].breaker
         let before = self.hooks[hook].published
@@ -348,16 +348,16 @@ extension WebhookDriver {
         case .subscribed(let address, let warning):
             _ = warning?.write(to: self.log)
             self.answered(address)
-        case .pushAnswer: break  // Nobody pushes from here.
-        case .asked: break  // Nor asks for lists.
-        case .conditions: break  // No webhook asks to hear of them.
-        case .expiring: break  // The request that is under way carries the deadline.
-        case .drained: break  // Nor for that: the names of webhooks' streams are told to nobody.
+        case .pushAnswer: break  // Webhooks send no pushes.
+        case .asked: break  // Webhooks request no lists.
+        case .conditions: break  // Webhooks do not ask for conditions.
+        case .expiring: break  // The open request contains the deadline.
+        case .drained: break  // Webhooks' streams have no public names.
         }
     }
 
     private func answer(_ address: StreamAddress, _ outcome: Outcome) {
-        // Reports may come too late, or meet a store that has failed; there is nothing to be done about it.
+        // A report may be too late, or arrive after the store has failed. Nothing can be done about it.
         guard case .webhook = address, let place = self.hook(address) else { return }
         let hook = self.hooks[place]
         var body = JSONWriter()
@@ -369,7 +369,7 @@ extension WebhookDriver {
         self.answered(address)
     }
 
-    /// The engine has answered a webhook's subscription.
+    /// Records that the engine has answered a webhook's subscription.
     private func answered(_ address: StreamAddress) {
         guard let hook = self.hook(address) else { return }
         self.hooks[hook].isAnswered = true
@@ -378,7 +378,7 @@ extension WebhookDriver {
 
     private func released(_ address: StreamAddress, _ wake: WakeID) {
         if let request = self.requests[wake] { self.outlived(request) }
-        // Of one that expired that was said before: the result of this one was posted.
+        // The failure of an expired wake was recorded before. The result of this wake was posted.
         if let delivery = self.accepted.removeValue(forKey: wake) { self.succeeded(delivery) }
         guard let hook = self.hook(address), !self.hooks[hook].hasEnded else { return }
         self.hooks[hook].held -= 1
@@ -394,7 +394,7 @@ extension WebhookDriver {
 }
 
 extension ExpirationReason {
-    /// Whether the worker was too slow; otherwise nothing is the worker's fault.
+    /// True if the worker was too slow; false if the worker is not at fault.
     fileprivate var isOfWorker: Bool {
         switch self {
         case .deadline, .progress: true

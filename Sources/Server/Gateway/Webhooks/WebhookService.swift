@@ -4,7 +4,7 @@ package import Platform
 package import ServiceManager
 import Synchronization
 
-/// The webhooks there are, and their thread from the first one on.
+/// The webhooks, and their thread once there are any.
 package final class WebhookService: Sendable {
     private let makeThread: @Sendable ([Webhook]) throws(HTTPClientError) -> WebhookThread
     private let thread = Mutex<WebhookThread?>(nil)
@@ -12,7 +12,7 @@ package final class WebhookService: Sendable {
     private let onBegun: @Sendable () -> Void
 
     /// - Parameters:
-    ///   - makeThread: makes the thread, which begins with `start`.
+    ///   - makeThread: creates the thread, which begins with `start`.
     ///   - onBegun: called once, when there are webhooks for the first time.
     package init(
         makeThread: @escaping @Sendable ([Webhook]) throws(HTTPClientError) -> WebhookThread,
@@ -22,9 +22,9 @@ package final class WebhookService: Sendable {
         self.onBegun = onBegun
     }
 
-    /// The webhooks of a configuration, in the order of their topics.
+    /// Returns the webhooks of a configuration, in the order of their topics.
     ///
-    /// - Throws: `CredentialError` when a secret cannot be read.
+    /// - Throws: `CredentialError` if a secret cannot be read.
     package static func webhooks(_ configuration: GatewayConfiguration) throws(CredentialError) -> [Webhook] {
         var hooks: [Webhook] = []
         for (topic, webhook) in configuration.webhooks.sorted(by: { $0.key < $1.key }) {
@@ -33,46 +33,46 @@ package final class WebhookService: Sendable {
         return hooks
     }
 
-    /// Makes what `hooks` need, if there are any; nothing is posted before `begin`.
+    /// Creates the thread for `hooks` if there are any. Nothing is posted before `begin`.
     ///
-    /// - Throws: `HTTPClientError` when libcurl cannot be set up.
+    /// - Throws: `HTTPClientError` if libcurl cannot be set up.
     package func prepare(_ hooks: [Webhook]) throws(HTTPClientError) {
         guard !hooks.isEmpty, self.thread.withLock({ $0 == nil }) else { return }
         let thread = try self.makeThread(hooks)
         self.thread.withLock { $0 = thread }
     }
 
-    /// Goes on with these, after `prepare`; begins when there were none before.
+    /// Replaces the webhooks after `prepare`; starts the thread if there were none before.
     package func begin(_ hooks: [Webhook]) {
         guard let thread = self.thread.withLock({ $0 }) else { return }
         thread.replace(with: hooks)
         if thread.start() { self.onBegun() }
     }
 
-    /// Gives up what is under way, and ends the thread.
+    /// Gives up the open requests, and ends the thread.
     package func stop() {
         self.thread.withLock { $0 }?.stop()
     }
 }
 
-/// Runs the webhooks on a thread of their own.
+/// Runs the webhooks on a separate thread.
 package final class WebhookThread: Sendable {
     private let waker: HTTPWaker
     private let hasStarted = Atomic(false)
     private let orders = Orders()
     private let thread: NamedThread
 
-    /// What the thread is told from others.
+    /// The orders to the thread from other threads.
     private final class Orders: Sendable {
         let mayBegin = Latch()
         let isStopping = Atomic(false)
-        /// What the driver is to go on with; nil for what it has.
+        /// The next webhooks of the driver; nil for no change.
         let replacement = Mutex<[Webhook]?>(nil)
     }
 
-    /// - `hooks`: those to begin with.
+    /// - `hooks`: the initial webhooks.
     /// - `onDrained`: called once, during a shutdown, when no webhook holds a wake.
-    /// - Throws: `HTTPClientError` when libcurl cannot be set up, or no thread can be made.
+    /// - Throws: `HTTPClientError` if libcurl cannot be set up, or no thread can be created.
     package init(
         _ hooks: [Webhook],
         mailbox: LoopMailbox,
@@ -91,7 +91,7 @@ package final class WebhookThread: Sendable {
         let waker = driver.waker
         self.waker = waker
         mailbox.attach { waker.wake() }
-        // The driver moves to the thread, and nobody else keeps it.
+        // The driver moves to the thread; no other reference to it remains.
         let moved = Handover(driver)
         let orders = self.orders
         do throws(ThreadFailure) {
@@ -101,16 +101,16 @@ package final class WebhookThread: Sendable {
         }
     }
 
-    /// Subscribes the webhooks, the first time.
+    /// Subscribes the webhooks, at the first call.
     ///
-    /// - Returns: whether it was the first time.
+    /// - Returns: true at the first call.
     func start() -> Bool {
         guard !self.hasStarted.exchange(true, ordering: .acquiringAndReleasing) else { return false }
         self.orders.mayBegin.open()
         return true
     }
 
-    /// Gives up what is under way, ends the thread, and waits for that.
+    /// Gives up the open requests, ends the thread, and waits for it.
     func stop() {
         self.orders.isStopping.store(true, ordering: .releasing)
         self.orders.mayBegin.open()
@@ -118,7 +118,7 @@ package final class WebhookThread: Sendable {
         self.thread.join()
     }
 
-    /// Has the driver go on with other webhooks; from any thread.
+    /// Replaces the driver's webhooks. May be called on any thread.
     func replace(with hooks: [Webhook]) {
         self.orders.replacement.withLock { $0 = hooks }
         self.waker.wake()
@@ -135,38 +135,38 @@ package final class WebhookThread: Sendable {
     }
 }
 
-/// One topic's webhook at work.
+/// The webhook of one topic.
 package struct Webhook {
     let topic: String
     let configuration: WebhookConfiguration
     let slots: Int
-    /// What is posted to.
+    /// The URL that wakes are posted to.
     let url: String
     let settings: HTTPClientSettings
     let secret: [UInt8]?
     var breaker = WebhookBreaker()
     var status: WebhookStatus
-    /// What the engine was told last.
+    /// The status that the engine received last.
     var published: WebhookStatus
-    /// The wakes it holds, as the dispatcher counts them.
+    /// The number of wakes it holds, as counted by the dispatcher.
     var held = 0
-    /// The requests that are under way.
+    /// The number of open requests.
     var open = 0
-    /// The requests whose wakes ended before them, the oldest end first; others that have been answered since.
+    /// The open requests whose wakes have ended, in order of their end. Some may have been answered since.
     var outlived: [HTTPRequestID] = []
-    /// What the engine knows it by, once it is subscribed.
+    /// The number by which the engine knows it, once it is subscribed.
     var number: UInt32 = 0
-    /// The engine has answered its subscription.
+    /// True if the engine has answered its subscription.
     var isAnswered = false
-    /// Another configuration has taken its place: it ends once it holds no wake.
+    /// True if another configuration has replaced it, so that it ends once it holds no wake.
     var isRetired = false
-    /// The engine was told that it has ended: a wake that comes all the same was on its way, and is lost with it.
+    /// True if the engine was notified of its end. A wake that still arrives is lost with it.
     var hasEnded = false
 
-    /// - Throws: `CredentialError` when the secret cannot be read.
+    /// - Throws: `CredentialError` if the secret cannot be read.
     init(topic: String, _ configuration: WebhookConfiguration) throws(CredentialError) {
         guard let url = HTTPURL(configuration.url) else {
-            throw CredentialError(message: "topics.\(topic).webhook.url is no URL; write an https URL")
+            throw CredentialError(message: "topics.\(topic).webhook.url is not a URL; write an https URL")
         }
         self.topic = topic
         self.configuration = configuration
@@ -180,15 +180,15 @@ package struct Webhook {
         self.published = self.status
     }
 
-    /// Whether the other one would do all that this one does.
+    /// Returns true if the other webhook has the same topic, configuration and secret.
     func isSame(as other: Webhook) -> Bool {
         self.topic == other.topic && self.configuration == other.configuration && self.secret == other.secret
     }
 
-    /// Whether nothing is to come any more that is about it.
+    /// True if nothing more can arrive for it.
     var isOver: Bool { self.hasEnded && self.isAnswered && self.open == 0 }
 
-    /// How many wakes it may hold now.
+    /// The number of wakes that it may hold now.
     var slotsNow: Int {
         guard !self.isRetired else { return 0 }
         return switch self.breaker.state {

@@ -4,20 +4,20 @@ package import HTTPTransport
 import Policy
 package import Wire
 
-/// What an answer, or the lack of one, says about a wake.
+/// The meaning of an answer, or of a missing one, for a wake.
 package enum WebhookVerdict: Hashable, Sendable {
-    /// The webhook reports the result.
+    /// The webhook has reported the result.
     case result(WakeReport)
-    /// The webhook has taken the wake, and will report the result itself.
+    /// The webhook has accepted the wake and will report its result itself.
     case accepted
-    /// The webhook answered, but not as agreed: the wake has failed.
+    /// The webhook's answer is invalid; the wake has failed.
     case refused(cause: String)
-    /// The webhook may have got the wake, and nobody knows what it made of it.
+    /// The webhook may have received the wake; its result is unknown.
     case lost(cause: String)
-    /// The webhook never got the wake, or sent it back; it may have asked for rest, in milliseconds.
+    /// The webhook never received the wake, or returned it. It may have requested a rest, in milliseconds.
     case undelivered(cause: String, retryAfter: Int64?)
 
-    /// - `kind`: what the wake is for.
+    /// - `kind`: the kind of wake.
     package init(_ result: Result<HTTPResponse, HTTPClientError>, of kind: WakeKind) {
         switch result {
         case .success(let response): self = Self.verdict(on: response, kind)
@@ -50,7 +50,7 @@ package enum WebhookVerdict: Hashable, Sendable {
             return .refused(cause: "it answered 200 with a body that is not UTF-8")
         }
         guard let object = try? JSONReader.read(text), case .object = object else {
-            return .refused(cause: "it answered 200 with a body that is no JSON object")
+            return .refused(cause: "it answered 200 with a body that is not a JSON object")
         }
         guard kind == .push else {
             guard case .bool(let isSuccess)? = object["success"] else {
@@ -78,21 +78,22 @@ package enum WebhookVerdict: Hashable, Sendable {
     }
 }
 
-/// The numbers by which the engine knows webhooks, and the places where the driver keeps them.
+/// The numbers by which the engine knows webhooks, and the places of the webhooks in the driver.
 ///
-/// A number is never used again, since something on its way may still carry it; a place is, once its webhook has ended.
+/// A number is never reused, because effects and commands in transit may contain it. A place is reused once its webhook
+/// has ended.
 package struct WebhookNumbers {
     private var places: [UInt32: Int] = [:]
     private var free: [Int] = []
     private var next: UInt32 = 0
-    /// As many places as there are, those that are free included.
+    /// The number of places, including free ones.
     package private(set) var placeCount = 0
 
     package init() {}
 
-    /// A webhook begins.
+    /// Allocates the number and the place of a new webhook.
     ///
-    /// - Returns: its number and its place, which is a new one behind the others where none is free.
+    /// - Returns: the number and the place; a new place after the others if none is free.
     package mutating func begin() -> (number: UInt32, place: Int) {
         let place: Int
         if let last = self.free.popLast() {
@@ -106,20 +107,20 @@ package struct WebhookNumbers {
         return (self.next, place)
     }
 
-    /// Where the webhook with a number is; nil when it has ended.
+    /// Returns the place of the webhook with a number; nil if it has ended.
     package func place(of number: UInt32) -> Int? { self.places[number] }
 
-    /// A webhook has ended: nobody keeps its place any more.
+    /// Releases the place of a webhook that has ended.
     package mutating func end(_ number: UInt32) {
         guard let place = self.places.removeValue(forKey: number) else { return }
         self.free.append(place)
     }
 }
 
-/// What proves to a receiver that a wake comes from the gateway and is fresh.
+/// The signature by which a receiver verifies that a wake comes from the gateway and is recent.
 package enum WebhookSignature {
-    /// The value of `wakegate-signature`: `v1=` and the lower-case hexadecimal HMAC-SHA256, keyed with the secret, of
-    /// the time, a full stop and the body.
+    /// Returns the value of `wakegate-signature`: `v1=` and the lower-case hexadecimal HMAC-SHA256, keyed with the
+    /// secret, of the time, a full stop and the body.
     ///
     /// - `timestamp`: the value of `wakegate-timestamp`.
     package static func make(body: [UInt8], timestamp: String, secret: [UInt8]) throws(TransportError) -> String {
@@ -136,7 +137,7 @@ package enum WebhookSignature {
 }
 
 extension WakeTrace {
-    /// The headers that say which trace a wake belongs to: those of the push or request that it is for.
+    /// The headers that identify the trace of a wake: those of its push or request.
     var headers: [(name: String, value: String)] {
         var headers: [(name: String, value: String)] = []
         if let parent = self.parent {

@@ -1,11 +1,11 @@
 package import Wire
 
-/// Where to listen: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
+/// An address to listen on: `HOST:PORT`, `[v6]:PORT` or `unix:/path`.
 package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     package enum Kind: Hashable, Sendable {
-        /// A name or an address without brackets, and a port; port 0 takes a free one.
+        /// A name or an address without brackets, and a port; port 0 selects a free port.
         case tcp(host: String, port: UInt16)
-        /// A socket file, by its absolute path.
+        /// A socket file by its absolute path.
         case unix(path: String)
     }
 
@@ -15,10 +15,10 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
         self.kind = kind
     }
 
-    /// The longest path of a socket file in bytes; the system's limit is 108 with the closing zero.
+    /// The longest path of a socket file in bytes; the system's limit is 108 with the terminating zero.
     private static let pathBytesMax = 107
 
-    /// - Throws: `TransportError.Code.address`, with what is wrong in `text` and what to write.
+    /// - Throws: `TransportError.Code.address`, with the fault in `text` and an example of a correct address.
     package static func parse(_ text: String) throws(TransportError) -> ListenAddress {
         if text.hasPrefix("unix:") {
             return try Self.unix(String(text.dropFirst(5)), in: text)
@@ -101,15 +101,15 @@ package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// What a `Host` or an `:authority` field names (RFC 3986 §3.2), taken apart: a view of the field's bytes.
+/// The parts of a `Host` or `:authority` field (RFC 3986 §3.2): views of the field's bytes.
 package struct Authority {
     /// A name or an address, never empty; an IPv6 address without its brackets.
     package let host: ByteView
-    /// Whether the host stood in brackets.
+    /// True if the host was written in brackets.
     package let isIPv6: Bool
 
-    /// - Returns: nil for what names no host: an empty text, one with user information, one of other characters than
-    ///   the grammar has, or with a port that is no number up to 65,535. The port may be empty, as the grammar has it.
+    /// - Returns: nil for text that names no host: empty text, user information, characters outside the grammar, or a
+    ///   port that is not a number up to 65,535. The port may be empty, as the grammar allows.
     package init?(_ text: ByteView) {
         let hostCount: Int
         if text.starts(with: "[") {
@@ -131,13 +131,13 @@ package struct Authority {
         }
     }
 
-    /// The host as it is compared: in lower case, and a name without the dot that marks the root of all names.
+    /// The host in its form for comparison: in lower case, and without the trailing dot of a rooted name.
     package var name: String {
         let isRooted = !self.isIPv6 && self.host.count > 1 && self.host[self.host.count - 1] == UInt8(ascii: ".")
         return self.host[0..<(self.host.count - (isRooted ? 1 : 0))].string.lowercased()
     }
 
-    /// Whether only this machine itself goes by that name or address.
+    /// True if the host is a name or address of the loopback interface.
     package var isLoopback: Bool {
         let name = self.name
         if self.isIPv6 { return name == "::1" }
@@ -162,7 +162,7 @@ package struct Authority {
         return colons >= 2
     }
 
-    /// Whether the bytes are a `reg-name`, which IPv4 addresses are too, and not empty.
+    /// Returns true if the bytes are a non-empty `reg-name`, which includes IPv4 addresses.
     private static func isName(_ text: ByteView) -> Bool {
         var index = 0
         while index < text.count {
@@ -183,7 +183,7 @@ package struct Authority {
     }
 }
 
-/// Why the transport could not be set up; the message names the fault and the remedy.
+/// A failure to set up the transport; the message names the fault and the remedy.
 package struct TransportError: Error, Sendable, CustomStringConvertible {
     package struct Code: Hashable, Sendable, CustomStringConvertible {
         private enum Value: String { case address, addressInUse, bind, certificate, privateKey, system }
@@ -192,7 +192,7 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
 
         /// The text is not an address to listen on.
         package static var address: Code { Code(value: .address) }
-        /// Somebody listens there already.
+        /// Another process already listens there.
         package static var addressInUse: Code { Code(value: .addressInUse) }
         /// The system refused to listen there.
         package static var bind: Code { Code(value: .bind) }
@@ -207,9 +207,9 @@ package struct TransportError: Error, Sendable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// What happened and what to do, one sentence each.
+    /// The fault and the remedy, one sentence each.
     package let message: String
-    /// Where the error was made, `file:line`.
+    /// The place in the source where the error was made, `file:line`.
     package let location: String
 
     init(_ code: Code, _ message: String, file: String = #fileID, line: Int = #line) {

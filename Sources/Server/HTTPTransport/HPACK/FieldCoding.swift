@@ -1,73 +1,74 @@
 package import Wire
 
-/// What the decoders of one loop share, none of which is at work while another is.
+/// Memory that the decoders of one loop share. Only one decoder works at a time.
 @safe
 package struct FieldDecoderMemory: ~Copyable {
     /// The name and the value of the literal field that is being read.
     var literal = ByteBuffer()
-    /// What is noted of the entries of the static table, from 1 on.
+    /// The notes of the entries of the static table, from index 1.
     var staticNotes = InlineArray<62, UInt32>(repeating: 0)
 
-    /// Memory of which nothing is used yet.
+    /// Creates empty memory.
     package init() {}
 }
 
 /// Reads the field blocks of one connection: RFC 7541.
 ///
-/// libnghttp2 has a decoder too, which takes a quarter of a push: it reads every byte of Huffman code in two steps, in
-/// each push the provider's token anew, and says nothing of a field but its bytes. This one keeps the last credential
-/// as it was coded, and what the session has noted of every entry.
+/// libnghttp2 has a decoder, too, which takes a quarter of the time of a push: it decodes every Huffman byte in two
+/// steps, decodes the provider's token anew in each push, and reports only the bytes of a field. This decoder remembers
+/// the last credential in coded form, and the session's note of every entry.
 ///
-/// A block may come in pieces. What is left of a piece, less than one field, is kept until the next.
+/// A block may arrive in pieces. The end of a piece, less than one field, is kept until the next piece.
 @safe
 package struct FieldDecoder: ~Copyable {
-    /// Why a connection cannot go on: COMPRESSION_ERROR.
+    /// An error that ends the connection: COMPRESSION_ERROR.
     package struct Fault: Error {}
 
     private enum Stop: Error {
         case fault
-        /// The field is not all there; it is so many bytes long, as far as one can tell.
+        /// The field is incomplete; the value is its length in bytes, as far as the received bytes show.
         case needs(Int)
     }
 
-    /// The size of the dynamic table that we announce, which is that of before any announcement.
+    /// The announced size of the dynamic table, which is also HTTP/2's initial size.
     package static let tableBytesMax = 4096
-    /// What of the memory for a literal is kept for the next.
+    /// The most bytes of memory for literals that are kept between fields.
     private static let keptBytesMax = 16_384
 
-    /// The most bytes of a literal name and its value, the latter as it is coded; a fault beyond (RFC 7541 §7.4). What
-    /// is kept of a field that is not all there is hardly more.
+    /// The most bytes of a literal name and its coded value; more is a fault (RFC 7541 §7.4). It also bounds the memory
+    /// for an incomplete field.
     private let literalBytesMax: Int
     private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
     private var credential = CredentialMemo()
-    /// What has come of a field that is not all there, and how long it must be to be looked at again.
+    /// The received bytes of an incomplete field, and the length at which decoding is tried again.
     private var pending = ByteBuffer()
     private var pendingNeeds = 0
-    /// Whether no field of the block has been read, so that the table may change its size.
+    /// True if no field of the block has been read, so that the table may still change its size.
     private var isAtStart = true
 
-    /// A decoder for a connection that begins: its table is empty.
+    /// Creates a decoder with an empty table for a new connection.
     ///
-    /// - Parameter literalBytesMax: the most bytes of a literal name and its value, the latter as it is coded.
+    /// - Parameter literalBytesMax: the most bytes of a literal name and its coded value.
     package init(literalBytesMax: Int = 32_000) {
         self.literalBytesMax = literalBytesMax
     }
 
-    /// How often the table has changed: as long as it has not, the same bytes mean the same fields.
+    /// The number of changes of the table. While it is constant, the same bytes mean the same fields.
     var tableChanges: Int { self.table.changes }
 
-    /// Fields of the block have been taken without being read: those that the same bytes meant before.
+    /// Notes that fields of the block were recognized by their bytes without being decoded.
     mutating func fieldsTaken() {
         self.isAtStart = false
     }
 
-    /// The bytes that are kept of a field that is not all there.
+    /// The number of bytes kept of an incomplete field.
     var pendingBytes: Int { self.pending.count }
 
-    /// Reads the next piece of a block, and calls `take` with each field that ends in it, in order: with its name and
-    /// its value, both valid during the call, and a note that comes again with a field that is remembered, 0 at first.
+    /// Reads the next piece of a block, and calls `take` with each field that ends in it, in order. The name and the
+    /// value are valid during the call. The note is 0 at first; it is stored with a remembered field and passed again
+    /// with it.
     ///
-    /// - Throws: when the block is not well-formed; then no other can be read.
+    /// - Throws: if the block is not well-formed; the connection's later blocks cannot be decoded either.
     @inline(__always)
     package mutating func decode(
         _ piece: ByteView,
@@ -99,7 +100,7 @@ package struct FieldDecoder: ~Copyable {
         swap(&block, &self.pending)
     }
 
-    /// - Returns: how many bytes were read; what is left is not a whole field.
+    /// - Returns: the number of bytes read; the remaining bytes are not a complete field.
     private mutating func decodeFields(
         _ bytes: ByteView,
         _ memory: inout FieldDecoderMemory,
@@ -136,16 +137,16 @@ package struct FieldDecoder: ~Copyable {
         self.isAtStart = false
     }
 
-    /// How many bytes the field takes with which `block` begins, if it is a literal that is not indexed, which says
-    /// nothing of the next one; otherwise 0.
+    /// Returns the number of bytes of the field at the start of `block` if it is a literal without indexing, which does
+    /// not affect later fields; otherwise 0.
     @inline(__always)
     static func countOfPassing(_ block: ByteView) -> Int {
         guard block[0] < 0x10 else { return 0 }
         return self.countOfLiteral(block)
     }
 
-    /// How many bytes the fields take at the beginning of `block` that may come with every request, as far as that can
-    /// be seen: references to the tables, and a credential.
+    /// Returns the number of bytes at the start of `block` whose fields may repeat in every request, as far as their
+    /// first bytes show: references to the tables, and a credential.
     static func countOfRepeatable(_ block: ByteView) -> Int {
         var bytes = 0
         while bytes < block.count {
@@ -160,7 +161,7 @@ package struct FieldDecoder: ~Copyable {
         return bytes
     }
 
-    /// How many bytes the literal takes with which `block` begins, which is not indexed; 0 when it is not all there.
+    /// Returns the number of bytes of the literal without indexing at the start of `block`; 0 if it is incomplete.
     private static func countOfLiteral(_ block: ByteView) -> Int {
         var reader = Reader(bytes: block)
         do throws(Stop) {
@@ -194,7 +195,7 @@ package struct FieldDecoder: ~Copyable {
         }
     }
 
-    /// - Returns: what was noted of the field.
+    /// - Returns: the note of the field.
     @inline(__always)
     @discardableResult
     private mutating func takeLiteral(
@@ -221,7 +222,7 @@ package struct FieldDecoder: ~Copyable {
         return note
     }
 
-    /// Takes a field that is never indexed. That is how clients send a credential, the same one with every request.
+    /// Decodes a field that is never indexed. Clients send a credential in this form, the same with every request.
     @inline(__always)
     private mutating func takeCredential(
         _ reader: inout Reader,
@@ -281,7 +282,7 @@ extension FieldDecoder {
             return self.bytes[self.offset]
         }
 
-        /// A whole number that begins in the lowest `bits` of the next byte.
+        /// Reads an integer that begins in the lowest `bits` of the next byte.
         @inline(__always)
         mutating func integer(bits: Int) throws(Stop) -> Int {
             let prefixMax = 1 << bits - 1
@@ -292,7 +293,7 @@ extension FieldDecoder {
 
         private mutating func longInteger(from prefix: Int) throws(Stop) -> Int {
             var value = prefix
-            // No number here is larger than two bytes hold; a fifth is for those who pad them.
+            // No valid number here exceeds two bytes; the fifth byte allows for padding.
             for shift in stride(from: 0, to: 35, by: 7) {
                 let byte = try self.peek()
                 self.offset += 1
@@ -302,7 +303,7 @@ extension FieldDecoder {
             throw .fault
         }
 
-        /// A string as it is coded.
+        /// Reads a string in coded form.
         @inline(__always)
         mutating func string(bytesMax: Int) throws(Stop) -> (bytes: ByteView, isHuffman: Bool) {
             let isHuffman = try self.peek() >= 0x80
@@ -315,22 +316,22 @@ extension FieldDecoder {
     }
 }
 
-/// The last `authorization` that was sent as never to be indexed, which says that it is a secret: as it was coded, and
-/// what that stands for. It comes with every push, and stays the same for as long as a provider's token lasts.
+/// The last `authorization` field sent as never indexed, which marks it as a secret: its coded bytes and its decoded
+/// value. Clients send it with every push, and it stays the same while a provider's token is valid.
 @safe
 struct CredentialMemo: ~Copyable {
-    /// A literal that is never indexed, whose name is entry 23 of the static table.
+    /// The first bytes of a never-indexed literal whose name is entry 23 of the static table.
     private static let beginning: (UInt8, UInt8) = (0x1F, 23 - 15)
     private static var name: ByteView { ByteView("authorization") }
-    /// A longer one is read anew each time. Real ones have two hundred bytes, or two thousand.
+    /// The most bytes of a remembered field; a longer one is decoded each time. Real ones have 200 to 2,000 bytes.
     private static let codedBytesMax = 4096
 
-    /// The field as it was coded; after it the value.
+    /// The coded bytes of the field, followed by its value.
     private var bytes = ByteBuffer()
     private var codedCount = 0
     private var note: UInt32 = 0
 
-    /// How many bytes the field takes with which `bytes` begin, if it is this one; otherwise 0.
+    /// Returns the number of bytes of this field if `bytes` begin with it; otherwise 0.
     @inline(__always)
     func codedCount(in bytes: ByteView) -> Int {
         let count = self.codedCount
@@ -343,17 +344,17 @@ struct CredentialMemo: ~Copyable {
         take(Self.name, self.bytes.view.dropFirst(self.codedCount), &self.note)
     }
 
-    /// Whether a field is a credential, by its first bytes.
+    /// Returns true if the first bytes of a field are those of a credential.
     static func isCredential(_ coded: ByteView) -> Bool {
         coded.count > 1 && coded[0] == Self.beginning.0 && coded[1] == Self.beginning.1
     }
 
-    /// Remembers a field that is never indexed, if it is a credential.
+    /// Remembers a never-indexed field if it is a credential.
     ///
     /// - Parameters:
     ///   - coded: the whole field.
-    ///   - literal: its name, and its value after it.
-    ///   - note: what was noted of it.
+    ///   - literal: its name followed by its value.
+    ///   - note: its note.
     mutating func remember(_ coded: ByteView, literal: ByteView, note: UInt32) {
         guard coded.count <= Self.codedBytesMax, Self.isCredential(coded) else { return }
         self.bytes.removeAll()
@@ -363,15 +364,16 @@ struct CredentialMemo: ~Copyable {
     }
 }
 
-/// Writes field blocks that refer to nothing but the static table, so that there is nothing to keep for a connection.
+/// Encodes field blocks that refer only to the static table, so that a connection needs no state for encoding.
 ///
-/// No Huffman code: it would make the answer to a push ten bytes shorter, and takes libnghttp2 a twelfth of the push.
+/// Does not use Huffman coding, which would shorten the answer to a push by ten bytes but takes libnghttp2 a twelfth of
+/// the push's time.
 enum FieldEncoder {
-    /// Literals that are not indexed: RFC 7541 §6.2.2.
+    /// A literal without indexing: RFC 7541 §6.2.2.
     private static let literal: UInt8 = 0
     private static let literalStatus: UInt8 = 8
 
-    /// The most bytes of a value whose length takes one byte.
+    /// The most bytes of a value whose length fits in one byte.
     private static let shortCountMax = 0x7E
 
     /// Appends a field whose name and value are literals.
@@ -382,7 +384,7 @@ enum FieldEncoder {
         block.append(value)
     }
 
-    /// Appends a field whose value, which is no longer than an identifier or a number, `write` appends.
+    /// Appends a field whose value is written by `write` and is no longer than an identifier or a number.
     @inline(__always)
     static func append(_ name: ByteView, to block: inout ByteBuffer, _ write: (inout ByteBuffer) -> Void) {
         self.append(name: name, to: &block)
@@ -401,7 +403,7 @@ enum FieldEncoder {
         block.append(name)
     }
 
-    /// Appends the field of a response that comes first.
+    /// Appends `:status`, the first field of a response.
     static func append(status: Int, to block: inout ByteBuffer) {
         let index: UInt8? =
             switch status {
@@ -418,7 +420,7 @@ enum FieldEncoder {
         block.appendDecimal(Int64(status))
     }
 
-    /// Appends the length of a string that is not Huffman code: seven bits and more, RFC 7541 §5.
+    /// Appends the length of a string without Huffman coding: seven bits, then more bytes if needed (RFC 7541 §5).
     @inline(__always)
     private static func append(count: Int, to block: inout ByteBuffer) {
         guard count >= 0x7F else { return block.append(UInt8(truncatingIfNeeded: count)) }
@@ -431,8 +433,8 @@ enum FieldEncoder {
         block.append(UInt8(rest))
     }
 
-    /// Calls `body` with the name and the value of each field of a block that `append` has written, valid during the
-    /// call.
+    /// Calls `body` with the name and the value of each field of a block that `append` has written. Both are valid
+    /// during the call.
     static func forEachField(of block: ByteView, _ body: (ByteView, ByteView) -> Void) {
         var rest = block
         func takeString() -> ByteView {

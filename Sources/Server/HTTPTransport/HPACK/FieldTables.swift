@@ -78,50 +78,51 @@ enum StaticTable {
     ]
 }
 
-/// The fields that a peer's earlier field blocks have left for later ones to refer to: RFC 7541 §2.3.2.
+/// The fields of a peer's earlier field blocks to which later blocks may refer: RFC 7541 §2.3.2.
 ///
-/// It takes no memory before the first of them.
+/// Allocates no memory before the first entry.
 @safe
 struct DynamicTable: ~Copyable {
-    /// What an entry takes besides its bytes: RFC 7541 §4.1.
+    /// The bytes an entry counts in addition to its name and value: RFC 7541 §4.1.
     static let entryBytes = 32
 
     private struct Entry {
-        /// Where its name begins, among all bytes that were ever in the table; its value follows the name.
+        /// The offset of the name among all bytes that were ever in the table; the value follows the name.
         var start: Int
         var nameCount: UInt32
         var valueCount: UInt32
-        /// What whoever reads the fields has noted of it.
+        /// The note that the reader of the fields stored with the entry.
         var note: UInt32
     }
 
-    /// The names and values of all entries, the oldest first.
+    /// The names and values of all entries, in order of age, the oldest first.
     private var bytes = ByteBuffer()
-    /// Bytes that were in the table and are there no more.
+    /// The number of bytes that have been removed from the table.
     private var dropped = 0
-    /// The entries, in a ring, of which `count` are in use from `oldest` on.
+    /// A ring of entries, of which `count` are in use, starting at `oldest`.
     private var ring: [Entry] = []
     private var oldest = 0
     private(set) var count = 0
-    /// What the entries take, as HTTP/2 counts it.
+    /// The size of all entries as HTTP/2 counts it.
     private var size = 0
-    /// What they may take.
+    /// The largest allowed size.
     private var sizeMax: Int
-    /// How often entries were added, or the size was changed.
+    /// The number of additions of entries and changes of the size.
     private(set) var changes = 0
 
     init(sizeMax: Int) {
         self.sizeMax = sizeMax
     }
 
-    /// Lets the entries take so much from now on.
+    /// Sets the largest allowed size.
     mutating func resize(to sizeMax: Int) {
         self.changes += 1
         self.sizeMax = sizeMax
         self.evict(until: sizeMax)
     }
 
-    /// The entry at an index from 0, the newest, to `count`, and what was noted of it; valid until the table changes.
+    /// Returns the entry at an index, from 0 (the newest) to below `count`, and its note; valid until the table
+    /// changes.
     @inline(__always)
     func entry(_ index: Int) -> (name: ByteView, value: ByteView, note: UInt32) {
         let entry = self.ring[self.place(index)]
@@ -136,9 +137,9 @@ struct DynamicTable: ~Copyable {
         self.ring[self.place(index)].note = note
     }
 
-    /// Adds an entry, for which the oldest make room; one that is larger than the table leaves it empty.
+    /// Adds an entry and evicts the oldest ones to make room. An entry larger than the table empties the table.
     ///
-    /// - Parameter name: no bytes of the table, and `value` neither.
+    /// - Parameter name: must not point into the table; the same is true of `value`.
     mutating func insert(name: ByteView, value: ByteView, note: UInt32) {
         self.changes += 1
         let entrySize = name.count + value.count + Self.entryBytes
@@ -157,7 +158,7 @@ struct DynamicTable: ~Copyable {
         self.bytes.append(name, value)
     }
 
-    /// Where in the ring an entry is.
+    /// Returns the position of an entry in the ring.
     @inline(__always)
     private func place(_ index: Int) -> Int {
         precondition(UInt(bitPattern: index) < UInt(bitPattern: self.count), "no such entry")
@@ -186,55 +187,54 @@ struct DynamicTable: ~Copyable {
     }
 }
 
-/// The Huffman code of RFC 7541, appendix B, read from tables that are made once.
+/// The Huffman code of RFC 7541, appendix B, decoded with tables that are built once.
 ///
-/// It is canonical: codes of one length follow each other in the order of their symbols, and longer ones follow shorter
-/// ones. So the lengths say all.
+/// The code is canonical: codes of the same length are consecutive in the order of their symbols, and longer codes
+/// follow shorter ones. The lengths therefore define the code.
 @safe
 struct HuffmanCode: @unchecked Sendable {
     private static let shortBitsMax = 12
     private static let bitsMax = 30
     private static let endOfString = 256
 
-    /// The symbols whose codes begin some bits: one, or two that follow each other. A word, as it is read with each.
+    /// One or two consecutive symbols whose codes begin some bits, packed into a word that is read at once.
     private struct Entry {
         private let word: UInt32
 
-        /// The end of a string, which is no symbol.
+        /// The end-of-string code, which does not stand for a byte.
         static let end = Entry(word: 0)
 
         private init(word: UInt32) {
             self.word = word
         }
 
-        /// One symbol and the bits of its code.
+        /// Creates an entry of one symbol and the number of bits of its code.
         init(_ symbol: UInt16, bits: Int) {
             self.word = UInt32(symbol) | UInt32(bits) << 16 | 1 << 24
         }
 
-        /// This symbol, and that of `next` after it.
+        /// Returns this symbol followed by that of `next`.
         func followed(by next: Entry) -> Entry {
             Entry(word: self.word + UInt32(next.symbols) << 8 + UInt32(next.bits) << 16 + 1 << 24)
         }
 
         var isEnd: Bool { self.word == 0 }
         var symbols: UInt16 { UInt16(truncatingIfNeeded: self.word) }
-        /// Of the codes together.
+        /// The number of bits of all codes together.
         var bits: Int { Int(self.word >> 16 & 0xFF) }
         var count: Int { Int(self.word >> 24) }
     }
 
-    /// For each value of the next twelve bits those of the symbols whose codes are within them; none where the first
-    /// code is longer.
+    /// For each value of the next twelve bits, the symbols whose codes fit in them; empty if the first code is longer.
     private let short: UnsafePointer<Entry>
-    /// For each length of the longer codes, the first 30 bits that are beyond all codes up to it.
+    /// For each length of the longer codes, the first 30 bits that are beyond all codes up to that length.
     private let ends: UnsafePointer<UInt32>
-    /// What the number of a code of each length is added to, to find its symbol's place in `ordered`.
+    /// For each code length, the number to add to a code to find its symbol's index in `ordered`.
     private let places: UnsafePointer<Int32>
     /// The symbols in the order of their codes.
     private let ordered: UnsafePointer<UInt16>
 
-    /// The code, whose tables stay for ever.
+    /// The shared code; its tables are never freed.
     static let shared = HuffmanCode()
 
     private init() {
@@ -269,7 +269,7 @@ struct HuffmanCode: @unchecked Sendable {
         unsafe (self.places, self.ordered) = (UnsafePointer(places), UnsafePointer(ordered))
     }
 
-    /// The entry for some bits with its second symbol, if that is within them too.
+    /// Returns the entry for some bits, with a second symbol if its code also fits.
     private static func pair(_ single: UnsafeMutablePointer<Entry>, at index: Int) -> Entry {
         let entry = unsafe single[index]
         let next = unsafe single[index << entry.bits & (1 << Self.shortBitsMax - 1)]
@@ -283,10 +283,10 @@ struct HuffmanCode: @unchecked Sendable {
         return unsafe table
     }
 
-    /// Appends the bytes that `coded` stands for.
+    /// Appends the decoded bytes of `coded`.
     ///
-    /// - Returns: false when it ends in other than the beginning of the code for the end of a string, of at most seven
-    ///   bits, or has that code in it; `output` then has what came before.
+    /// - Returns: false if the string contains the end-of-string code, or ends in other padding than at most seven one
+    ///   bits; `output` then has the bytes before the fault.
     func decode(_ coded: ByteView, into output: inout ByteBuffer) -> Bool {
         guard coded.count > 0 else { return true }
         // No code is shorter than five bits, and symbols are written two at a time.
@@ -298,13 +298,13 @@ struct HuffmanCode: @unchecked Sendable {
         var taken = 0
         let last = coded.count - 8
         while last >= 0, taken < coded.count {
-            // What is beyond `held` is read again next time.
+            // Bits beyond `held` are read again in the next round.
             if taken <= last {
                 bits |= UInt64(bigEndian: coded.load(UInt64.self, at: taken)) &>> UInt64(held)
                 taken &+= (63 &- held) &>> 3
                 held |= 56
             } else {
-                // The last eight bytes without those that were taken.
+                // The last eight bytes, without the bytes already taken.
                 let rest = UInt64(bigEndian: coded.load(UInt64.self, at: last)) &<< UInt64((taken &- last) &* 8)
                 bits |= rest &>> UInt64(held)
                 let count = min((63 &- held) &>> 3, coded.count &- taken)
@@ -314,7 +314,7 @@ struct HuffmanCode: @unchecked Sendable {
             while held >= Self.shortBitsMax {
                 var entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
                 if entry.isEnd {
-                    // A long code may not be all there.
+                    // A long code may be incomplete.
                     guard held >= Self.bitsMax else { break }
                     entry = self.long(bits)
                     guard !entry.isEnd else { return false }
@@ -332,10 +332,10 @@ struct HuffmanCode: @unchecked Sendable {
                 held += 8
             }
             guard held > 0 else { return true }
-            // Ones follow the end, as they do in the code for it.
+            // The end is padded with ones, the beginning of the end-of-string code.
             if taken == coded.count { bits |= UInt64.max >> UInt64(held) }
             guard bits < .max else { return held < 8 }
-            // No code is made of ones that few, so that none of a sound string takes what was filled up.
+            // No code consists of so few ones, so no symbol of a valid string uses the padding.
             let entry = self.entry(bits)
             guard !entry.isEnd, entry.bits <= held else { return false }
             unsafe room.storeBytes(of: entry.symbols.littleEndian, as: UInt16.self)
@@ -345,14 +345,14 @@ struct HuffmanCode: @unchecked Sendable {
         }
     }
 
-    /// What begins `bits`, of which the first `bitsMax` count.
+    /// Returns the entry at the start of `bits`, of which the first `bitsMax` count.
     @inline(__always)
     private func entry(_ bits: UInt64) -> Entry {
         let entry = unsafe self.short[Int(truncatingIfNeeded: bits &>> UInt64(64 - Self.shortBitsMax))]
         return entry.isEnd ? self.long(bits) : entry
     }
 
-    /// The symbol of a code that is longer than `shortBitsMax`.
+    /// Returns the symbol of a code longer than `shortBitsMax`.
     @inline(never)
     private func long(_ bits: UInt64) -> Entry {
         let next = UInt32(truncatingIfNeeded: bits >> UInt64(64 - Self.bitsMax))
@@ -365,7 +365,7 @@ struct HuffmanCode: @unchecked Sendable {
 }
 
 extension HuffmanCode {
-    /// The bits of each symbol's code, of the byte 0 first; the last is that of the end of a string.
+    /// The code length of each symbol in bits, from byte 0 on; the last is that of the end of a string.
     private static let lengths: InlineArray<257, UInt8> = [
         13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
         28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,

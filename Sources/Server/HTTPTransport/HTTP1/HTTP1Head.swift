@@ -1,6 +1,7 @@
 internal import Wire
 
-/// What the head of a request says of the message (RFC 9112 §6 and §9); its fields stand in the state of its stream.
+/// The properties of a message that the head of its request determines (RFC 9112 §6 and §9). The fields are in the
+/// state of its stream.
 struct HTTP1Head {
     enum Body: Equatable {
         case none
@@ -9,19 +10,19 @@ struct HTTP1Head {
     }
 
     private(set) var body = Body.none
-    /// Whether it is HTTP/1.0: its client understands no chunks and keeps no connection.
+    /// True for HTTP/1.0: its client does not understand chunks and does not keep the connection.
     private(set) var isOld = false
-    /// Whether its client wants no further answer on the connection.
+    /// True if the client wants no further answer on the connection.
     private(set) var isLast = false
-    /// Whether its client waits for `100 Continue` before it sends the body.
+    /// True if the client waits for `100 Continue` before it sends the body.
     var isAwaitingContinue = false
     private(set) var isHEAD = false
 
-    /// Reads a head into the state of its stream.
+    /// Parses a head into the state of its stream.
     ///
     /// - Parameters:
     ///   - bytes: a head that `HeadScanner` found.
-    ///   - headerListBytesMax: the most bytes its fields may have, as HTTP/2 counts them.
+    ///   - headerListBytesMax: the most bytes of its fields, as HTTP/2 counts them.
     init(
         _ bytes: ByteView,
         into slot: StreamSlot,
@@ -48,7 +49,7 @@ struct HTTP1Head {
         self.isHEAD = line.method == "HEAD"
         guard seen.hasHost || line.isOld else { throw .malformed("A request of HTTP/1.1 names its host.") }
         slot.state.method = slot.state.append(name: ByteView(), value: line.method)
-        // A URL may leave out the path, but not what it means.
+        // A URL without a path means "/".
         let hasPath = !line.path.isEmpty && !line.path.starts(with: "?")
         slot.state.path = slot.state.append(name: ByteView(), value: hasPath ? ByteView() : ByteView("/"))
         slot.state.received.append(line.path)
@@ -62,7 +63,7 @@ struct HTTP1Head {
     }
 }
 
-/// The fields that say how the message is framed, as they come.
+/// The fields that determine how the message is framed, in the order of parsing.
 private struct Seen {
     private(set) var hasHost = false
     private(set) var isLast = false
@@ -86,13 +87,13 @@ private struct Seen {
 
     private mutating func takeHost(_ value: ByteView) throws(HTTP1Fault) {
         guard !self.hasHost else { throw .malformed("There is more than one Host.") }
-        guard value.isEmpty || Authority(value) != nil else { throw .malformed("Host is no host and port.") }
+        guard value.isEmpty || Authority(value) != nil else { throw .malformed("Host is not a host and port.") }
         self.hasHost = true
     }
 
     private mutating func takeLength(_ value: ByteView) throws(HTTP1Fault) {
         guard self.length == nil else { throw .malformed("There is more than one Content-Length.") }
-        guard let length = value.decimal else { throw .malformed("Content-Length is no number.") }
+        guard let length = value.decimal else { throw .malformed("Content-Length is not a number.") }
         self.length = length
     }
 
@@ -106,14 +107,14 @@ private struct Seen {
             if !coding.isToken { isWord = false }
             if coding.equalsIgnoringCase("chunked") { chunkedAt = chunkedAt == 0 ? count : -1 }
         }
-        // Chunks that are not the last coding, or twice one, leave open where the body ends.
+        // If `chunked` is not the last coding or occurs twice, the end of the body is unknown.
         guard isWord, chunkedAt == 0 || chunkedAt == count else {
-            throw .malformed("Transfer-Encoding is no list of codings that ends with chunked.")
+            throw .malformed("Transfer-Encoding is not a list of codings that ends with chunked.")
         }
         throw .coding
     }
 
-    /// - Throws: for two fields that say where the body ends, of which one may be a lie.
+    /// - Throws: an error if two fields determine the end of the body, since they may disagree.
     func body(isOld: Bool) throws(HTTP1Fault) -> HTTP1Head.Body {
         if self.isChunked {
             guard self.length == nil else {
@@ -128,8 +129,8 @@ private struct Seen {
 }
 
 extension ByteView {
-    /// A line of a head as a field: nothing before the name, the colon right behind it, blanks around the value not
-    /// part of it (RFC 9112 §5).
+    /// Parses a line of a head as a field: no blank before the name, the colon directly after it, and blanks around the
+    /// value removed (RFC 9112 §5).
     func field() throws(HTTP1Fault) -> (name: ByteView, value: ByteView) {
         guard let colon = self.firstIndex(of: UInt8(ascii: ":")), self[0..<colon].isToken else {
             throw .malformed("A field is a name, a colon right behind it, and a value on the same line.")
@@ -137,7 +138,7 @@ extension ByteView {
         return (self[0..<colon], self.dropFirst(colon + 1).trimmed)
     }
 
-    /// The bytes without the blanks at both ends.
+    /// The bytes without blanks at both ends.
     fileprivate var trimmed: ByteView {
         var (start, end) = (0, self.count)
         while start < end, self[start].isBlank { start += 1 }
@@ -145,7 +146,7 @@ extension ByteView {
         return self[start..<end]
     }
 
-    /// Calls `body` with each element of a list with commas, blanks around it taken away.
+    /// Calls `body` with each element of a comma-separated list, without the blanks around it.
     fileprivate func forEachElement(_ body: (ByteView) -> Void) {
         var rest = self
         while let comma = rest.firstIndex(of: UInt8(ascii: ",")) {
@@ -156,18 +157,18 @@ extension ByteView {
     }
 }
 
-/// The first line of a request (RFC 9112 §3), taken apart: views of its bytes.
+/// The parts of the first line of a request (RFC 9112 §3): views of its bytes.
 struct RequestLine {
     let method: ByteView
-    /// The path and query that are asked for, or `*`, or the host and port of CONNECT; empty where the target names a
-    /// host alone, which means `/`.
+    /// The requested path and query, or `*`, or the host and port of CONNECT; empty if the target is a URL without a
+    /// path, which means `/`.
     let path: ByteView
-    /// The host that the target names; nil when it names none, as all but those for proxies do.
+    /// The host in the target; nil if there is none, as in all requests except those to proxies.
     let authority: ByteView?
-    /// Whether it is HTTP/1.0.
+    /// True for HTTP/1.0.
     let isOld: Bool
 
-    /// - Parameter line: without its end, and without control characters.
+    /// - Parameter line: the line without its end and without control characters.
     init(_ line: ByteView) throws(HTTP1Fault) {
         let space = UInt8(ascii: " ")
         guard let methodEnd = line.firstIndex(of: space), line[0..<methodEnd].isToken else {
@@ -190,7 +191,7 @@ struct RequestLine {
         return version[7] == UInt8(ascii: "0")
     }
 
-    /// The forms that a target may have (RFC 9112 §3.2).
+    /// Splits a target by its form (RFC 9112 §3.2).
     private static func parts(
         ofTarget target: ByteView,
         method: ByteView
@@ -221,24 +222,24 @@ struct RequestLine {
     }
 }
 
-/// Looks for the empty line that ends the head of a request, or the fields behind its last chunk; each byte once.
+/// Finds the empty line that ends the head of a request, or the fields after its last chunk. Scans each byte once.
 ///
-/// Lines end with CR and LF, and no other control character than a tab stands in them (RFC 9112 §2.2, RFC 9110 §5.5):
-/// whatever else a recipient might take for the end of a line or of a text never gets further than this.
+/// Lines must end with CR and LF, and must contain no control character except tab (RFC 9112 §2.2, RFC 9110 §5.5).
+/// Characters that another recipient might treat as the end of a line or of a text are therefore always rejected.
 struct HeadScanner {
-    /// The bytes that were looked at.
+    /// The number of scanned bytes.
     private var scanned = 0
-    /// Where the present line begins.
+    /// The start of the current line.
     private var lineStart = 0
-    /// The bytes of the first line without its end; nil while it goes on.
+    /// The length of the first line without its end; nil until its end is found.
     private(set) var firstLineCount: Int?
 
-    /// Looks at what has come since the last call.
+    /// Scans the bytes that arrived since the last call.
     ///
     /// - Parameters:
-    ///   - bytes: from the beginning of the head on.
-    ///   - pausesBehindFirstLine: whether to stop there, so that it is judged before what follows.
-    /// - Returns: how many bytes the head has, its empty line included; nil when more of it is to come.
+    ///   - bytes: the bytes from the start of the head on.
+    ///   - pausesBehindFirstLine: true to stop after the first line, so that it is checked before later lines.
+    /// - Returns: the length of the head with its empty line; nil if it is incomplete.
     mutating func end(in bytes: ByteView, pausesBehindFirstLine: Bool = false) throws(HTTP1Fault) -> Int? {
         while self.scanned < bytes.count {
             let byte = bytes[self.scanned]
@@ -263,7 +264,7 @@ struct HeadScanner {
 }
 
 extension ByteView {
-    /// Calls `body` with each line of a head that `HeadScanner` found, without its end, but for the empty one.
+    /// Calls `body` with each line of a head that `HeadScanner` found, without line ends and without the empty line.
     func forEachLine(_ body: (ByteView) throws(HTTP1Fault) -> Void) throws(HTTP1Fault) {
         var rest = self
         while let end = rest.firstIndex(of: UInt8(ascii: "\r")), end > 0 {
@@ -278,7 +279,7 @@ struct ChunkReader {
     enum Part {
         /// Bytes of the body.
         case bytes(ByteView)
-        /// The last chunk has come, and the fields behind it, of which nobody here makes anything.
+        /// The last chunk and the fields after it have arrived; the fields are ignored.
         case end
     }
 
@@ -286,22 +287,22 @@ struct ChunkReader {
         /// A line with the size of a chunk.
         case size
         case bytes(left: UInt64)
-        /// CR and LF behind the bytes of a chunk.
+        /// CR and LF after the bytes of a chunk.
         case lineEnd
-        /// The fields behind the last chunk.
+        /// The fields after the last chunk.
         case trailers
     }
 
     private var state = State.size
     private var scanner = HeadScanner()
 
-    /// The most bytes of a line with a size; nobody sends extensions, and no size needs more than sixteen digits.
+    /// The most bytes of a line with a size. Clients send no extensions, and a size has at most sixteen digits.
     static let sizeLineBytesMax = 256
 
-    /// Takes the next part from the front of `bytes`; what is left must come again, with more behind it.
+    /// Takes the next part from the start of `bytes`. Remaining bytes must be passed again, followed by more.
     ///
-    /// - Parameter trailerBytesMax: the most bytes of the fields behind the last chunk.
-    /// - Returns: nil when more has to come.
+    /// - Parameter trailerBytesMax: the most bytes of the fields after the last chunk.
+    /// - Returns: nil if more bytes are needed.
     mutating func next(_ bytes: inout ByteView, trailerBytesMax: Int) throws(HTTP1Fault) -> Part? {
         while !bytes.isEmpty {
             switch self.state {
@@ -334,11 +335,11 @@ struct ChunkReader {
         return nil
     }
 
-    /// Takes a line with a size from the front of `bytes`; nil when more of it has to come.
+    /// Takes a line with a size from the start of `bytes`; nil if it is incomplete.
     private static func size(_ bytes: inout ByteView) throws(HTTP1Fault) -> UInt64? {
         var scanner = HeadScanner()
         let line = bytes[0..<min(bytes.count, Self.sizeLineBytesMax)]
-        // A second line may have begun, of which nothing is known yet.
+        // A second line may have begun; it is not scanned.
         let end = line.firstIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? line.count
         var (size, digits): (UInt64, Int) = (0, 0)
         while digits < end, let digit = line[digits].hexDigitValue {
@@ -346,7 +347,7 @@ struct ChunkReader {
             size = size << 4 | UInt64(digit)
             digits += 1
         }
-        // Behind the digits the line ends, or an extension begins.
+        // After the digits the line must end, or an extension begins.
         if digits < end {
             let rest = line[digits..<end]
             let isExtension = rest[0] == UInt8(ascii: ";") || (rest[0].isBlank && Self.beginsExtension(rest))
@@ -363,16 +364,16 @@ struct ChunkReader {
         return size
     }
 
-    /// Whether behind blanks there is an extension, as far as that can be seen.
+    /// Returns true if an extension follows the blanks, as far as the bytes show.
     private static func beginsExtension(_ rest: ByteView) -> Bool {
         for index in 0..<rest.count where !rest[index].isBlank { return rest[index] == UInt8(ascii: ";") }
         return true
     }
 }
 
-/// Why a request of HTTP/1 is answered without the handler having heard of it; the connection ends with the answer.
+/// The reason why a session answers an HTTP/1 request without the handler; the connection ends with the answer.
 enum HTTP1Fault: Error {
-    /// What RFC 9112 does not allow, in words for who sent it.
+    /// A violation of RFC 9112, described for the client.
     case malformed(StaticString)
     case targetTooLong
     /// The request did not arrive in time.
@@ -381,7 +382,7 @@ enum HTTP1Fault: Error {
     case expectation
     case coding
     case version
-    /// There is no room for it in what all requests may take.
+    /// The request exceeds the memory for all requests.
     case noRoom
 
     var status: Int {
@@ -397,7 +398,7 @@ enum HTTP1Fault: Error {
         }
     }
 
-    /// What to do differently.
+    /// The message for the client.
     var message: StaticString {
         switch self {
         case .malformed(let what): what

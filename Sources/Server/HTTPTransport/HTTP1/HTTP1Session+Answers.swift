@@ -1,18 +1,18 @@
 package import Wire
 
-/// From the handler's answers to bytes.
+/// The conversion of the handler's answers to bytes.
 extension HTTP1Session {
     private func slot(_ number: Int32, _ phase: StreamState.Phase) -> StreamSlot? {
         guard let slot, number == slot.state.number, slot.state.phase == phase else { return nil }
         return slot
     }
 
-    /// The bytes of the answer that have not been made ready.
+    /// The number of bytes of the answer's body that are not yet produced.
     var queuedBytes: Int { self.slot?.state.output.count ?? 0 }
 
-    /// Answers a waiting request with a head and, unless it is nil or empty, one body.
+    /// Answers a waiting request with a head and, unless it is nil or empty, a body.
     ///
-    /// - Returns: false when the request is gone or was answered before.
+    /// - Returns: false if the request is gone or has been answered.
     package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .sending)
@@ -21,7 +21,7 @@ extension HTTP1Session {
         return true
     }
 
-    /// Answers a waiting request with a head; the body follows through `write` and `finish`.
+    /// Answers a waiting request with a head; the body follows by `write` and `finish`.
     package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number, .waiting) else { return false }
         self.answer(slot, .streaming)
@@ -36,7 +36,7 @@ extension HTTP1Session {
         slot.state.since = self.memory.now
     }
 
-    /// - Returns: the bytes that wait, these included; nil when the request is gone or its answer finished.
+    /// - Returns: the number of queued bytes, including these; nil if the request is gone or its answer finished.
     package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number, .streaming) else { return nil }
         guard !self.isAnswerBare else { return 0 }
@@ -45,14 +45,14 @@ extension HTTP1Session {
         return slot.state.output.count
     }
 
-    /// Ends a streaming answer after what was written.
+    /// Ends a streaming answer after the bytes written so far.
     package func finish(_ number: Int32) {
         guard let slot = self.slot(number, .streaming) else { return }
         slot.state.phase = .sending
         slot.state.since = self.memory.now
     }
 
-    /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
+    /// Appends bytes to send until there are no more or `output` holds `bytesMax`.
     package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         while true {
             self.closeHead()
@@ -68,7 +68,7 @@ extension HTTP1Session {
             }
             guard slot.state.phase == .sending else { break }
             if self.isAnswerChunked { output.append("0\r\n\r\n") }
-            // What came behind the request is taken now, and perhaps answered.
+            // Later bytes of the client are parsed now, and may be answered.
             self.answerSent(slot)
         }
         guard let drained else { return }
@@ -99,9 +99,9 @@ extension HTTP1Session {
 
     // MARK: Heads
 
-    /// Writes the head of an answer but for its last lines.
+    /// Writes the head of an answer except its last lines.
     ///
-    /// - Parameter bodyBytes: how many bytes its body has; nil when only its end will tell.
+    /// - Parameter bodyBytes: the length of its body; nil if only its end will determine it.
     func writeHead(_ response: Response, bodyBytes: Int?) {
         self.output.append("HTTP/1.1 ")
         self.output.appendDecimal(Int64(response.status))
@@ -111,7 +111,7 @@ extension HTTP1Session {
         self.memory.date.write(self.memory.wallSeconds, to: &self.output)
         self.output.append("\r\n")
         response.forEachField { name, value in
-            // The body is framed here.
+            // The session sets these fields itself.
             if name == "content-length" || name == "connection" || name == "transfer-encoding" { return }
             self.output.append(name)
             self.output.append(": ")
@@ -138,7 +138,7 @@ extension HTTP1Session {
     }
 }
 
-/// The words that stand behind a status, for people who read along (RFC 9110 §15).
+/// The reason phrases of status codes, for human readers (RFC 9110 §15).
 private enum ReasonPhrase {
     static func of(_ status: Int) -> StaticString {
         switch status {

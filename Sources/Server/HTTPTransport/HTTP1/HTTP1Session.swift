@@ -2,19 +2,19 @@ package import Wire
 
 /// The server's end of one HTTP/1 connection, without its socket: bytes in; bytes and calls of the handler out.
 ///
-/// There is one request at a time: what the peer sends behind it waits until it is answered. A request that RFC 9112
-/// does not allow is answered with its fault, and the connection ends: where one recipient saw the end of a request
-/// and another did not, what follows could be taken for a request that nobody made.
+/// The session handles one request at a time; later bytes wait until it is answered. A request that violates RFC 9112
+/// is answered with its fault, and the connection ends. If two recipients disagreed about the end of a request, the
+/// bytes after it could pass as a request that no client made (request smuggling).
 @safe
 package final class HTTP1Session {
-    /// What the next bytes of the peer's are.
+    /// The meaning of the peer's next bytes.
     private enum Expected {
         case head
         case body(left: UInt64)
         case chunks
         /// Further bytes wait until the request is answered.
         case answer
-        /// Further bytes are thrown away: the connection ends with what is still to be sent.
+        /// Further bytes are discarded; the connection ends when the remaining output is sent.
         case end
     }
 
@@ -26,43 +26,43 @@ package final class HTTP1Session {
     private var expected = Expected.head
     private var scanner = HeadScanner()
     private var chunks = ChunkReader()
-    /// Whether anything of a request has come.
+    /// True if bytes of a request have arrived.
     private var hasBegun = false
-    /// Whether its first line was looked at, and whether an empty line came before it.
+    /// True if the first line of the request was checked; true if an empty line before it was skipped.
     private var (isLineKnown, isLineSkipped) = (false, false)
-    /// What has come and was not taken yet.
+    /// The received bytes that are not yet parsed.
     private var input = ByteBuffer()
-    /// The request that has begun, and what its head says.
+    /// The state of the current request, and its parsed head.
     private(set) var slot: StreamSlot?
     private var head: HTTP1Head?
     private var requests: Int32 = 0
 
-    /// What is to be sent before any more of the answer's body.
+    /// The bytes to send before any more of the answer's body.
     var output = ByteBuffer()
-    /// The answer's head waits for its last lines: whether the connection ends with it may still change.
+    /// True if the head of the answer lacks its last lines: the choice to end the connection may still change.
     var isHeadOpen = false
     var isAnswerChunked = false
-    /// Whether the connection ends with the present answer, or with what is to be sent when there is none.
+    /// True if the connection ends with the current answer, or with the remaining output if there is none.
     private(set) var isLast = false
-    /// Whether the answer has left while its request is still coming.
+    /// True if the answer has been sent while its request is still arriving.
     private(set) var isAnswerSent = false
     var drained: StreamID?
 
-    /// Bytes of the present request's body that were thrown away.
+    /// The number of discarded bytes of the current request's body.
     private var discarded = 0
-    /// The bytes held of requests that have arrived in part, as they were last counted with those of all connections.
+    /// The number of bytes of partly received requests that is included in the count of all connections.
     private var countedBytes = 0
-    /// Since when the next request, or the rest of one that has begun, is awaited; monotonic milliseconds.
+    /// The time since which the next request, or the rest of the current one, is awaited; monotonic milliseconds.
     private var awaitedSince: Int64
     private(set) var hasCarriedRequest = false
 
-    /// A connection that begins.
+    /// Creates the session of a new connection.
     ///
     /// - Parameters:
-    ///   - memory: what it shares with the other sessions of its loop.
-    ///   - handler: hears of its requests.
-    ///   - id: the name of the connection on the loop.
-    ///   - listener: the place in the server's list of listeners.
+    ///   - memory: the memory of the loop.
+    ///   - handler: the handler of its requests.
+    ///   - id: the identifier of the connection on the loop.
+    ///   - listener: the index in the server's list of listeners.
     package init(memory: LoopMemory, handler: any RequestHandler, id: ConnectionID, listener: Int) {
         self.memory = memory
         self.handler = handler
@@ -73,16 +73,17 @@ package final class HTTP1Session {
 
     // MARK: Bytes
 
-    /// Whether everything is sent, and nothing more is read.
+    /// True if all output is sent and nothing more is read.
     package var isFinished: Bool {
         guard case .end = self.expected else { return false }
         return self.slot == nil && self.output.isEmpty
     }
 
-    /// Whether `produce` has something besides the bytes of an answer that the handler gives.
+    /// True if `produce` has bytes other than those of the handler's answer.
     package var wantsToWrite: Bool { !self.output.isEmpty }
 
-    /// Whether more of what the peer sends has room: a request, or little behind one that is not answered.
+    /// True if more bytes of the peer can be processed or kept: a request, or a few bytes after one that is not
+    /// answered.
     package var wantsToRead: Bool {
         switch self.expected {
         case .head, .body, .chunks: true
@@ -91,7 +92,7 @@ package final class HTTP1Session {
         }
     }
 
-    /// Takes what the peer sent.
+    /// Processes the bytes that the peer sent.
     package func receive(_ bytes: ByteView) {
         if self.input.isEmpty {
             var rest = bytes
@@ -114,13 +115,13 @@ package final class HTTP1Session {
         self.input.append(bytes)
     }
 
-    /// Whether something has come that was not taken yet.
+    /// True if received bytes are not yet parsed.
     var hasInput: Bool { !self.input.isEmpty }
 
     private var isStreaming: Bool { self.slot?.state.phase == .streaming }
 
-    /// Throws away what came behind the request: its answer may grow for days, and so long nothing is kept for
-    /// requests that may never be answered. Their client asks again once the connection has ended.
+    /// Discards the bytes after the request. A streaming answer may last for days, and nothing is kept that long for
+    /// requests that may never be answered. The client repeats them after the connection has ended.
     func leaveInput() {
         self.isLast = true
         self.input.free()
@@ -139,7 +140,7 @@ package final class HTTP1Session {
         if self.isStreaming, self.hasInput { self.leaveInput() }
     }
 
-    /// Takes from the front of `rest` what can be made use of.
+    /// Parses bytes from the start of `rest` as far as possible.
     private func take(_ rest: inout ByteView) {
         do throws(HTTP1Fault) {
             while !rest.isEmpty, try self.takePart(of: &rest) {}
@@ -149,7 +150,7 @@ package final class HTTP1Session {
         if case .end = self.expected { rest = ByteView() }
     }
 
-    /// - Returns: false when nothing can be made of `rest` before more of it comes, or the request is answered.
+    /// - Returns: false if `rest` cannot be parsed before more of it arrives or the request is answered.
     private func takePart(of rest: inout ByteView) throws(HTTP1Fault) -> Bool {
         switch self.expected {
         case .head:
@@ -176,7 +177,7 @@ package final class HTTP1Session {
         }
     }
 
-    /// How many times the limit of a header list its bytes may take: blanks around values count for nothing in it.
+    /// The most bytes of a head as a multiple of the header list limit, which does not count blanks around values.
     private static let headBytesFactor = 2
 
     private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
@@ -191,7 +192,7 @@ package final class HTTP1Session {
         let known = rest[0..<min(rest.count, bytesMax)]
         var end = try self.scanner.end(in: known, pausesBehindFirstLine: !self.isLineKnown)
         if end == nil, !self.isLineKnown, let count = self.scanner.firstLineCount {
-            // Whoever speaks something else hears so before it has sent an empty line, which it might never do.
+            // A client of another protocol is answered before it sends an empty line, which it might never do.
             _ = try RequestLine(rest[0..<count])
             self.isLineKnown = true
             end = try self.scanner.end(in: known)
@@ -204,7 +205,7 @@ package final class HTTP1Session {
         rest = rest.dropFirst(end)
         self.scanner = HeadScanner()
         guard end > 2 else {
-            // One empty line before a request is passed over, as RFC 9112 §2.2 has it.
+            // One empty line before a request is skipped, as RFC 9112 §2.2 requires.
             guard !self.isLineSkipped else { throw .malformed("A request begins with its request line.") }
             self.isLineSkipped = true
             return true
@@ -273,7 +274,7 @@ package final class HTTP1Session {
     }
 
     private func requestEnded() {
-        // With the last bytes of the body there may have come too many of them.
+        // The last bytes of the body may have exceeded a limit.
         if case .end = self.expected { return }
         self.expected = .answer
         guard let slot else { return }
@@ -297,10 +298,10 @@ package final class HTTP1Session {
         Request(stream: self.stream, listener: self.listener, isHTTP2: false, slot: slot)
     }
 
-    /// The name of the present request.
+    /// The identifier of the current request.
     var stream: StreamID { StreamID(connection: self.id, number: self.requests) }
 
-    /// Answers a request that is at fault, unless it was answered before, and ends the connection with that.
+    /// Answers a faulty request, unless it has been answered, and then ends the connection.
     private func fail(_ fault: HTTP1Fault) {
         if case .headTooLarge = fault { self.memory.tally.met(.headerListBytesMax) }
         let isAnswered = self.slot.map { $0.state.phase != .receiving } ?? false
@@ -320,7 +321,7 @@ package final class HTTP1Session {
 
     // MARK: Ends
 
-    /// The answer has been handed over whole.
+    /// Records that the whole answer has been produced.
     func answerSent(_ slot: StreamSlot) {
         guard slot.state.hasRequestEnded || self.isLast else {
             self.isAnswerSent = true
@@ -342,7 +343,7 @@ package final class HTTP1Session {
         if self.isLast { self.readNoMore() } else { self.expected = .head }
     }
 
-    /// Throws away what the peer still sends, and ends the connection once what is due has been sent.
+    /// Discards further bytes of the peer, and ends the connection once the remaining output is sent.
     private func readNoMore() {
         self.expected = .end
         self.isLast = true
@@ -352,23 +353,23 @@ package final class HTTP1Session {
         if self.isAnswerSent { self.release(slot) }
     }
 
-    /// Ends the connection after the answer to the request that is on it, or now when there is none.
+    /// Ends the connection after the answer to the current request, or now if there is none.
     package func closeAfterAnswer() {
         self.isLast = true
         if self.slot == nil || self.isAnswerSent { self.readNoMore() }
     }
 
-    /// The peer sends nothing more.
+    /// Records that the peer sends nothing more.
     ///
-    /// - Returns: whether an answer is still on its way to it.
+    /// - Returns: true if an answer is still being sent to it.
     package func peerEnded() -> Bool {
         let isAnswering = self.slot?.state.phase == .sending || !self.output.isEmpty
         if self.slot == nil || isAnswering { self.readNoMore() }
         return isAnswering
     }
 
-    /// Forgets the request, telling the handler if it waits for it. Whatever the handler asks of the session from then
-    /// on comes to nothing.
+    /// Forgets the request, and notifies the handler if it has not completely answered it. Later calls of the handler
+    /// have no effect.
     package func end() {
         self.expected = .end
         self.input.free()
@@ -385,9 +386,9 @@ package final class HTTP1Session {
 
     // MARK: Time
 
-    /// Lets time pass: a request that takes too long to arrive is answered so, and the connection ends.
+    /// Runs the timers: a request that takes too long to arrive is answered with an error, and the connection ends.
     ///
-    /// - Returns: false when the connection is to end as it is: its peer asks nothing, or does not take its answer.
+    /// - Returns: false if the connection must end at once: its peer sends no request, or does not take its answer.
     package func secondPassed() -> Bool {
         guard self.memory.now >= self.isQuietUntil, !self.isFinished else { return true }
         if let slot, slot.state.phase == .sending, !self.isAnswerSent {
@@ -400,7 +401,7 @@ package final class HTTP1Session {
         return true
     }
 
-    /// When `secondPassed` will next have something to do, if nothing is read or written before.
+    /// The time of the next action of `secondPassed` if nothing is read or written before.
     var isQuietUntil: Int64 {
         // Once nothing more is read, only the socket can be slow.
         if case .end = self.expected, self.slot == nil { return .max }
@@ -414,15 +415,15 @@ package final class HTTP1Session {
         }
     }
 
-    // MARK: What is held
+    // MARK: Partly received requests
 
-    /// The bytes of requests that have arrived in part.
+    /// The number of bytes of partly received requests.
     private var heldBytes: Int {
         guard let slot, slot.state.phase == .receiving else { return self.input.count }
         return self.input.count + slot.state.received.count - slot.state.bodyStart
     }
 
-    /// Counts them with those of all loops: once a read, and not at all for requests that came whole.
+    /// Updates the count of all loops: once per read, and not at all for requests that arrived completely.
     private func countHeldBytes() {
         let held = self.heldBytes
         guard held != self.countedBytes else { return }
@@ -431,17 +432,17 @@ package final class HTTP1Session {
     }
 }
 
-// MARK: - What answers depend on
+// MARK: - Framing of answers
 
 extension HTTP1Session {
-    /// Whether the answer has no body, whatever it says of one.
+    /// True if the answer is sent without its body (HEAD).
     var isAnswerBare: Bool { self.head?.isHEAD ?? false }
 
-    /// Whether the peer understands chunks.
+    /// True if the peer understands chunks.
     var takesChunks: Bool { !(self.head?.isOld ?? true) }
 
-    /// The peer waits for `100 Continue`, which is not sent: it may send the body or leave it, so nothing that follows
-    /// can be understood.
+    /// Records an early answer to a peer that waits for `100 Continue`. It may then send the body or omit it, so
+    /// nothing after it can be parsed.
     func noteAnswerBeforeBody() {
         if self.head?.isAwaitingContinue == true { self.isLast = true }
     }

@@ -1,50 +1,51 @@
 package import Wire
 
-/// The field block that is being read, as far as its request needs it.
+/// The state of the field block that is being read, as far as its request needs it.
 package struct FieldBlock {
-    /// How many times the limit a header list may take before its stream is reset instead of answered 431: 16 KiB of
-    /// references stand for a list of up to 60 MiB, all of which has to be looked at (RFC 7541 §7.3).
+    /// A header list longer than this multiple of its limit resets its stream instead of being answered with 431: 16
+    /// KiB of references can stand for a list of up to 60 MiB, which must all be read (RFC 7541 §7.3).
     static let overlongListFactor = 4
 
-    /// The stream whose block it is; nil when its fields are not wanted: the library has not taken its first frame, or
-    /// there was a fault in them.
+    /// The stream of the block; nil if its fields are not wanted, because libnghttp2 has not accepted its first frame
+    /// or the fields had a fault.
     package private(set) var stream: Int32?
-    /// What is known of its fields.
+    /// The rules with the properties of the fields so far.
     private(set) var rules = FieldRules.head
-    /// What they take, as HTTP/2 counts it, where nobody else counts them.
+    /// The size of the fields as HTTP/2 counts it, for blocks without a stream state that counts it.
     private var bytes = 0
 
-    /// There is no block yet.
+    /// Creates the state before the first block.
     package init() {}
 
-    /// The stream is gone, or the fields are not wanted: what follows is read and dropped.
+    /// Drops the remaining fields of the block: they are still decoded. The stream is gone, or its fields are not
+    /// wanted.
     package mutating func drop() {
         self.stream = nil
     }
 
-    /// The library has taken the first frame of a block.
+    /// Starts a block whose first frame libnghttp2 has accepted.
     package mutating func taken(for stream: Int32, isRequest: Bool) {
         self.stream = stream
         self.rules = isRequest ? .head : .trailers
         self.bytes = 0
     }
 
-    /// A run of fields has been taken as a whole, which leaves the request within all limits.
+    /// Records a run of fields that was taken as a whole and leaves the request within all limits.
     ///
-    /// - Parameter rules: what is known of the fields now.
+    /// - Parameter rules: the rules after the run.
     mutating func runTaken(_ rules: FieldRules) {
         self.rules = rules
     }
 
-    /// A field has come that is wanted.
+    /// Takes a field of a block that is wanted.
     ///
     /// - Parameters:
     ///   - name: its name.
     ///   - value: its value.
-    ///   - note: what `FieldRules.admit` has left in it.
-    ///   - slot: where the request is kept; nil, or one that is not receiving, to keep nothing.
+    ///   - note: the note that `FieldRules.admit` left for the field.
+    ///   - slot: the state of the request; nil or a state that is not receiving to keep nothing.
     ///   - listBytesMax: the most bytes of a header list.
-    /// - Returns: why its stream is to be reset; nil when it is not.
+    /// - Returns: the error code to reset the stream with; nil without a fault.
     @inline(__always)
     package mutating func fieldReceived(
         _ name: ByteView,
@@ -65,32 +66,32 @@ package struct FieldBlock {
     }
 }
 
-/// The fields that come with every request of a connection, coded alike each time, and what became of them once.
+/// Runs of coded fields that are the same in every request of a connection, with their decoded result.
 ///
 /// A provider's pushes differ in their paths and in little else. All other fields are references to the tables, and the
-/// credential: the same bytes each time, which mean the same fields for as long as the table does not change. Runs of
-/// such fields are compared as they are coded, and taken as a whole, where reading them field by field takes a sixth of
-/// a push.
+/// credential: the same bytes each time, which mean the same fields while the table does not change. Such runs are
+/// compared in coded form and taken as a whole. Decoding them field by field would take a sixth of a push's time.
 ///
-/// It takes no memory before a connection has sent `blocksBefore` requests, and a bounded amount from then on.
+/// Allocates no memory before a connection has sent `blocksBefore` requests, and a limited amount after that.
 @safe
 struct RepeatedFields: ~Copyable {
-    /// Fields that stand together in a block.
+    /// Consecutive fields of a block.
     private struct Run {
-        /// Where it is in `coded` and `text`.
+        /// The position of the run in `coded` and `text`.
         let coded: Range<Int>
         let text: Range<Int>
-        /// Where its regular fields are in `regular`, and in `named` those that a request knows by what they are.
+        /// The positions of its regular fields in `regular`, and in `named` those of fields that a request has a
+        /// property for.
         let regular: Range<Int>
         let named: Range<Int>
-        /// What its fields take, as HTTP/2 counts it.
+        /// The size of its fields as HTTP/2 counts it.
         let listBytes: Int
-        /// What is known of a request's fields before it and behind it.
+        /// The rules before the run and after it.
         let before: FieldRules
         let after: FieldRules
     }
 
-    /// What is known of a request before a run of its fields.
+    /// The state of a request before a run of its fields.
     struct Mark {
         fileprivate let rules: FieldRules
         fileprivate let receivedBytes: Int
@@ -108,7 +109,8 @@ struct RepeatedFields: ~Copyable {
     private static let runsMax = 8
     private static let codedBytesMax = 4096
     private static let textBytesMax = 8192
-    /// How many blocks that change no table come before one is remembered, and come otherwise before another is.
+    /// The number of blocks without table changes before one is remembered, and the number of different blocks before
+    /// another is remembered.
     private static let blocksBefore = 2
 
     private var runs: [Run] = []
@@ -116,19 +118,19 @@ struct RepeatedFields: ~Copyable {
     private var text = ByteBuffer()
     private var regular: [HeaderField] = []
     private var named: [PlacedField] = []
-    /// How often the table had changed when the runs were noted.
+    /// The number of table changes when the runs were recorded.
     private var tableChanges = 0
-    /// The blocks since the last that changed the table, or that had all the runs.
+    /// The number of blocks since the last one that changed the table or contained all the runs.
     private var blocks = 0
 
-    /// Whether the next block may have one of the runs.
+    /// True if runs are remembered that the next block may contain.
     @inline(__always)
     var hasRuns: Bool { !self.runs.isEmpty }
 
-    /// Another block begins: forgets what no longer holds.
+    /// Starts another block; forgets the runs if the table has changed.
     ///
-    /// - Parameter tableChanges: how often the table has changed.
-    /// - Returns: whether the block is to be remembered.
+    /// - Parameter tableChanges: the number of changes of the table.
+    /// - Returns: true if the block should be remembered.
     @inline(__always)
     mutating func blockBegins(tableChanges: Int) -> Bool {
         if tableChanges != self.tableChanges { self.tableChanged(tableChanges) }
@@ -151,15 +153,15 @@ struct RepeatedFields: ~Copyable {
         self.text.free()
     }
 
-    /// Takes a run, if it is the next of a request's block, and holds there.
+    /// Takes a run if it is next in a request's block and fits the state of the request.
     ///
     /// - Parameters:
-    ///   - index: the place of the run among the runs.
-    ///   - bytes: what is left of the block.
-    ///   - block: what is known of it.
-    ///   - slot: where the request is kept.
+    ///   - index: the index of the run.
+    ///   - bytes: the remaining bytes of the block.
+    ///   - block: the state of the block.
+    ///   - slot: the state of the request.
     ///   - listBytesMax: the most bytes of a header list.
-    /// - Returns: how many bytes it takes in the block; 0 when it was not taken.
+    /// - Returns: the length of the run in the block in bytes; 0 if it was not taken.
     @inline(__always)
     mutating func take(
         _ index: Int,
@@ -187,21 +189,21 @@ struct RepeatedFields: ~Copyable {
         return run.coded.count
     }
 
-    // MARK: What is remembered
+    // MARK: Remembering runs
 
-    /// A block is remembered from here on instead of the one before.
+    /// Forgets the remembered block and starts to remember the current one.
     mutating func beginToRemember() {
         self.removeAll()
         self.blocks = 0
     }
 
-    /// Remembers a run of a request's block that was read.
+    /// Remembers a run of a request's block that was decoded.
     ///
     /// - Parameters:
-    ///   - coded: the run.
-    ///   - mark: what was known before it.
-    ///   - block: what is known now.
-    ///   - slot: where the request is kept.
+    ///   - coded: the coded bytes of the run.
+    ///   - mark: the state before the run.
+    ///   - block: the state of the block after the run.
+    ///   - slot: the state of the request.
     mutating func remember(_ coded: ByteView, from mark: Mark, _ block: FieldBlock, in slot: StreamSlot) {
         let received = slot.state.received.view.dropFirst(mark.receivedBytes)
         guard !slot.state.isHeaderListTooLarge, self.runs.count < Self.runsMax,

@@ -1,4 +1,4 @@
-/// How many frames that cost us work and carry no request a peer may still send: a bucket that fills with time.
+/// A token bucket for frames that cost work and carry no request: the number of such frames a peer may still send.
 package struct ControlFrameBudget {
     private let burst: Int
     private let perSecond: Int
@@ -6,8 +6,8 @@ package struct ControlFrameBudget {
     private var filledAt: Int64
 
     /// - Parameters:
-    ///   - burst: frames that may come at once.
-    ///   - perSecond: frames added a second.
+    ///   - burst: the most frames at once.
+    ///   - perSecond: the frames added each second.
     ///   - now: monotonic milliseconds.
     package init(burst: Int, perSecond: Int, now: Int64) {
         self.burst = burst
@@ -16,13 +16,13 @@ package struct ControlFrameBudget {
         self.filledAt = now
     }
 
-    /// The peer may send more of them: a request was answered in full, after which clients such as libcurl reset its
-    /// stream, as harmless as it is needless; or it was sent something that it has to answer.
+    /// Adds frames to the budget. The peer may send one after each completely answered request, since clients such as
+    /// libcurl then reset its stream, which is needless but harmless; or after a frame that it has to answer.
     mutating func earned(_ frames: Int = 1) {
         self.left = min(self.burst, self.left + frames)
     }
 
-    /// - Returns: false when the budget is spent.
+    /// - Returns: false if the budget is spent.
     package mutating func frameReceived(now: Int64) -> Bool {
         let earned = Int(now - self.filledAt) * self.perSecond / 1000
         if earned > 0 {
@@ -34,16 +34,16 @@ package struct ControlFrameBudget {
     }
 }
 
-/// What a peer may still send on a connection that carries no request.
+/// The budgets for frames that carry no request.
 package struct FrameBudgets {
     private var control: ControlFrameBudget
-    /// For WINDOW_UPDATE alone, of which peers send one a stream, and two for each few KiB of DATA.
+    /// The budget for WINDOW_UPDATE alone. Peers send one per stream, and two for each few KiB of DATA.
     private var updates: ControlFrameBudget
-    /// The CONTINUATION frames of the present field block.
+    /// The number of CONTINUATION frames of the current field block.
     private var continuations = 0
 
     /// - Parameters:
-    ///   - limits: of which the burst, and how many more a second.
+    ///   - limits: the limits with the burst and the frames added each second.
     ///   - now: monotonic milliseconds.
     package init(_ limits: TransportLimits, now: Int64) {
         self.control = ControlFrameBudget(
@@ -54,82 +54,82 @@ package struct FrameBudgets {
         self.updates = self.control
     }
 
-    /// - Returns: false when the budget is spent.
+    /// - Returns: false if the budget is spent.
     package mutating func controlFrameReceived(now: Int64) -> Bool { self.control.frameReceived(now: now) }
 
-    /// - Returns: false when the budget is spent.
+    /// - Returns: false if the budget is spent.
     package mutating func updateReceived(now: Int64) -> Bool { self.updates.frameReceived(now: now) }
 
-    /// HEADERS have come, which CONTINUATION frames may follow.
+    /// Starts to count CONTINUATION frames after a HEADERS frame.
     package mutating func blockBegan() {
         self.continuations = 0
     }
 
-    /// A CONTINUATION frame has come.
+    /// Counts a CONTINUATION frame.
     ///
     /// - Parameters:
-    ///   - max: the most of one block.
+    ///   - max: the most CONTINUATION frames of one block.
     ///   - now: monotonic milliseconds.
-    /// - Returns: the bound that it is beyond; nil when it is within all.
+    /// - Returns: the limit that the frame exceeds; nil if it is within all.
     package mutating func continuationReceived(max: Int, now: Int64) -> TransportLimit? {
         self.continuations += 1
         if self.continuations > max { return .continuationFramesMax }
         return self.control.frameReceived(now: now) ? nil : .controlFramesPerSecond
     }
 
-    /// A stream was taken, of which the peer may enlarge the window.
+    /// Adds a WINDOW_UPDATE frame to the budget for a new stream, whose window the peer may enlarge.
     package mutating func streamTaken() {
         self.updates.earned()
     }
 
-    /// A stream was closed in order, which the peer may reset nevertheless.
+    /// Adds a frame to the budget for a stream that ended in order, which the peer may reset nevertheless.
     package mutating func streamClosed() {
         self.control.earned()
     }
 
-    /// DATA leaves, for which the peer enlarges its windows.
+    /// Adds WINDOW_UPDATE frames to the budget for DATA that is sent, for which the peer enlarges its windows.
     package mutating func dataLeaves(_ bytes: Int) {
         self.updates.earned(2 + (bytes >> 11))
     }
 }
 
-/// How many streams a peer may have open at once: what it was told, and what it is held to.
+/// The number of streams a peer may have open at once: the numbers announced and the number enforced.
 ///
-/// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3); until then the larger of two holds. The
-/// first number holds from the start, as peers do well to wait for it.
+/// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3). Until then the larger of the old and the
+/// new number is enforced. The first number is enforced from the start, as peers should wait for it.
 package struct StreamLimit {
-    /// The most numbers that may wait for their acknowledgement; then no other is announced.
+    /// The most unacknowledged numbers; while there are that many, no other is announced.
     package static let unacknowledgedMax = 32
 
-    /// The streams beyond which others are refused.
+    /// The number of streams beyond which others are refused.
     package private(set) var enforced: Int
-    /// Whether a number waits to be sent.
+    /// True if a number is not yet sent.
     package private(set) var isUnsent = true
 
     private var acknowledgedLimit: Int
-    /// What the peer was told, or will be, and has not acknowledged, oldest first.
+    /// The numbers that are announced or will be, and not acknowledged, in order, the oldest first.
     private var unacknowledged: [Int]
-    /// How many of them, the newest, have not been sent.
+    /// The number of them, the newest, that have not been sent.
     private var unsentCount = 1
-    /// The acknowledgements that came before what they are for had been sent: some clients begin with a fixed text that
-    /// has one in it.
+    /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients begin with a
+    /// fixed text that contains one.
     private var earlyCount = 0
-    /// Since when the peer owes an acknowledgement and has sent none, in monotonic milliseconds; nil when it owes none.
+    /// The time since which the peer owes an acknowledgement, in monotonic milliseconds; nil if it owes none.
     package private(set) var owedSince: Int64?
 
-    /// True if the peer knows the present limit, so that a stream beyond it is the peer's fault.
+    /// True if the peer knows the current limit, so that a stream beyond it is the peer's fault.
     package var isAcknowledged: Bool { self.unacknowledged.isEmpty }
 
-    /// - Parameter limit: what the first SETTINGS frame says.
+    /// - Parameter limit: the number in the first SETTINGS frame.
     package init(_ limit: Int) {
         self.enforced = limit
         self.acknowledgedLimit = limit
         self.unacknowledged = [limit]
     }
 
-    /// Announces another number with a SETTINGS frame of its own.
+    /// Announces another number with a separate SETTINGS frame.
     ///
-    /// - Returns: false when too many numbers are not acknowledged.
+    /// - Returns: false if too many numbers are unacknowledged.
     package mutating func change(to limit: Int) -> Bool {
         guard self.unacknowledged.count < Self.unacknowledgedMax else { return false }
         self.unacknowledged.append(limit)
@@ -139,14 +139,14 @@ package struct StreamLimit {
         return true
     }
 
-    /// Announces the newest number again, in a SETTINGS frame that has another setting besides.
+    /// Announces the newest number again, in a SETTINGS frame that also has another setting.
     ///
-    /// - Returns: false when too many numbers are not acknowledged.
+    /// - Returns: false if too many numbers are unacknowledged.
     package mutating func repeatNewest() -> Bool { self.change(to: self.unacknowledged.last ?? self.acknowledgedLimit) }
 
-    /// A SETTINGS frame of ours leaves.
+    /// Records that a SETTINGS frame is sent.
     ///
-    /// - Returns: the number that it has to carry; nil when none waits.
+    /// - Returns: the number for the frame; nil if none is unsent.
     package mutating func sent(now: Int64) -> Int? {
         guard self.unsentCount > 0 else { return nil }
         let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
@@ -160,7 +160,7 @@ package struct StreamLimit {
         return limit
     }
 
-    /// The peer has acknowledged the oldest SETTINGS frame that it had not.
+    /// Records that the peer has acknowledged its oldest unacknowledged SETTINGS frame.
     package mutating func acknowledged(now: Int64) {
         guard self.unacknowledged.count > self.unsentCount else {
             self.earlyCount = min(self.earlyCount + 1, self.unsentCount)
@@ -172,45 +172,46 @@ package struct StreamLimit {
     }
 }
 
-/// When a connection's next PING is due, and whether its peer has answered the last one.
+/// The timer of a connection's PING frames and of the peer's answers.
 package struct PingTimer {
-    /// What is to be done when time has passed.
+    /// The action that is due.
     package enum Action: Hashable, Sendable {
         case wait
         case send
-        /// The answer is overdue.
+        /// The answer is overdue; the peer counts as gone.
         case peerIsGone
     }
 
-    /// What is kept by the second may be due a second, and a turn of the loop, later than what it is due with.
+    /// The tolerance for a PING that is nearly due, in milliseconds: timers run once a second and may be late by a turn
+    /// of the loop.
     private static let nearMilliseconds: Int64 = 2000
 
     private var everyMilliseconds: Int64?
     private var sentAt: Int64
     private var isUnanswered = false
 
-    /// - Parameter now: monotonic milliseconds, as everywhere here.
+    /// - Parameter now: monotonic milliseconds, as in all methods.
     package init(now: Int64) {
         self.sentAt = now
     }
 
-    /// How often PINGs are due was set.
+    /// Sets the interval of PING frames.
     ///
-    /// - `seconds`: the time from one PING to the next; nil for none. The first is due that long after `now`.
+    /// - `seconds`: the time from one PING to the next; nil for none. The first PING is due that long after `now`.
     package mutating func intervalChanged(seconds: Int?, now: Int64) {
         if self.everyMilliseconds == nil && !self.isUnanswered { self.sentAt = now }
         self.everyMilliseconds = seconds.map { Int64($0) * 1000 }
     }
 
-    /// The peer has answered the PING.
+    /// Records the peer's answer to the PING.
     package mutating func answered() {
         self.isUnanswered = false
     }
 
-    /// Something else is being sent to the peer. A PING that is nearly due goes with it: of the thousands of streams
-    /// that are kept alive, each is then written to once where it would be twice.
+    /// Decides whether a PING is sent along with other bytes for the peer. A PING that is nearly due is sent with them,
+    /// so that each of thousands of kept-alive connections is written to once instead of twice.
     ///
-    /// - Returns: whether to send one.
+    /// - Returns: true to send one.
     package mutating func bytesQueued(now: Int64) -> Bool {
         guard !self.isUnanswered, let everyMilliseconds, now - self.sentAt >= everyMilliseconds - Self.nearMilliseconds
         else { return false }
@@ -219,7 +220,7 @@ package struct PingTimer {
         return true
     }
 
-    /// When `timePassed` will next have something to do, if nothing happens before; `Int64.max` for never.
+    /// Returns the time of the next action of `timePassed` if nothing happens before; `Int64.max` for never.
     ///
     /// - Parameter answerSeconds: the time the peer has for its answer.
     func dueAt(answerSeconds: Int) -> Int64 {
@@ -227,7 +228,7 @@ package struct PingTimer {
         return self.everyMilliseconds.map { self.sentAt + $0 } ?? .max
     }
 
-    /// Time has passed.
+    /// Returns the action that is due at `now`.
     ///
     /// - `answerSeconds`: the time the peer has for its answer.
     package mutating func timePassed(now: Int64, answerSeconds: Int) -> Action {

@@ -12,14 +12,14 @@ package struct FrameHead {
     private static let padded: UInt8 = 0x08
     private static let priority: UInt8 = 0x20
 
-    /// The bytes of the payload.
+    /// The length of the payload in bytes.
     package private(set) var length: Int
     private var type: UInt8
     private var flags: UInt8
-    /// The stream, and a bit that means nothing.
+    /// The stream number and the reserved bit.
     private var stream: UInt32
 
-    /// - Parameter bytes: nine at least.
+    /// - Parameter bytes: at least nine bytes.
     @inline(__always)
     init(_ bytes: ByteView) {
         let first = UInt64(bigEndian: bytes.load(UInt64.self, at: 0))
@@ -34,27 +34,27 @@ package struct FrameHead {
     var isGoAway: Bool { self.type == Self.goAway }
     /// The number of the stream, without the reserved bit; 0 for the connection.
     package var streamNumber: Int32 { Int32(truncatingIfNeeded: self.stream & 0x7FFF_FFFF) }
-    /// Whether no CONTINUATION follows.
+    /// True if no CONTINUATION frame follows.
     var endsBlock: Bool { self.flags & Self.endHeaders != 0 }
-    /// Whether DATA or HEADERS are the last frame of their stream, but for those that continue its block.
+    /// True if a DATA or HEADERS frame is the last one of its stream, except for CONTINUATION frames of its block.
     var endsStream: Bool { self.flags & Self.endStream != 0 }
-    /// Whether the payload of HEADERS begins with a byte that says how many of its last are to be thrown away.
+    /// True if the payload of HEADERS begins with the length of its padding.
     var isPadded: Bool { self.isHeaders && self.flags & Self.padded != 0 }
-    /// Whether DATA or HEADERS have no room for the byte that says how much padding they have.
+    /// True if a DATA or HEADERS frame is flagged as padded but has no room for the length of the padding.
     package var isTooShortForPadding: Bool {
         self.length == 0 && self.flags & Self.padded != 0 && (self.isData || self.isHeaders)
     }
-    /// Whether five bytes come before the block that once gave the stream a place among others.
+    /// True if five bytes of the obsolete priority precede the block.
     var hasPriority: Bool { self.isHeaders && self.flags & Self.priority != 0 }
 
-    /// Whether the frame goes on with the block that another has begun.
+    /// Returns true if the frame continues the block that `other` has begun.
     func continues(_ other: FrameHead) -> Bool {
         self.type == Self.continuation && self.streamNumber == other.streamNumber
     }
 
-    /// The same frame without the piece of a block that is in it.
+    /// Returns the same frame without its piece of a block.
     ///
-    /// - Parameter endsBlock: whether the library may take the block as ended.
+    /// - Parameter endsBlock: true if libnghttp2 may treat the block as ended.
     func withoutBlock(endsBlock: Bool) -> FrameHead {
         var head = self
         head.length = self.hasPriority ? 5 : 0
@@ -63,7 +63,7 @@ package struct FrameHead {
         return head
     }
 
-    /// The same frame with a payload of another length.
+    /// Returns the same frame with a payload of another length.
     func withLength(_ length: Int) -> FrameHead {
         var head = self
         head.length = length
@@ -86,32 +86,32 @@ package struct FrameHead {
     }
 }
 
-/// Cuts the pieces of field blocks out of what a peer sends, and says where DATA begins.
+/// Separates the pieces of field blocks from the other bytes that a peer sends, and reports where DATA begins.
 ///
-/// A block is in a HEADERS frame and those that continue it: RFC 9113 §6.2 and §6.10.
+/// A block consists of a HEADERS frame and the CONTINUATION frames after it: RFC 9113 §6.2 and §6.10.
 @safe
 package struct FrameCutter: ~Copyable {
-    /// What the next bytes are.
+    /// A part of the received bytes.
     package enum Part {
-        /// Bytes of other frames, of the preface, or of a frame that is at fault.
+        /// Bytes of other frames, of the preface, or of a malformed frame.
         case other(ByteView)
-        /// What has come of a piece of a block.
+        /// The received bytes of a piece of a block.
         case block(Piece)
-        /// DATA that is not within a block, or HEADERS that are too short: their head, and what has come of the whole
-        /// frame.
+        /// DATA outside of a block, or HEADERS that are too short: the frame's head, and the received bytes of the
+        /// whole frame.
         case begun(FrameHead, ByteView)
     }
 
-    /// What has come of the piece of a block that one frame carries.
+    /// The received bytes of the piece of a block in one frame.
     package struct Piece {
         let head: FrameHead
-        /// The five bytes of it that are no part of the block, or none.
+        /// The five bytes of the priority, which are not part of the block, or none.
         package let priority: ByteView
-        /// The bytes of the block, without priority and padding; valid as long as those that were cut.
+        /// The bytes of the block without priority and padding; valid as long as the bytes they were cut from.
         package let bytes: ByteView
-        /// Whether it is the first of its frame.
+        /// True if it is the first piece of its frame.
         package let beginsFrame: Bool
-        /// Whether it is the last of its frame.
+        /// True if it is the last piece of its frame.
         package let endsFrame: Bool
 
         var endsBlock: Bool { self.endsFrame && self.head.endsBlock }
@@ -120,44 +120,45 @@ package struct FrameCutter: ~Copyable {
     private let frameBytesMax: Int
     /// The beginning of a frame that is too short to tell where its block begins.
     private var partial = ByteBuffer()
-    /// Whether `partial` was handed out.
+    /// True if `partial` was returned.
     private var isPartialTaken = false
-    /// What is still to come of the preface, or of a frame that has no piece of a block.
+    /// The number of remaining bytes of the preface, or of a frame without a piece of a block.
     private var otherBytes = 24
-    /// True if that is a GOAWAY frame. While no stream is open the library ignores everything behind one, but it checks
-    /// this only at the beginning of a call. So the next frames are another part: they are ignored however bytes come.
+    /// True if that frame is a GOAWAY frame. While no stream is open, libnghttp2 ignores all bytes after a GOAWAY
+    /// frame, but it checks this only at the beginning of a call. The next frames are therefore another part, so that
+    /// they are ignored no matter how the bytes are split.
     private var isWithinGoAway = false
-    /// The frame whose piece of a block has come in part, and what is still to come of that piece.
+    /// The frame whose piece of a block is incomplete, and the number of remaining bytes of that piece.
     private var cut: FrameHead?
     private var cutBytes = 0
-    /// What is still to come of its padding, for nobody.
+    /// The number of remaining bytes of its padding, which are dropped.
     private var padding = 0
-    /// The last frame of a block that goes on in another.
+    /// The last frame of a block that another frame continues.
     private var unfinished: FrameHead?
-    /// How many frames have begun, as far as their heads have come, and the number of the one that began the block.
+    /// The number of frames that have begun with a complete head, and that number for the frame that began the block.
     private var framesBegun = 0
     private var blockBegun = 0
 
-    /// Whether more of a block is to come.
+    /// True if more of a block follows.
     var isWithinBlock: Bool { self.unfinished != nil || self.cut != nil }
 
-    /// Which frame has begun and not ended, or has begun a block that has not: the same number as long as it is the
-    /// same one; 0 when the next byte begins a frame. The preface counts as a frame.
+    /// The number of the frame or field block that is incomplete, constant until it is complete; 0 if the next byte
+    /// begins a frame. The preface counts as a frame.
     package var unfinishedFrame: Int {
         if self.isWithinBlock { return self.blockBegun }
         if !self.partial.isEmpty { return self.framesBegun + 1 }
         return self.otherBytes > 0 || self.padding > 0 ? max(1, self.framesBegun) : 0
     }
 
-    /// A cutter for a connection whose preface is to come.
+    /// Creates a cutter for a connection whose preface has not arrived.
     ///
-    /// - Parameter frameBytesMax: the most bytes of a frame's payload; longer ones are left to the library.
+    /// - Parameter frameBytesMax: the most bytes of a frame's payload; longer frames are passed to libnghttp2.
     package init(frameBytesMax: Int) {
         self.frameBytesMax = frameBytesMax
     }
 
-    /// The next part of what has come, which is taken off `bytes`, and is valid until the next call; nil when nothing
-    /// is left.
+    /// Returns the next part of the received bytes and removes it from `bytes`; nil if nothing is left. The part is
+    /// valid until the next call.
     @inline(__always)
     package mutating func next(_ bytes: inout ByteView) -> Part? {
         if let cut = self.cut { return self.goOn(cut, &bytes) }
@@ -194,7 +195,7 @@ package struct FrameCutter: ~Copyable {
         return nil
     }
 
-    /// Goes on with a frame whose beginning was kept.
+    /// Continues a frame whose beginning was kept.
     @inline(never)
     private mutating func nextOfPartial(_ bytes: inout ByteView) -> Part? {
         if self.isPartialTaken {
@@ -218,16 +219,16 @@ package struct FrameCutter: ~Copyable {
         return self.isTold(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
     }
 
-    /// - Returns: whether so many bytes of the frame are there.
+    /// - Returns: true if `partial` holds `count` bytes of the frame.
     private mutating func fill(to count: Int, _ bytes: inout ByteView) -> Bool {
         self.partial.append(bytes.takeFirst(min(bytes.count, max(0, count - self.partial.count))))
         return self.partial.count >= count
     }
 
-    /// Begins with a frame that has a piece of a block.
+    /// Starts a frame that has a piece of a block.
     ///
-    /// - Parameter frame: as much of it as stands before the piece, at least; where that is `bytes`, it is taken off.
-    /// - Returns: nil when the frame is at fault.
+    /// - Parameter frame: the frame at least up to the piece; if it is `bytes`, these bytes are removed from it.
+    /// - Returns: nil if the frame is malformed.
     @inline(__always)
     private mutating func begin(_ head: FrameHead, _ frame: ByteView, _ bytes: inout ByteView) -> Piece? {
         let before = Self.bytesBeforeBlock(head)
@@ -258,14 +259,14 @@ package struct FrameCutter: ~Copyable {
         )
     }
 
-    /// Whether there is a piece of a block in the frame, which is not at fault as far as its head can tell.
+    /// Returns true if the frame has a piece of a block, and its head shows no fault.
     @inline(__always)
     private func hasPiece(_ head: FrameHead) -> Bool {
         guard self.unfinished.map(head.continues) ?? head.isHeaders else { return false }
         return head.length <= self.frameBytesMax && FrameHead.bytes + head.length >= Self.bytesBeforeBlock(head)
     }
 
-    /// Whether the session looks at the head of the frame, which has no piece of a block.
+    /// Returns true if the session checks the head of a frame that has no piece of a block.
     @inline(__always)
     private func isTold(_ head: FrameHead) -> Bool {
         self.unfinished == nil && (head.isData || head.isTooShortForPadding)
@@ -277,20 +278,20 @@ package struct FrameCutter: ~Copyable {
     }
 }
 
-/// The frame or field block of which a part has come and not all.
+/// The frame or field block that has arrived only in part.
 package struct UnfinishedFrame {
-    /// Which one, as `FrameCutter.unfinishedFrame` has it; 0 for none.
+    /// The value of `FrameCutter.unfinishedFrame`; 0 for none.
     private var number = 0
-    /// When that was found first, in monotonic milliseconds.
+    /// The time when that number was first seen, in monotonic milliseconds.
     private var since: Int64 = 0
 
-    /// None is known of.
+    /// Creates the state without an unfinished frame.
     package init() {}
 
-    /// Looks at what was left unfinished.
+    /// Records the unfinished frame.
     ///
     /// - Parameters:
-    ///   - number: as `FrameCutter.unfinishedFrame` has it.
+    ///   - number: the value of `FrameCutter.unfinishedFrame`.
     ///   - now: monotonic milliseconds.
     @inline(__always)
     package mutating func note(_ number: Int, now: Int64) {
@@ -299,12 +300,12 @@ package struct UnfinishedFrame {
         self.since = now
     }
 
-    /// Since when the present one has been unfinished, in monotonic milliseconds; nil when there is none.
+    /// The time since which the current one is unfinished, in monotonic milliseconds; nil if there is none.
     package var unfinishedSince: Int64? { self.number == 0 ? nil : self.since }
 }
 
 extension ByteView {
-    /// The first `count` bytes, which are taken off.
+    /// Removes and returns the first `count` bytes.
     @inline(__always)
     fileprivate mutating func takeFirst(_ count: Int) -> ByteView {
         let first = self.slice(0, count: count)
@@ -313,17 +314,17 @@ extension ByteView {
     }
 }
 
-/// The heads of answers that the library has still to send, in the order in which it was asked to.
+/// The heads of answers that libnghttp2 has not sent yet, in the order of submission.
 ///
-/// The library sends HEADERS frames without fields; each gets its own when it leaves.
+/// libnghttp2 sends HEADERS frames without fields; the fields are added when a frame is sent.
 @safe
 struct AnswerHeads: ~Copyable {
     private static let prefixBytes = 8
 
-    /// For each head the number of its stream, how many bytes its fields take, and these.
+    /// For each head the stream number, the length of its fields, and the fields.
     private var queue = ByteBuffer()
 
-    /// Adds the fields of an answer's head, or of an interim one, in HPACK.
+    /// Adds the HPACK-coded fields of the head of an answer or of an interim answer.
     mutating func append(_ block: ByteView, for number: Int32) {
         precondition(block.count < 1 << 14, "the fields of a response fit into one frame")
         self.queue.append(memoryOf: number)
@@ -331,9 +332,9 @@ struct AnswerHeads: ~Copyable {
         self.queue.append(block)
     }
 
-    /// Appends a HEADERS frame, which has no field, with the fields of the answer that it begins.
+    /// Appends an empty HEADERS frame of libnghttp2 with the fields of its answer.
     ///
-    /// What the library has put into its block is kept: it says what size of table the block expects.
+    /// The bytes that libnghttp2 has put into the block are kept: they announce the table size that the block expects.
     mutating func move(into frame: ByteView, to output: inout ByteBuffer) {
         let head = FrameHead(frame)
         let fields = self.take(for: head.streamNumber)
@@ -341,8 +342,8 @@ struct AnswerHeads: ~Copyable {
         output.append(frame.dropFirst(FrameHead.bytes), fields)
     }
 
-    /// The fields of the answer on the stream, which is the first in the queue but for those of streams that are gone;
-    /// valid until the queue changes.
+    /// Returns the fields of the answer on the stream, after dropping those of streams that are gone; valid until the
+    /// queue changes.
     private mutating func take(for number: Int32) -> ByteView {
         while true {
             let queued = self.queue.view
@@ -354,12 +355,12 @@ struct AnswerHeads: ~Copyable {
         }
     }
 
-    /// Frees what is kept for heads to come, unless there are some.
+    /// Frees the memory for future heads if the queue is empty.
     mutating func freeSpareMemory() {
         if self.queue.isEmpty { self.queue.free() }
     }
 
-    /// Forgets what is left: the library has nothing more to send.
+    /// Removes all heads: libnghttp2 has nothing more to send.
     mutating func removeAll() {
         self.queue.removeAll(keepingBytesMax: 4096)
     }

@@ -1,15 +1,15 @@
 internal import Wire
 
-/// What has come of the peer's frames, as the library has taken them: from the bytes of a stream to a request at the
-/// handler, and to the stream's end.
+/// The events that libnghttp2 reports for the peer's frames: from the bytes of a stream to a request for the handler,
+/// and to the end of the stream.
 extension HTTP2Session {
-    /// A frame has come whole.
+    /// Records that a whole frame has arrived.
     func frameReceived() {
         self.hasReceivedFrame = true
     }
 
-    /// DATA begins, or HEADERS that are too short. The library names another code for a frame that has no room for the
-    /// length of its padding, and is silent about DATA on a stream that is gone.
+    /// Checks a DATA frame, or a HEADERS frame that is too short. libnghttp2 uses another error code for a frame that
+    /// is too short for the length of its padding, and ignores DATA on a stream that is gone.
     @inline(__always)
     func frameBegan(_ head: FrameHead) {
         let isOfCurrent = self.open.current.map { $0.state.number == head.streamNumber } ?? false
@@ -21,31 +21,31 @@ extension HTTP2Session {
         let number = head.streamNumber
         if head.isTooShortForPadding { return self.terminate(.frameSizeError) }
         if head.length == 0, !head.endsStream { self.controlFrameReceived() }
-        // Those numbers that are no client's are left to the library.
+        // Numbers that a client cannot use are left to libnghttp2.
         guard number & 1 == 1, self.slot(number) == nil, self.numbers.isUsed(number) else { return }
         if !self.numbers.mayGoOn(number) { self.terminate(.streamClosed) }
     }
 
-    /// A HEADERS frame begins, which the library does not know to be at fault.
+    /// Checks the number of a HEADERS frame in which libnghttp2 finds no fault.
     func headersAnnounced(_ number: Int32) {
         self.budgets.blockBegan()
         guard self.numbers.isUsed(number), self.slot(number) == nil else { return }
         if let fault = self.numbers.faultUnlessOpen(number) {
             self.terminate(fault)
         } else {
-            // Trailers to a request that was cut short, which the library decodes and drops.
+            // Trailers of a request that was cut short; libnghttp2 decodes and drops them.
             self.controlFrameReceived()
         }
     }
 
     // MARK: Field blocks
 
-    /// HEADERS begin to come, which the library has not seen.
+    /// Drops the fields of the previous block when HEADERS begin that libnghttp2 has not yet seen.
     func blockBegan() {
         self.block.drop()
     }
 
-    /// A block has begun that the library has taken: its fields follow.
+    /// Starts a block that libnghttp2 has accepted; its fields follow.
     func headersBegan(_ number: Int32, isRequest: Bool) {
         self.block.taken(for: number, isRequest: isRequest)
         guard isRequest else {
@@ -66,7 +66,7 @@ extension HTTP2Session {
         self.seam.keep(slot, with: number)
     }
 
-    /// Where the request is kept whose block is being read, as long as its fields are wanted; nil for trailers.
+    /// The state of the request whose block is being read, while its fields are wanted; nil for trailers.
     var slotOfBlock: StreamSlot? {
         guard self.block.stream != nil, let slot = self.open.current, slot.state.phase == .receiving,
             !slot.state.isHeaderListTooLarge
@@ -74,15 +74,14 @@ extension HTTP2Session {
         return slot
     }
 
-    /// Resets a stream that was never looked at, so that its request may be sent again elsewhere.
+    /// Resets a stream whose request was not read, so that the client may send it elsewhere.
     private func refuseToBegin(_ number: Int32) {
         self.open.current = nil
         self.numbers.cutShort(number)
         self.seam.submitReset(number, .refusedStream)
     }
 
-    /// A field of the block has come; a fault in it resets the stream, and what follows of the block is read and
-    /// dropped.
+    /// Takes a field of the block. A fault in it resets the stream; the remaining fields are decoded and dropped.
     @inline(__always)
     func fieldReceived(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) {
         guard let number = self.block.stream else { return }
@@ -98,7 +97,7 @@ extension HTTP2Session {
         self.refuseBlock(of: number, fault)
     }
 
-    /// The block is not well-formed, so that no other can be read.
+    /// Ends the connection because the block is not well-formed, so that later blocks cannot be decoded.
     func blockFailed() {
         self.block.drop()
         self.terminate(.compressionError)
@@ -109,7 +108,7 @@ extension HTTP2Session {
         self.refuse(number, fault)
     }
 
-    /// A block has ended.
+    /// Checks the request at the end of a block, and delivers it if it has ended.
     func headersReceived(_ number: Int32, isRequest: Bool, hasEnded: Bool) {
         guard self.block.stream != nil else { return }
         let rules = self.block.rules
@@ -191,9 +190,9 @@ extension HTTP2Session {
         self.held.hold(bytes.count)
     }
 
-    /// Moves waiting bytes of a stream into the room of a DATA frame.
+    /// Moves unsent bytes of a stream into the room of a DATA frame.
     ///
-    /// - Returns: how many, and whether they are the last; of a stream that grows there may be none for now.
+    /// - Returns: the number of bytes, and true if they are the last; a streaming answer may have none for now.
     func bodyWanted(_ slot: StreamSlot, _ room: FrameRoom) -> (count: Int, isEnd: Bool) {
         let isGrowing = slot.state.phase == .streaming
         let count = min(room.count, slot.state.output.count)
@@ -216,12 +215,12 @@ extension HTTP2Session {
 
     func streamClosed(_ number: Int32, errorCode: UInt32) {
         let slot = self.slot(number)
-        // A reset by the peer is counted when its frame comes, whatever its error code.
+        // A reset by the peer is counted when its frame arrives, whatever its error code.
         if !self.numbers.isNewestReset(number) {
             if errorCode == HTTP2ErrorCode.noError.number {
                 self.budgets.streamClosed()
             } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number),
-                errorCode != HTTP2ErrorCode.refusedStream.number  // The server's own shortage.
+                errorCode != HTTP2ErrorCode.refusedStream.number  // A limit of the server.
             {
                 self.controlFrameReceived()
             }
@@ -229,8 +228,8 @@ extension HTTP2Session {
         if let slot { self.close(slot) }
     }
 
-    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it: as many streams as
-    /// the limit allows cost it nothing.
+    /// Counts a stream beyond the limit. A peer that has not acknowledged the limit may not know it: it may have as
+    /// many streams refused as the limit allows without cost.
     private func streamRefused() {
         if !self.streamLimit.isAcknowledged, Int(self.earlyRefusals) < self.memory.limits.streamsPerConnectionMax {
             self.earlyRefusals += 1
@@ -249,7 +248,7 @@ extension HTTP2Session {
         if isAnswer { self.streamLimit.acknowledged(now: self.memory.now) } else { self.controlFrameReceived() }
     }
 
-    /// - Returns: how many streams the SETTINGS frame has to announce that leaves; nil when it is about something else.
+    /// - Returns: the number of streams for the SETTINGS frame being sent; nil if the frame is about another setting.
     func streamLimitLeaves() -> Int? { self.streamLimit.sent(now: self.memory.now) }
 
     func resetReceived(_ number: Int32) {

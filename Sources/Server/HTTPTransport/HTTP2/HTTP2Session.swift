@@ -2,22 +2,22 @@ package import Wire
 
 /// The server's end of one HTTP/2 connection, without its socket: bytes in; bytes and calls of the handler out.
 ///
-/// A class because libnghttp2 keeps a pointer to it; one a connection, none a request.
+/// A class because libnghttp2 keeps a pointer to it. One object per connection, none per request.
 package final class HTTP2Session {
     let memory: LoopMemory
     let handler: any RequestHandler
     let id: ConnectionID
     let listener: Int
-    /// What stands between this and libnghttp2, which knows the streams and their windows.
+    /// The interface to libnghttp2, which manages the streams and their windows.
     let seam: LibrarySeam
-    /// Whether `end` was called: nothing is asked of the library any more.
+    /// True if `end` was called; the library's session then no longer exists.
     private var hasEnded = false
 
     var open: OpenStreams
     var numbers = StreamNumbers()
     var streamLimit: StreamLimit
-    /// The windows that SETTINGS frames of ours are to announce, the first first; fewer than the numbers of streams
-    /// that may wait.
+    /// The windows that unsent SETTINGS frames will announce, in order of sending; fewer than the numbers of streams
+    /// that may be unacknowledged.
     private var windowsUnsent: [Int] = []
     /// The field block that is being read.
     var block = FieldBlock()
@@ -26,31 +26,31 @@ package final class HTTP2Session {
     /// The streams beyond the limit that the peer began before it acknowledged the limit.
     var earlyRefusals: Int32 = 0
     var held = HeldBytes()
-    /// The bytes of answers that have not left their streams.
+    /// The number of bytes of answers that are queued on their streams.
     package internal(set) var queuedBytes = 0
     /// Streams to reset with NO_ERROR after their answer: the rest of their request is not wanted.
     private var resetsPending: [Int32] = []
-    /// Streams that the handler is to hear of, since much of what waited on them has left.
+    /// Streams whose queue has drained, for the handler's `streamDrained`.
     var drained: [StreamID] = []
     var ping: PingTimer
     var departure = Departure()
 
-    /// Whether the peer has said anything valid yet.
+    /// True if the peer has sent a valid frame.
     var hasReceivedFrame = false
     var hasCarriedRequest = false
-    /// Whether the connection has to end as soon as what is ready has been sent.
+    /// True if the connection must end as soon as the prepared bytes are sent.
     package private(set) var hasFailed = false
     private var isEndedByLimit = false
 
-    /// A connection that begins; our settings are ready to be sent.
+    /// Creates the session of a new connection, with its SETTINGS frame ready to be sent.
     ///
     /// - Parameters:
-    ///   - memory: what it shares with the other sessions of its loop.
-    ///   - library: what it shares of libnghttp2 with those of HTTP/2.
-    ///   - handler: hears of its requests.
-    ///   - id: the name of the connection on the loop.
-    ///   - listener: the place in the server's list of listeners.
-    ///   - streamsAtFirst: what the first SETTINGS frame says; nil for `streamsPerConnectionMax`.
+    ///   - memory: the memory of the loop.
+    ///   - library: the parts of libnghttp2 that the HTTP/2 sessions of the loop share.
+    ///   - handler: the handler of its requests.
+    ///   - id: the identifier of the connection on the loop.
+    ///   - listener: the index in the server's list of listeners.
+    ///   - streamsAtFirst: the stream limit in the first SETTINGS frame; nil for `streamsPerConnectionMax`.
     package init(
         memory: LoopMemory,
         library: HTTP2Library,
@@ -75,22 +75,22 @@ package final class HTTP2Session {
 
     deinit { self.end() }
 
-    /// Whether both sides are done: nothing to read, nothing to write.
+    /// True if both sides have finished: nothing to read, nothing to write.
     package var isFinished: Bool { self.seam.isFinished }
 
-    /// Whether `produce` may have something.
+    /// True if `produce` may have bytes to write.
     package var wantsToWrite: Bool {
         self.seam.wantsToWrite || !self.resetsPending.isEmpty
             || self.departure.mayLeave(self.open, now: self.memory.now)
     }
 
-    /// Frames made and not yet produced.
+    /// The number of frames queued and not yet produced.
     package var framesPending: Int { self.seam.framesPending }
 
     // MARK: Bytes
 
-    /// Takes what the peer sent. Every fault is answered with the error that the protocol names; after one that ends
-    /// the connection `isFinished` or `hasFailed` becomes true.
+    /// Processes the bytes that the peer sent. Each fault is answered with the error code of the protocol. After a
+    /// fault that ends the connection, `isFinished` or `hasFailed` becomes true.
     package func receive(_ bytes: ByteView) {
         guard !self.hasFailed, bytes.count > 0 else { return }
         self.held.letGoOfBlock()
@@ -101,7 +101,7 @@ package final class HTTP2Session {
         self.held.tell(self.memory.requestBytes)
     }
 
-    /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
+    /// Appends frames to send until there are no more or `output` holds `bytesMax`.
     package func produce(into output: inout ByteBuffer, bytesMax: Int) {
         producing: while true {
             guard output.count < bytesMax else {
@@ -124,24 +124,24 @@ package final class HTTP2Session {
         self.reportDrained()
     }
 
-    /// Announces another number of streams that the peer may have open. A lower one leaves those that are open alone,
-    /// and holds once the peer has acknowledged it; streams beyond it are refused.
+    /// Announces another number of streams that the peer may have open. A lower number does not affect open streams. It
+    /// is enforced once the peer has acknowledged it; streams beyond it are then refused.
     ///
     /// - Parameter limit: from 0 to `streamsPerConnectionMax`.
-    /// - Returns: false when the peer has left so many of them unacknowledged that nothing more is announced.
+    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged; nothing is then announced.
     package func setStreamLimit(_ limit: Int) -> Bool {
         guard !self.hasEnded, self.streamLimit.change(to: limit) else { return false }
         return self.seam.submitStreamLimit()
     }
 
-    /// Announces another window for every stream, those that are open too: how many bytes the peer may send on one
-    /// before it waits for us. The usual one lets all that waits go on.
+    /// Announces another window for every stream, including open ones: the number of bytes the peer may send on one
+    /// before it waits for a window update. The usual window lets all waiting peers continue.
     ///
-    /// Nothing tells a peer off that sends more than a smaller window has.
+    /// A peer that exceeds a smaller window is not penalized.
     ///
-    /// - Parameter bytes: less than half of the usual window, so that the peer is given no more as its bytes come;
-    ///   nil for the usual.
-    /// - Returns: false when the peer has left so many SETTINGS frames unacknowledged that nothing more is announced.
+    /// - Parameter bytes: less than half of the usual window, so that the peer is given no more while its bytes arrive;
+    ///   nil for the usual window.
+    /// - Returns: false if the peer has left too many SETTINGS frames unacknowledged; nothing is then announced.
     package func setStreamWindow(_ bytes: Int?) -> Bool {
         let usual = self.memory.limits.streamWindowBytes
         precondition(bytes ?? 0 < usual / 2, "the library would open the window again")
@@ -150,7 +150,7 @@ package final class HTTP2Session {
         return self.seam.submitStreamWindow(believed: usual)
     }
 
-    /// - Returns: the window that the SETTINGS frame has to announce that leaves.
+    /// - Returns: the window for the SETTINGS frame being sent.
     func streamWindowLeaves() -> Int { self.windowsUnsent.removeFirst() }
 
     private func submitResets() -> Bool {
@@ -172,9 +172,9 @@ package final class HTTP2Session {
 
     // MARK: Answers
 
-    /// Answers a waiting stream with a head and, unless it is nil or empty, one body.
+    /// Answers a waiting stream with a head and, unless it is nil or empty, a body.
     ///
-    /// - Returns: false when the stream is gone or was answered before.
+    /// - Returns: false if the stream is gone or has been answered.
     package func respond(_ number: Int32, _ response: Response, body: ByteView?) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         self.open.move(slot, to: .sending, now: self.memory.now)
@@ -187,7 +187,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Answers a waiting stream with a head; the body follows through `write` and `finish`, but for HEAD.
+    /// Answers a waiting stream with a head. The body follows by `write` and `finish`, except for HEAD.
     package func beginStreaming(_ number: Int32, _ response: Response) -> Bool {
         guard let slot = self.slot(number), slot.state.phase == .waiting else { return false }
         slot.state.dropRequest(keepingBytesMax: 0)
@@ -196,7 +196,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// - Returns: the bytes that wait on the stream, these included; nil when it is gone or finished.
+    /// - Returns: the number of queued bytes of the stream, including these; nil if it is gone or finished.
     package func write(_ number: Int32, _ bytes: ByteView) -> Int? {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return nil }
         slot.state.output.append(bytes)
@@ -207,7 +207,7 @@ package final class HTTP2Session {
         return slot.state.output.count
     }
 
-    /// Ends a streaming answer after what was written.
+    /// Ends a streaming answer after the bytes written so far.
     package func finish(_ number: Int32) {
         guard let slot = self.slot(number), slot.state.phase == .streaming else { return }
         self.open.move(slot, to: .sending, now: self.memory.now)
@@ -217,10 +217,10 @@ package final class HTTP2Session {
 
     // MARK: The connection
 
-    /// Says that no further request is taken, and what becomes of the streams that are open; then `isFinished`. After
-    /// `end` nothing happens.
+    /// Sends GOAWAY: no further request is accepted, and `inFlight` decides about open streams. After that the
+    /// connection becomes `isFinished`. Does nothing after `end`.
     ///
-    /// - Returns: the last stream of which the peer may believe that it was taken.
+    /// - Returns: the last stream that the peer may consider accepted.
     @discardableResult
     package func goAway(
         debugData: ByteView,
@@ -240,7 +240,7 @@ package final class HTTP2Session {
         return last
     }
 
-    /// Makes the GOAWAY frame that waits, if it may leave; called when all other frames have been made.
+    /// Submits the pending GOAWAY frame if it may be sent; called when all other frames have been produced.
     private func sayFarewell() -> Bool {
         if self.departure.takeAnnouncement(self.open, now: self.memory.now) {
             self.seam.submitShutdownNotice()
@@ -251,7 +251,7 @@ package final class HTTP2Session {
         return true
     }
 
-    /// Resets a stream that the handler has not answered to its end. The reset does not count against the peer.
+    /// Resets a stream that the handler has not completely answered. The reset does not count against the peer.
     package func reset(_ number: Int32, code: HTTP2ErrorCode) {
         guard let slot = self.slot(number), slot.state.phase == .waiting || slot.state.phase == .streaming else {
             return
@@ -260,7 +260,7 @@ package final class HTTP2Session {
         self.seam.submitReset(number, code)
     }
 
-    /// Ends the connection for a fault of the peer's.
+    /// Ends the connection for a fault of the peer.
     func terminate(_ code: HTTP2ErrorCode) {
         self.seam.terminate(code)
     }
@@ -271,8 +271,8 @@ package final class HTTP2Session {
         self.terminate(code)
     }
 
-    /// Forgets every stream, telling the handler of those it waits for, and frees the session. Whatever the handler
-    /// asks of the session from then on comes to nothing.
+    /// Closes every stream, notifies the handler of those that it has not completely answered, and frees the library's
+    /// session. Later calls of the handler have no effect.
     package func end() {
         guard !self.hasEnded else { return }
         self.hasEnded = true
@@ -285,12 +285,12 @@ package final class HTTP2Session {
     // MARK: Streams
 
     func slot(_ number: Int32) -> StreamSlot? {
-        // Answers still come while a connection whose session has ended waits for its peer to end too.
+        // Answers may still arrive while a connection whose session has ended waits for its peer to end too.
         guard !self.hasEnded else { return nil }
         return self.open.find(number) ?? self.seam.slot(number)
     }
 
-    /// Resets a stream whose request is malformed, or too much to look at; another reset of it does nothing.
+    /// Resets a stream whose request is malformed or too large to read; another reset of the same stream does nothing.
     func refuse(_ number: Int32, _ code: HTTP2ErrorCode) {
         self.seam.submitReset(number, code)
     }
@@ -319,12 +319,12 @@ package final class HTTP2Session {
         for stream in streams { self.handler.streamDrained(stream) }
     }
 
-    // MARK: What is held
+    // MARK: Partly received requests
 
-    /// The bytes of the requests that have arrived in part.
+    /// The number of bytes of partly received requests.
     package var heldBytes: Int { self.held.count }
 
-    /// The head of a request has arrived, and its body is to come.
+    /// Counts the bytes of a request whose head has arrived and whose body follows.
     func hold(_ slot: StreamSlot) {
         let shortage = self.shortage(for: slot.state.received.count)
         guard shortage == .none else { return self.refuse(slot, shortage) }
@@ -332,20 +332,20 @@ package final class HTTP2Session {
         self.held.hold(slot.state.received.count)
     }
 
-    /// The request goes to the handler, or is gone.
+    /// Stops counting a request that goes to the handler or is gone.
     func letGo(_ slot: StreamSlot) {
         guard slot.state.isHeld else { return }
         slot.state.isHeld = false
         self.held.letGo(slot.state.received.count)
     }
 
-    /// What there is no room in for so many more bytes of requests.
+    /// Returns the limit that `bytes` more of partly received requests would exceed.
     func shortage(for bytes: Int) -> RequestShortage {
         let connectionMax = self.memory.limits.requestBytesPerConnectionMax
         return self.held.shortage(for: bytes, connectionMax: connectionMax, all: self.memory.requestBytes)
     }
 
-    /// Hands over what has arrived of a request that there is no room for: it is answered, and the rest thrown away.
+    /// Delivers the received part of a request that exceeds a limit; it is answered, and the rest is discarded.
     func refuse(_ slot: StreamSlot, _ shortage: RequestShortage) {
         self.letGo(slot)
         self.memory.tally.met(shortage == .connection ? .requestBytesPerConnectionMax : .requestBytesMax)
@@ -354,9 +354,9 @@ package final class HTTP2Session {
         self.deliver(slot)
     }
 
-    /// Where there is no room for what has come of a block, its stream is refused, and what follows of the block is
-    /// read and dropped. The connection ends where that is no help: by the bytes of one connection, or by a field that
-    /// is longer than any that is taken.
+    /// Counts an incomplete block. If it exceeds the limit of all connections, its stream is refused, and the rest of
+    /// the block is decoded and dropped. The connection ends if that does not help: if its own limit is exceeded, or a
+    /// field is longer than any that is accepted.
     private func holdBlock() {
         var bytes = self.seam.pendingFieldBytes
         if let slot = self.open.current, slot.state.phase == .receiving, !slot.state.isHeld {
@@ -376,16 +376,16 @@ package final class HTTP2Session {
         self.held.holdBlock(bytes)
     }
 
-    /// Ends the connection of a peer that makes us work for nothing.
+    /// Ends the connection of a peer that exceeds a limit.
     func endByLimit(_ limit: TransportLimit, _ code: HTTP2ErrorCode = .enhanceYourCalm) {
-        // What came with the frame that was too many is still looked at.
+        // Bytes that arrived together with the frame that exceeded the limit are still processed.
         guard !self.isEndedByLimit else { return }
         self.isEndedByLimit = true
         self.memory.tally.met(limit)
         self.terminate(code)
     }
 
-    /// Records of TLS have come that carry nothing for us, but make work.
+    /// Counts TLS records that carry no application data but cost work.
     func controlRecordsReceived(_ count: Int) {
         for _ in 0..<count where !self.isEndedByLimit { self.controlFrameReceived() }
     }
@@ -397,17 +397,17 @@ package final class HTTP2Session {
         self.ping.intervalChanged(seconds: seconds, now: self.memory.now)
     }
 
-    /// Lets time pass: refuses what took too long, sends PINGs, and frees what is kept for answers to come, as
-    /// thousands of connections have none for minutes.
+    /// Runs the timers: ends what took too long, sends PINGs, and frees memory kept for future answers, as thousands of
+    /// connections have none for minutes.
     ///
-    /// - Returns: false when the peer is gone.
+    /// - Returns: false if the peer is gone.
     package func secondPassed() -> Bool {
         let now = self.memory.now
         let limits = self.memory.limits
         self.seam.freeSpareMemory()
         if now >= self.frameDueAt { self.endByLimit(.requestSeconds) }
         if now >= self.acknowledgementDueAt { self.endByLimit(.requestSeconds, .settingsTimeout) }
-        // With the connection its streams end.
+        // The connection's streams end with it.
         if !self.isEndedByLimit {
             self.resetOverdue(self.open.receiving, .requestSeconds, seconds: limits.requestSeconds)
             self.resetOverdue(self.open.sending, .responseSeconds, seconds: limits.responseSeconds)
@@ -434,12 +434,12 @@ package final class HTTP2Session {
         }
     }
 
-    /// When a frame or field block that has begun must have ended; `Int64.max` when none has.
+    /// The time by which an unfinished frame or field block must end; `Int64.max` if there is none.
     private var frameDueAt: Int64 {
         self.unfinished.unfinishedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
     }
 
-    /// When the peer must have acknowledged a SETTINGS frame of ours; `Int64.max` when it owes none.
+    /// The time by which the peer must acknowledge a SETTINGS frame; `Int64.max` if it owes none.
     private var acknowledgementDueAt: Int64 {
         self.streamLimit.owedSince.map { self.afterRequestSeconds(from: $0) } ?? .max
     }
@@ -448,7 +448,7 @@ package final class HTTP2Session {
         start + Int64(self.memory.limits.requestSeconds) * 1000 + 1
     }
 
-    /// When `secondPassed` will next have something to do, if nothing is read or written before.
+    /// The time of the next action of `secondPassed` if nothing is read or written before.
     package var isQuietUntil: Int64 {
         guard self.hasReceivedFrame, self.open.receiving.first == nil, self.open.sending.first == nil,
             !self.departure.hasFarewell

@@ -1,13 +1,13 @@
-// The one file that knows libnghttp2.
+// The only file that uses libnghttp2.
 internal import CNghttp2
 internal import Wire
 
-/// What the sessions of one loop share of libnghttp2: its callbacks, options and memory.
+/// The parts of libnghttp2 that the sessions of one loop share: callbacks, options and memory.
 @safe
 package final class HTTP2Library {
-    /// What the decoders of the loop's sessions share.
+    /// The memory that the decoders of the loop's sessions share.
     fileprivate var fieldMemory = FieldDecoderMemory()
-    /// A frame as a session's library is to see it.
+    /// The frame that is passed to a session's library.
     fileprivate var frame = ByteBuffer()
 
     fileprivate let callbacks: OpaquePointer
@@ -15,7 +15,7 @@ package final class HTTP2Library {
     fileprivate let memory: UnsafeMutablePointer<nghttp2_mem>
     fileprivate let pool = MemoryPool()
 
-    /// The library for the sessions of a loop that begins.
+    /// Creates the library for the sessions of a new loop.
     package init(limits: TransportLimits) {
         var callbacks: OpaquePointer?
         var options: OpaquePointer?
@@ -30,15 +30,15 @@ package final class HTTP2Library {
         unsafe nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, receiveData)
         unsafe nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, receiveFrame)
         unsafe nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closeStream)
-        // What fields a request may have, and how long it is, is judged by `FieldRules`.
+        // `FieldRules` checks the fields and the length of a request.
         unsafe nghttp2_option_set_no_http_messaging(options, 1)
-        // Closed streams are only kept for priorities, which nobody uses any more.
+        // Closed streams are only kept for priorities, which are obsolete.
         unsafe nghttp2_option_set_no_closed_streams(options, 1)
-        // The session counts the peer's itself, and `LibrarySeam` may add one to each block.
+        // The session counts the peer's CONTINUATION frames itself, and `LibrarySeam` may add one to each block.
         unsafe nghttp2_option_set_max_continuations(options, limits.continuationFramesMax + 2)
-        // Little comes again in our answers; a table of it would cost 2 KB a connection.
+        // Few fields repeat in answers, and a table for them would cost 2 KB per connection.
         unsafe nghttp2_option_set_max_deflate_dynamic_table_size(options, 0)
-        // Our own budget ends a peer that resets too much, with the right error code.
+        // The control frame budget ends a peer that resets too many streams, with the right error code.
         unsafe nghttp2_option_set_stream_reset_rate_limit(options, 1_000_000, 1_000_000)
         unsafe self.memory = .allocate(capacity: 1)
         let pool = unsafe Unmanaged.passUnretained(self.pool).toOpaque()
@@ -60,40 +60,40 @@ package final class HTTP2Library {
     }
 }
 
-/// One connection's libnghttp2, and all that it is told otherwise than the peer says it, or hears it.
+/// One connection's libnghttp2 session, with all differences between the peer's frames and those the library sees.
 ///
-/// Towards the session there is no deception in it: it is given the peer's bytes and tells of frames and fields; it is
-/// asked for answers and gives the bytes that are to be sent. What lies between is on the page `LibrarySeam`.
+/// The interface for the session is simple: it passes the peer's bytes in and is called with frames and fields; it
+/// submits answers and receives the bytes to send. The page `LibrarySeam` describes the differences.
 ///
-/// A class because the library calls back into it while it is at work. Its session is an argument wherever it may be
-/// called, so that nothing here needs to keep it.
+/// A class because the library calls back into it while it works. The session is an argument of each method that may
+/// call it, so that this object needs no reference to it.
 @safe
 final class LibrarySeam {
     private let library: HTTP2Library
     private var session: OpaquePointer?
 
-    // MARK: What the peer says
+    // MARK: From the peer
 
     private var cutter: FrameCutter
     private var decoder: FieldDecoder
     private var repeated = RepeatedFields()
-    /// The piece of a field block that has come and is not read yet.
+    /// The piece of a field block that has arrived and is not yet decoded.
     private var piece: FrameCutter.Piece?
-    /// Whether the library is given a CONTINUATION of our own, which ends a block and is not the peer's.
+    /// True while the library is given an added CONTINUATION frame that ends a block and was not sent by the peer.
     private var isEndingBlock = false
-    /// The frames that waited when the SETTINGS frame that is being read began, or went on.
+    /// The number of queued frames when the current SETTINGS frame began or continued.
     private var pendingBeforeSettings = 0
 
-    // MARK: What the peer hears
+    // MARK: To the peer
 
     private var heads = AnswerHeads()
-    /// What the library believes that the peer was told of how many streams it may have open: twice what it ever is.
+    /// The stream limit that the library believes was announced: twice the largest actual limit.
     ///
-    /// For one stream too many the library ends the connection; RFC 9113 §5.1.2 also allows to refuse that stream,
-    /// which clients retry.
+    /// The library ends the connection for one stream too many. RFC 9113 §5.1.2 also allows refusing that stream, which
+    /// clients then retry.
     private let streamsBelieved: Int
 
-    /// - `literalBytesMax`: the most bytes of a literal name and its value, the latter as it is coded.
+    /// - `literalBytesMax`: the most bytes of a literal name and its coded value.
     init(_ library: HTTP2Library, limits: TransportLimits, literalBytesMax: Int) {
         self.library = library
         self.streamsBelieved = limits.streamsPerConnectionMax * 2
@@ -103,9 +103,9 @@ final class LibrarySeam {
 
     deinit { self.end() }
 
-    /// Makes the library's session, which calls `session` back, and has our settings ready, as APNs announces them.
+    /// Creates the library's session, which calls `session` back, and submits the SETTINGS that APNs announces.
     ///
-    /// - Returns: false when there is no memory for it.
+    /// - Returns: false if memory is exhausted.
     func begin(for session: HTTP2Session, _ limits: TransportLimits) -> Bool {
         let user = unsafe Unmanaged.passUnretained(session).toOpaque()
         let library = self.library
@@ -131,7 +131,7 @@ final class LibrarySeam {
             && nghttp2_session_set_local_window_size(self.session, 0, 0, window) == 0
     }
 
-    /// Frees the library's session; nothing may be asked of this any more.
+    /// Frees the library's session; no other method may be called after that.
     func end() {
         guard let session = unsafe self.session else { return }
         unsafe self.session = nil
@@ -140,29 +140,29 @@ final class LibrarySeam {
 
     // MARK: The state of the library
 
-    /// Whether both sides are done: nothing to read, nothing to write.
+    /// True if both sides have finished: nothing to read, nothing to write.
     var isFinished: Bool {
         unsafe nghttp2_session_want_read(self.session) == 0 && nghttp2_session_want_write(self.session) == 0
     }
 
     var wantsToWrite: Bool { unsafe nghttp2_session_want_write(self.session) != 0 }
 
-    /// Frames made and not yet produced.
+    /// The number of frames queued and not yet produced.
     var framesPending: Int { unsafe nghttp2_session_get_outbound_queue_size(self.session) }
 
-    /// The newest stream of the peer's that was taken.
+    /// The number of the newest stream of the peer that was accepted.
     var lastStream: Int32 { unsafe nghttp2_session_get_last_proc_stream_id(self.session) }
 
-    /// Which frame or field block has begun and not ended, as `FrameCutter.unfinishedFrame` has it.
+    /// The frame or field block that is incomplete, as in `FrameCutter.unfinishedFrame`.
     var unfinishedFrame: Int { self.cutter.unfinishedFrame }
 
-    /// Whether more of a field block is to come.
+    /// True if more of a field block follows.
     var isWithinBlock: Bool { self.cutter.isWithinBlock }
 
-    /// The bytes that are kept of a field that is not all there.
+    /// The number of bytes kept of an incomplete field.
     var pendingFieldBytes: Int { self.decoder.pendingBytes }
 
-    /// The state that was kept with an open stream.
+    /// Returns the state that was stored with an open stream.
     func slot(_ number: Int32) -> StreamSlot? {
         guard let data = unsafe nghttp2_session_get_stream_user_data(self.session, number) else { return nil }
         return unsafe StreamSlot(pointer: data.assumingMemoryBound(to: StreamState.self))
@@ -172,9 +172,9 @@ final class LibrarySeam {
         unsafe nghttp2_session_set_stream_user_data(self.session, number, UnsafeMutableRawPointer(slot.pointer))
     }
 
-    // MARK: What is submitted
+    // MARK: Submitting frames
 
-    /// Has a head sent, and the bytes that the session gives for its body.
+    /// Submits a head and, with `hasBody`, a body whose bytes the session provides.
     func submit(_ response: Response, for slot: StreamSlot, hasBody: Bool) {
         let number = slot.state.number
         self.heads.append(response.block.view, for: number)
@@ -189,7 +189,7 @@ final class LibrarySeam {
         unsafe nghttp2_submit_response(self.session, number, nil, 0, &provider)
     }
 
-    /// Has `100 Continue` sent, which the answer follows.
+    /// Submits `100 Continue`; the answer follows later.
     func submitContinue(for number: Int32) {
         var block = ByteBuffer()
         FieldEncoder.append(status: 100, to: &block)
@@ -197,22 +197,22 @@ final class LibrarySeam {
         unsafe nghttp2_submit_headers(self.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), number, nil, nil, 0, nil)
     }
 
-    /// There are bytes for a body again, or it has ended.
+    /// Resumes a body that has bytes again or has ended.
     func resume(_ number: Int32) {
         unsafe nghttp2_session_resume_data(self.session, number)
     }
 
-    /// Has another number of streams announced. Which, the session says when the frame leaves.
+    /// Submits a new stream limit. The session provides the number when the frame is sent.
     func submitStreamLimit() -> Bool {
         let name = Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue)
         let setting = nghttp2_settings_entry(settings_id: name, value: UInt32(self.streamsBelieved))
         return unsafe nghttp2_submit_settings(self.session, 0, [setting], 1) == 0
     }
 
-    /// Has another window of streams announced, with the number of streams once more. Which, the session says when the
-    /// frame leaves.
+    /// Submits a new stream window, along with the stream limit. The session provides both numbers when the frame is
+    /// sent.
     ///
-    /// - Parameter believed: the window that the library was told at first, which it goes on believing in.
+    /// - Parameter believed: the window that the library was given at first and still assumes.
     func submitStreamWindow(believed: Int) -> Bool {
         let settings = [
             (NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self.streamsBelieved),
@@ -225,7 +225,7 @@ final class LibrarySeam {
         unsafe nghttp2_submit_ping(self.session, 0, nil)
     }
 
-    /// Another reset of the same stream does nothing.
+    /// Resets a stream; another reset of the same stream does nothing.
     func submitReset(_ number: Int32, _ code: HTTP2ErrorCode) {
         unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
     }
@@ -235,12 +235,12 @@ final class LibrarySeam {
         unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
     }
 
-    /// Has a GOAWAY frame sent that asks for no further streams, and names no last one.
+    /// Submits a GOAWAY frame that asks for no further streams and names no last one.
     func submitShutdownNotice() {
         unsafe nghttp2_submit_shutdown_notice(self.session)
     }
 
-    /// Ends the connection for a fault of the peer's.
+    /// Ends the connection for a fault of the peer.
     func terminate(_ code: HTTP2ErrorCode) {
         unsafe nghttp2_session_terminate_session(self.session, code.number)
     }
@@ -249,9 +249,9 @@ final class LibrarySeam {
 // MARK: - From the peer to the library
 
 extension LibrarySeam {
-    /// Takes what the peer sent, and tells the session what is in it.
+    /// Processes the bytes that the peer sent, and reports their content to the session.
     func receive(_ bytes: ByteView, for session: HTTP2Session) {
-        // A SETTINGS frame may have begun in bytes that came before.
+        // A SETTINGS frame may have begun in earlier bytes.
         self.pendingBeforeSettings = self.framesPending
         var rest = bytes
         while !session.hasFailed, let part = self.cutter.next(&rest) {
@@ -265,10 +265,10 @@ extension LibrarySeam {
         }
     }
 
-    /// Gives the library a frame without the piece of a block in it, and reads that piece.
+    /// Passes a frame without its piece of a block to the library, and decodes that piece.
     ///
-    /// The piece is read before the library hears that the block has ended: a whole block as soon as the library takes
-    /// it, any other in between, and then the end is told with an empty frame of our own.
+    /// The piece is decoded before the library learns that the block has ended. A whole block is decoded as soon as the
+    /// library accepts it. Other pieces are decoded as they arrive, and an added empty frame then reports the end.
     private func receive(_ piece: FrameCutter.Piece, for session: HTTP2Session) {
         let isWholeBlock = piece.beginsFrame && piece.head.isHeaders && piece.endsBlock
         self.piece = piece
@@ -301,7 +301,7 @@ extension LibrarySeam {
         session.fail(isBadPreface ? .protocolError : .enhanceYourCalm)
     }
 
-    /// Reads the piece of a block that has come, unless that was done.
+    /// Decodes the received piece of a block, unless that was done.
     private func readPiece(for session: HTTP2Session) {
         guard let piece = self.piece else { return }
         self.piece = nil
@@ -318,14 +318,14 @@ extension LibrarySeam {
 
     @inline(__always)
     private func read(_ bytes: ByteView, isLast: Bool, for session: HTTP2Session) throws(FieldDecoder.Fault) {
-        // The caller keeps the session; a closure with a reference that counts would take it anew with each block.
+        // The caller keeps the session alive; a counted reference in the closure would be retained for each block.
         let session = unsafe Unmanaged.passUnretained(session)
         try self.decoder.decode(bytes, isLast: isLast, in: &self.library.fieldMemory) { name, value, note in
             unsafe session._withUnsafeGuaranteedRef { $0.fieldReceived(name, value, &note) }
         }
     }
 
-    /// Reads a whole block, and takes as a whole what comes with every request.
+    /// Reads a whole block, and takes runs of fields that repeat in every request without decoding them.
     private func readBlock(_ bytes: ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         var rest = bytes
         if self.repeated.blockBegins(tableChanges: self.decoder.tableChanges), session.slotOfBlock != nil {
@@ -336,7 +336,7 @@ extension LibrarySeam {
         try self.read(rest, isLast: true, for: session)
     }
 
-    /// Reads the fields at the beginning of a block that come with every request, and literals between them.
+    /// Reads the repeated runs at the beginning of a block, and literals between them.
     private func readRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         let listBytesMax = session.memory.limits.headerListBytesMax
         var index = 0
@@ -357,7 +357,8 @@ extension LibrarySeam {
         }
     }
 
-    /// Reads the fields at the beginning of a block that change no table, and remembers those that may come again.
+    /// Decodes the fields at the beginning of a block that do not change the table, and remembers those that may
+    /// repeat.
     private func rememberRuns(of rest: inout ByteView, for session: HTTP2Session) throws(FieldDecoder.Fault) {
         self.repeated.beginToRemember()
         while rest.count > 0, let slot = session.slotOfBlock {
@@ -374,7 +375,7 @@ extension LibrarySeam {
         }
     }
 
-    // MARK: What the library reports
+    // MARK: Events from the library
 
     @inline(__always)
     fileprivate func frameAnnounced(_ head: UnsafePointer<nghttp2_frame_hd>, for session: HTTP2Session) {
@@ -403,7 +404,7 @@ extension LibrarySeam {
             let isRequest = unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST
             session.headersReceived(number, isRequest: isRequest, hasEnded: hasEndFlag)
         case NGHTTP2_DATA.rawValue: if hasEndFlag { session.requestEnded(number) }
-        // ACK has the same bit as END_STREAM.
+        // The ACK flag has the same bit as END_STREAM.
         case NGHTTP2_PING.rawValue: session.pingReceived(isAnswer: hasEndFlag)
         case NGHTTP2_SETTINGS.rawValue:
             if !hasEndFlag, self.hasQueuedResets { session.terminate(.flowControlError) }
@@ -417,22 +418,22 @@ extension LibrarySeam {
 }
 
 extension LibrarySeam {
-    /// Whether the library has queued more for a SETTINGS frame of the peer's than its own answer: it resets a stream
-    /// whose window grows too large by one, where RFC 9113 §6.9.2 has the connection end.
+    /// True if the library has queued more than its own answer to the peer's SETTINGS frame. It resets each stream
+    /// whose window grows too large, whereas RFC 9113 §6.9.2 requires the connection to end.
     private var hasQueuedResets: Bool { self.framesPending > self.pendingBeforeSettings + 1 }
 }
 
 // MARK: - From the library to the peer
 
 extension LibrarySeam {
-    /// What came of asking for a frame.
+    /// The result of a request for a frame.
     enum Produced {
         case frame
         case nothing
         case failed
     }
 
-    /// Appends the next frame that is to be sent.
+    /// Appends the next frame to send.
     @inline(__always)
     func produceFrame(into output: inout ByteBuffer, for session: HTTP2Session) -> Produced {
         var bytes: UnsafePointer<UInt8>?
@@ -444,7 +445,7 @@ extension LibrarySeam {
             self.heads.move(into: unsafe ByteView(frame), to: &output)
             return .frame
         }
-        // Few frames say that something is wrong: RST_STREAM is 3, GOAWAY 7.
+        // RST_STREAM (3) and GOAWAY (7) report errors; both are rare.
         if unsafe frame[3] & 0xFB == 3 { unsafe Self.countError(frame, in: session.memory.tally) }
         if session.streamLimit.isUnsent {
             unsafe self.appendSettings(frame, to: &output, for: session)
@@ -454,21 +455,20 @@ extension LibrarySeam {
         return .frame
     }
 
-    /// The library has nothing more to send: heads that are left were for streams that are gone.
+    /// Removes all heads that are left; the library has nothing more to send, so their streams are gone.
     func forgetHeads() {
         self.heads.removeAll()
     }
 
-    /// Frees what is kept for answers to come.
+    /// Frees the memory for future answers.
     func freeSpareMemory() {
         self.heads.freeSpareMemory()
     }
 
-    /// Appends a frame; where it is a SETTINGS frame of ours, with the number of streams that the peer is told, and the
-    /// window.
+    /// Appends a frame. A SETTINGS frame of the server gets the stream limit and the window that the peer should have.
     ///
-    /// Every such frame begins with a setting whose value is `streamsBelieved`, but for the first; one of two settings
-    /// has the window behind it.
+    /// Every such frame except the first begins with a setting whose value is `streamsBelieved`. In one with two
+    /// settings the second is the window.
     @inline(never)
     private func appendSettings(
         _ frame: UnsafeRawBufferPointer,
@@ -477,7 +477,7 @@ extension LibrarySeam {
     ) {
         let room = unsafe output.reserve(frame.count)
         unsafe room.copyMemory(from: frame)
-        // SETTINGS is 4, and has no flag but that of an answer.
+        // SETTINGS is 4, and its only flag marks an acknowledgement.
         let isOurs = unsafe frame[3] == 4 && frame[4] == 0
         if isOurs, let limit = session.streamLimitLeaves() {
             // The first frame has the size of the header table before it.
@@ -491,7 +491,7 @@ extension LibrarySeam {
         output.commit(frame.count)
     }
 
-    /// Counts what leaves with RST_STREAM or GOAWAY, if a bound of the library's is the reason.
+    /// Counts an RST_STREAM or GOAWAY frame if a limit in the library is its reason.
     @inline(never)
     private static func countError(_ frame: UnsafeRawBufferPointer, in tally: LimitTally<TransportLimit>) {
         let isGoAway = unsafe frame[3] == 7
@@ -501,7 +501,7 @@ extension LibrarySeam {
         if code == HTTP2ErrorCode.flowControlError.number {
             tally.met(isGoAway ? .connectionWindowBytes : .streamWindowBytes)
         } else if code == HTTP2ErrorCode.frameSizeError.number, isGoAway {
-            // Frames of a wrong size get the same code, with another reason.
+            // Other frames of a wrong size have the same code but another reason.
             let reason = unsafe ByteView(UnsafeRawBufferPointer(rebasing: frame[(codeStart + 4)...]))
             if reason == "too large frame size" { tally.met(.frameBytesMax) }
         }
@@ -551,7 +551,7 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
     return 0
 }
 
-/// The room that libnghttp2 has for the bytes of a DATA frame; valid only during the call that hands it over.
+/// The memory of libnghttp2 for the bytes of a DATA frame; valid only during the call that passes it.
 @safe
 struct FrameRoom {
     private let start: UnsafeMutablePointer<UInt8>?

@@ -1,15 +1,15 @@
 internal import Glibc
 
-/// Memory for libnghttp2, which asks for several small pieces a request: kept in free lists by size, one pool a loop.
+/// A memory pool for libnghttp2, which needs several small pieces per request: free lists by size, one pool per loop.
 ///
-/// Each piece has a head of 16 bytes that says to which list it belongs, since the library frees without a size.
-/// Large pieces go to the system.
+/// Each piece has a header of 16 bytes with the index of its list, since the library frees without a size. Large pieces
+/// are allocated by the system.
 ///
-/// A session begins with a buffer of 16 KiB, more than all else it holds, into which it packs the frame that it sends.
-/// `nghttp2_session_mem_send` packs a frame and hands all of it over in one call, and the next call looks at the
-/// buffer's bounds alone; we have copied the frame by then. So the sessions of a loop, of which one at a time is at
-/// work, share one such buffer. Buffers that a session asks for later, to continue a head that is larger than one, are
-/// its own.
+/// A session begins with a buffer of 16 KiB, more than all its other memory, into which it packs the frame to send.
+/// `nghttp2_session_mem_send` packs a frame and returns all of it in one call, and the next call only checks the
+/// buffer's bounds; the caller has copied the frame by then. Since one session of a loop works at a time, the sessions
+/// share one such buffer. Buffers that a session allocates later, to continue a head that is larger than one, are its
+/// own.
 @safe
 package final class MemoryPool {
     private static let headBytes = 16
@@ -18,7 +18,7 @@ package final class MemoryPool {
     private static let chunkBytes = 65_536
     private static let systemClass = -1
     private static let sharedClass = -2
-    /// What a session's first frame buffer takes: the head of a frame, the length of its padding, and 16,384.
+    /// The size of a session's first frame buffer: the head of a frame, the length of its padding, and 16,384.
     private static let frameBufferBytes = 9 + 1 + 16_384
 
     private let lists = UnsafeMutablePointer<UnsafeMutableRawPointer?>.allocate(capacity: MemoryPool.classCount)
@@ -29,10 +29,10 @@ package final class MemoryPool {
         byteCount: MemoryPool.headBytes + MemoryPool.frameBufferBytes,
         alignment: 16
     )
-    /// Whether a session is being made, which gets the shared frame buffer.
+    /// True while a session is being created, which gets the shared frame buffer.
     private var lendsFrameBuffer = false
 
-    /// A pool that has nothing to hand out again yet.
+    /// Creates an empty pool.
     package init() {
         unsafe self.lists.initialize(repeating: nil, count: MemoryPool.classCount)
         unsafe self.frameBuffer.storeBytes(of: MemoryPool.sharedClass, as: Int.self)
@@ -45,16 +45,16 @@ package final class MemoryPool {
         unsafe self.lists.deallocate()
     }
 
-    /// Runs `make`, which makes a session.
+    /// Runs `make`, which creates a session.
     func lendingFrameBuffer<Result>(_ make: () -> Result) -> Result {
         self.lendsFrameBuffer = true
         defer { self.lendsFrameBuffer = false }
         return make()
     }
 
-    /// Hands out a piece of at least so many bytes, aligned to sixteen.
+    /// Allocates a piece of at least `count` bytes, aligned to 16.
     ///
-    /// - Returns: nil when the system has no more memory.
+    /// - Returns: nil if the system has no more memory.
     @inline(__always)
     package func allocate(_ count: Int) -> UnsafeMutableRawPointer? {
         let sizeClass = (count + MemoryPool.stepBytes - 1) / MemoryPool.stepBytes
@@ -66,7 +66,7 @@ package final class MemoryPool {
         return unsafe self.carve(sizeClass)
     }
 
-    /// Takes back a piece that `allocate` or `reallocate` handed out.
+    /// Frees a piece that `allocate` or `reallocate` returned.
     @inline(__always)
     package func free(_ piece: UnsafeMutableRawPointer) {
         let sizeClass = unsafe (piece - MemoryPool.headBytes).load(as: Int.self)
@@ -78,9 +78,9 @@ package final class MemoryPool {
         unsafe self.lists[sizeClass] = unsafe piece
     }
 
-    /// Makes a piece hold at least so many bytes, in its place where it can; the bytes it had stay.
+    /// Makes a piece hold at least `count` bytes, without moving it if possible; keeps its bytes.
     ///
-    /// - Returns: where it is now, or nil when the system has no more memory: then the piece is as it was.
+    /// - Returns: the new address, or nil if the system has no more memory; the piece is then unchanged.
     package func reallocate(_ piece: UnsafeMutableRawPointer, _ count: Int) -> UnsafeMutableRawPointer? {
         let head = unsafe piece - MemoryPool.headBytes
         let held = unsafe self.capacity(sizeClass: head.load(as: Int.self), head: head)

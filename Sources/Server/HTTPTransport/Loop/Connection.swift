@@ -1,58 +1,58 @@
 internal import Wire
 
-/// How far a connection has come.
+/// The stage of a connection.
 package enum ConnectionStage: CaseIterable, Sendable {
-    /// The first bytes of a cleartext connection are awaited. Can move to: http2, http1, closed.
+    /// Waits for the first bytes of a cleartext connection. Can change to: http2, http1, closed.
     case sniffing
-    /// The TLS handshake goes on. Can move to: http2, lingering, closed.
+    /// Performs the TLS handshake. Can change to: http2, lingering, closed.
     case handshaking
-    /// Can move to: lingering, closed.
+    /// Can change to: lingering, closed.
     case http2
-    /// Can move to: lingering, closed.
+    /// Can change to: lingering, closed.
     case http1
-    /// We have ended; what the peer still sends is thrown away. Can move to: closed.
+    /// The server has ended its side; bytes from the peer are discarded. Can change to: closed.
     case lingering
     /// Terminal.
     case closed
 }
 
-/// One accepted socket of a loop and what is spoken on it.
+/// An accepted socket of a loop, and the session of its protocol.
 final class Connection {
     let id: ConnectionID
     let descriptor: Int32
     let listener: Int
-    /// Where it comes from; nil for a socket file.
+    /// The client's network; nil for a socket file.
     let network: ClientNetwork?
     var stage: ConnectionStage
     var tls: TLSSession?
     var http2: HTTP2Session?
     var http1: HTTP1Session?
-    /// What the socket has not taken yet.
+    /// The bytes that the socket has not accepted yet.
     var output = ByteBuffer()
-    /// What the loop's epoll watches for.
+    /// The events that the loop's epoll watches for.
     var interest: Poll.Readiness = .readable
-    /// The place of its flow among the loop's shares: its own, until the handler names another.
+    /// The place of its flow in the loop's shares: a place for the connection alone until the handler sets a flow.
     var flow: FlowShares.Place
-    /// Whether its flow sends a large part of all that the loop receives, so that it waits for connections of others.
+    /// True if its flow sends a large part of all bytes the loop receives, so that other connections go first.
     var isBusy = false
-    /// Whether the connection is in the loop's list of those to be flushed.
+    /// True if the connection is in the loop's list of those to flush.
     var isDirty = false
-    /// Whether it ends at the next flush.
+    /// True if it ends at the next flush.
     var isDoomed = false
-    /// Whether it is among the loop's handshakes in progress.
+    /// True if it is one of the loop's handshakes in progress.
     var isInHandshake = true
-    /// Whether the handler has asked for its end.
+    /// True if the handler has requested its end.
     var isGoingAway = false
-    /// Whether its client has shown a certificate, of which the handler hears.
+    /// True if its client has shown a certificate; the handler then knows the connection.
     var hasShownCertificate = false
-    /// Whether the peer is known not to have read all that was sent to it.
+    /// True if the peer is known not to have read all that was sent to it.
     var hasLostBytes = false
     let acceptedAt: Int64
-    /// Since when one record of TLS is awaited of which a part has come; monotonic milliseconds, `Int64.max` for none.
+    /// The time since which an incomplete TLS record is awaited, in monotonic milliseconds; `Int64.max` for none.
     var recordSince = Int64.max
-    /// Whether `output` holds what TLS itself answers to what it reads. Until that has left nothing more is read.
+    /// True if `output` holds answers of TLS itself to received bytes. Nothing more is read until they are sent.
     var hasAnswersOfTLS = false
-    /// Since when the socket takes nothing, or since when we linger; monotonic milliseconds.
+    /// The time of the socket's last progress, or of the start of lingering; monotonic milliseconds.
     var stalledSince: Int64 = 0
 
     init(
@@ -72,43 +72,43 @@ final class Connection {
         self.acceptedAt = now
     }
 
-    /// Whether the handler knows of it.
+    /// True if the handler knows the connection.
     var isKnownToHandler: Bool { self.hasShownCertificate || self.hasCarriedRequest }
 
     var hasCarriedRequest: Bool {
         self.http2?.hasCarriedRequest ?? self.http1?.hasCarriedRequest ?? false
     }
 
-    /// Whether what is spoken on it is over, once what was made for it has left.
+    /// True if the session has ended or failed; the connection ends once the prepared bytes are sent.
     var isOver: Bool {
         if let http2 { return http2.hasFailed || http2.isFinished }
         return self.http1?.isFinished ?? false
     }
 
-    /// What is watched for while nothing waits to be sent. HTTP/1 has one request at a time: what comes behind it stays
-    /// in the socket, and only the peer's end is news.
+    /// The events to watch for while no bytes are unsent. HTTP/1 handles one request at a time: later bytes stay in the
+    /// socket, and only the peer's end is watched for.
     var quietInterest: Poll.Readiness {
         self.http1?.wantsToRead == false ? .peerEnded : .readable
     }
 
-    /// Appends what is to be sent, until there is nothing more or `output` holds `bytesMax`.
+    /// Appends bytes to send until there are no more or `output` holds `bytesMax`.
     func produce(into output: inout ByteBuffer, bytesMax: Int) {
         self.http2?.produce(into: &output, bytesMax: bytesMax)
         self.http1?.produce(into: &output, bytesMax: bytesMax)
     }
 
-    /// What epoll reports it by.
+    /// The token by which epoll reports it.
     var token: UInt64 {
         UInt64(self.id.generation) << 32 | UInt64(self.id.index)
     }
 }
 
-/// The connections of one loop that have not spoken HTTP yet, oldest first.
+/// The connections of one loop that have not yet spoken HTTP, in order of age, the oldest first.
 struct HandshakeQueue {
-    /// Some have ended or gone on since; they are passed over.
+    /// The connections in order of arrival. Those that have ended or completed the handshake are skipped.
     private var connections: [ConnectionID] = []
     private var first = 0
-    /// How many have not.
+    /// The number of those still in a handshake.
     private(set) var count = 0
 
     mutating func append(_ connection: ConnectionID, isThere: (ConnectionID) -> Bool) {
@@ -120,12 +120,12 @@ struct HandshakeQueue {
         self.count += 1
     }
 
-    /// A handshake has ended or gone on.
+    /// Records that a handshake has ended or completed.
     mutating func left() {
         self.count -= 1
     }
 
-    /// The oldest one.
+    /// Returns the oldest connection still in a handshake.
     mutating func oldest(isThere: (ConnectionID) -> Bool) -> ConnectionID? {
         while self.first < self.connections.count {
             let oldest = self.connections[self.first]
@@ -136,14 +136,14 @@ struct HandshakeQueue {
     }
 }
 
-/// A request of HTTP in cleartext that reached a listener of TLS.
+/// A cleartext HTTP request sent to a TLS listener.
 enum CleartextRequest {
-    /// The methods of HTTP/1.1 with the space behind them, and the beginning of HTTP/2.
+    /// The methods of HTTP/1.1 with a space after them, and the beginning of HTTP/2.
     private static let beginnings: [StaticString] = [
         "GET ", "POST ", "HEAD ", "PUT ", "DELETE ", "PATCH ", "OPTIONS ", "PRI * HTTP/2.0",
     ]
 
-    /// What it is answered: that this is a listener of TLS.
+    /// The answer, which explains that this is a TLS listener.
     static let answer: StaticString = """
         HTTP/1.1 400 Bad Request\r
         content-type: application/json\r
@@ -153,7 +153,7 @@ enum CleartextRequest {
         {"reason":"TLSRequired","message":"This listener speaks TLS; write https:// instead of http://."}
         """
 
-    /// Whether the first bytes of a connection begin such a request.
+    /// Returns true if the first bytes of a connection begin such a request.
     ///
     /// An empty line before a request is skipped once, as RFC 9112 section 2.2 requires.
     static func begins(_ bytes: ByteView) -> Bool {

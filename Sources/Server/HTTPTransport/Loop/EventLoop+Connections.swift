@@ -1,7 +1,7 @@
 internal import Platform
 internal import Wire
 
-/// A connection's life: accept, read, flush, end.
+/// The life of a connection: accept, read, flush, end.
 extension EventLoop {
     func connection(_ id: ConnectionID) -> Connection? {
         let index = Int(id.index)
@@ -22,7 +22,7 @@ extension EventLoop {
         let listener = self.server.listeners[index]
         for number in 0..<self.limits.acceptsPerTurn {
             guard self.server.hasRoom(listener) else {
-                // Behind the one that took the last place there may be nobody: whoever waits is announced again.
+                // A full server without further waiting connections need not pause: the next one is announced again.
                 if number == 0 { self.pauseAccepting(listener: index, .connectionsMax) }
                 return
             }
@@ -44,18 +44,18 @@ extension EventLoop {
         self.areListenersCrowded[index] = true
     }
 
-    /// Goes on with the listeners that had more connections than one turn takes: the system would announce them again
-    /// only behind every connection that has something to read.
+    /// Continues to accept on listeners that had more connections than one turn accepts. The system would announce them
+    /// again only after every connection that is ready to read.
     func acceptCrowds() {
         for index in self.areListenersCrowded.indices where self.areListenersCrowded[index] {
             self.accept(listener: index)
         }
     }
 
-    /// Leaves a listener's new connections to other loops, or waiting, until the next second.
+    /// Stops accepting on a listener until the next second; its connections wait or go to other loops.
     private func pauseAccepting(listener index: Int, _ limit: TransportLimit) {
         self.unwatchListener(index)
-        // Counted when it is so: whoever sees the count may go by it.
+        // Counted after the fact, so that a reader of the count may rely on it.
         self.memory.tally.met(limit)
     }
 
@@ -88,7 +88,7 @@ extension EventLoop {
         if let tls {
             connection.tls = TLSSession(context: tls, pipe: self.pipe)
         } else {
-            // Some of the first bytes may come alone; they stay in the socket, so only news is reported.
+            // The first bytes may arrive in parts and stay in the socket, so only changes are reported.
             connection.interest = [.readable, .peerEnded, .edge]
         }
         let isWatched = self.poll.add(descriptor, connection.interest, token: connection.token)
@@ -97,7 +97,7 @@ extension EventLoop {
 
     // MARK: Handshakes
 
-    /// Ends the oldest handshake when there are as many as there may be: whoever never finishes one keeps nobody out.
+    /// Ends the oldest handshake at the limit, so that clients that never finish one do not keep others out.
     private func makeRoomForHandshake() {
         guard self.handshakes.count >= self.server.handshakesPerLoopMax,
             let oldest = self.handshakes.oldest(isThere: { self.isInHandshake($0) }),
@@ -111,7 +111,7 @@ extension EventLoop {
         self.connection(id)?.isInHandshake ?? false
     }
 
-    /// The connection speaks HTTP now, or has ended.
+    /// Records that the connection now speaks HTTP or has ended.
     private func leaveHandshake(_ connection: Connection) {
         guard connection.isInHandshake else { return }
         connection.isInHandshake = false
@@ -135,9 +135,9 @@ extension EventLoop {
         }
     }
 
-    /// Looks at the first bytes: the preface of HTTP/2 begins like no request of HTTP/1.1.
+    /// Checks the first bytes: no HTTP/1.1 request begins like the preface of HTTP/2.
     ///
-    /// - Parameter hasPeerEnded: no more than what is in the socket will come.
+    /// - Parameter hasPeerEnded: true if no bytes will follow those in the socket.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
         switch System.peek(connection.descriptor, into: self.readRoom, bytesMax: marker.count) {
@@ -181,7 +181,7 @@ extension EventLoop {
     private func beginHTTP1(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .http1
-        // A loop without connections lets no seconds pass.
+        // A loop without connections does not update the time each second.
         self.memory.wallSeconds = SystemClock.wall / 1000
         connection.http1 = HTTP1Session(
             memory: self.memory,
@@ -214,7 +214,7 @@ extension EventLoop {
         }
     }
 
-    /// The peer sends no more. With HTTP/1 it may still wait for the rest of its answer.
+    /// Handles the end of the peer's bytes. With HTTP/1 the peer may still wait for the rest of its answer.
     private func peerEnded(_ connection: Connection) {
         let isAnswering = connection.stage == .http1 && connection.http1?.peerEnded() == true
         guard isAnswering || (connection.stage == .http1 && !connection.output.isEmpty) else {
@@ -237,7 +237,7 @@ extension EventLoop {
             case .failed:
                 connection.isDoomed = true
                 self.handler.handshakeFailed(OpenSSL.reason())
-                // An alert of TLS would say nothing to whoever speaks cleartext.
+                // A client that speaks cleartext could not read a TLS alert.
                 guard CleartextRequest.begins(bytes) else { return }
                 self.pipe.output.removeAll()
                 connection.output.append(CleartextRequest.answer)
@@ -250,7 +250,7 @@ extension EventLoop {
             }
         }
         guard let session = connection.http2 else { return }
-        // The pipe has counted those of handshakes too, of whatever connection.
+        // The pipe has also counted the records of handshakes, on any connection.
         _ = self.pipe.takeControlRecords()
         var hasRead = false
         while connection.stage == .http2 {
@@ -262,7 +262,7 @@ extension EventLoop {
             if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
             hasRead = true
             session.receive(self.plainRoom.first(count))
-            // Mostly all has been read; asking once more costs as much as a tenth of a push that comes alone.
+            // Usually everything has been read; another read would cost up to a tenth of a single push.
             if self.pipe.input.isEmpty, !tls.hasPartOfRecord {
                 connection.recordSince = .max
                 return
@@ -270,7 +270,7 @@ extension EventLoop {
         }
     }
 
-    /// All has been read that could be; part of a record may be left, which is another than before if any was whole.
+    /// Records whether a part of a TLS record is left. It is a new record if a whole one was read before.
     private func noteRecord(of connection: Connection, _ tls: TLSSession, isAnother: Bool) {
         if !tls.hasPartOfRecord {
             connection.recordSince = .max
@@ -279,8 +279,8 @@ extension EventLoop {
         }
     }
 
-    /// Tells the handler of a certificate before any request is read. Where it asks for the connection's end, SETTINGS
-    /// and GOAWAY leave at once, and no request that came along is served.
+    /// Passes a certificate to the handler before any request is read. If the handler requests the connection's end,
+    /// SETTINGS and GOAWAY are sent at once, and no request that arrived with the handshake is served.
     private func announce(_ certificate: ClientCertificate, of connection: Connection) {
         self.handler.certificateShown(certificate, on: connection.id)
         guard connection.isGoingAway else { return }
@@ -288,7 +288,7 @@ extension EventLoop {
         self.flush(connection)
     }
 
-    /// Keeps what TLS wants to send until the connection is flushed.
+    /// Keeps the output of TLS until the connection is flushed.
     private func takeCipherText(_ connection: Connection) {
         guard !self.pipe.output.isEmpty else { return }
         connection.hasAnswersOfTLS = true
@@ -298,7 +298,7 @@ extension EventLoop {
 
     // MARK: Write
 
-    /// Writes what every dirty connection has; a flush may make others dirty.
+    /// Writes the output of every dirty connection; a flush may make others dirty.
     func flushDirty() {
         var index = 0
         while index < self.dirty.count {
@@ -333,9 +333,9 @@ extension EventLoop {
         }
     }
 
-    /// Sends what the socket did not take before.
+    /// Sends bytes that the socket did not accept before.
     ///
-    /// - Returns: false when nothing more can be done now.
+    /// - Returns: false if nothing more can be sent now.
     private func sendKept(_ connection: Connection) -> Bool {
         guard !connection.output.isEmpty else { return true }
         while !connection.output.isEmpty {
@@ -357,11 +357,11 @@ extension EventLoop {
         return true
     }
 
-    /// Encrypts if need be and sends `produced`; keeps what the socket does not take.
+    /// Encrypts `produced` if needed and sends it; keeps the bytes that the socket does not accept.
     private func send(_ connection: Connection) -> Bool {
         if let tls = connection.tls {
             self.pipe.output.removeAll()
-            // What was encrypted in part, too, must not go to whoever is served next.
+            // The rest of a failed encryption must not be sent on the next connection.
             defer { self.pipe.output.removeAll() }
             guard tls.write(self.produced.view) else {
                 self.destroy(connection)
@@ -387,8 +387,8 @@ extension EventLoop {
         return true
     }
 
-    /// Waits until the socket takes more. With too many frames behind that, or answers of TLS, which no bound is set
-    /// to, nothing is read meanwhile.
+    /// Waits until the socket accepts more. Reading stops while too many frames are queued, or while answers of TLS,
+    /// which have no limit, are unsent.
     private func watchUnsent(_ connection: Connection) {
         guard connection.http1 == nil else { return self.watch(connection, .writable) }
         let isReadable =
@@ -397,7 +397,8 @@ extension EventLoop {
         self.watch(connection, isReadable ? [.readable, .writable] : .writable)
     }
 
-    /// Watches a connection for something else. One for which there is no memory ends: nothing would be heard of it.
+    /// Watches a connection for other events. If memory is exhausted, the connection ends, as its events would
+    /// be lost.
     private func watch(_ connection: Connection, _ interest: Poll.Readiness) {
         guard connection.interest != interest else { return }
         connection.interest = interest
@@ -410,8 +411,8 @@ extension EventLoop {
 
     // MARK: End
 
-    /// Ends our side, and waits a moment for the peer to end its own: bytes that it still sends would otherwise make
-    /// the system throw away our last ones.
+    /// Ends the server's side, and waits briefly for the peer to end its side. Otherwise bytes that the peer still
+    /// sends would make the system discard the last bytes for the peer.
     private func linger(_ connection: Connection) {
         self.leaveHandshake(connection)
         connection.stage = .lingering
@@ -443,7 +444,7 @@ extension EventLoop {
         self.handler.connectionClosed(connection.id)
     }
 
-    /// Takes a connection out of the table.
+    /// Removes a connection from the table.
     private func forget(_ connection: Connection) {
         self.leaveHandshake(connection)
         if let network = connection.network { self.server.clients.end(network) }
@@ -455,11 +456,11 @@ extension EventLoop {
         self.connectionCount -= 1
         if connection.isBusy { self.busyConnections.end() }
         self.server.connectionCounts[connection.listener].end()
-        // The handler counts connections at the end of a turn, those that carried no request among them.
+        // The handler counts connections at the end of a turn, including those without requests.
         self.memory.handlerWasTold = true
     }
 
-    /// Ends what has taken too long.
+    /// Ends a connection that has exceeded a time limit.
     func secondPassed(_ connection: Connection) {
         let now = self.memory.now
         switch connection.stage {
@@ -503,13 +504,13 @@ extension EventLoop {
         self.destroy(connection)
     }
 
-    /// When the record of TLS must have come whole of which a part has; `Int64.max` for none.
+    /// The time by which an incomplete TLS record must be complete; `Int64.max` for none.
     private func recordDueAt(_ connection: Connection) -> Int64 {
         let (since, wait) = (connection.recordSince, Int64(self.limits.requestSeconds) * 1000)
         return since == .max ? .max : since + wait
     }
 
-    /// Whether the socket has taken nothing for too long of what waits for it.
+    /// Returns true if the socket has accepted no byte of its unsent output for too long.
     private func isStalled(_ connection: Connection) -> Bool {
         let stalled = connection.output.isEmpty ? 0 : self.memory.now - connection.stalledSince
         return stalled > Int64(self.limits.writeStallSeconds) * 1000

@@ -1,47 +1,46 @@
 internal import Platform
 
-/// Whose turn it is at the sockets of a loop with busy connections.
+/// The order in which a loop with busy connections reads its sockets.
 struct TurnOrder {
-    /// The bytes after which a turn of busy connections ends; 16 KiB, some sixty pushes, though the last of these
-    /// connections may have sent 64 KiB.
+    /// The bytes after which a turn of busy connections ends; 16 KiB, some sixty pushes. The last connection of a turn
+    /// may still send 64 KiB.
     static let busyBytesPerTurnMax = 16_384
-    /// The bytes that connections which are not busy may send while the handler has all it can take; 64 KiB, some two
-    /// hundred pushes.
+    /// The bytes that quiet connections may send while the handler has paused reading; 64 KiB, some two hundred pushes.
     static let bytesPerPauseMax = 65_536
 
-    /// The bytes that were read from all sockets.
+    /// The number of bytes read from all sockets.
     var bytesRead = 0
-    /// Whether the last turn was not that of the busy connections.
+    /// True if the last turn read the connections that are not busy.
     var wasOfOthers = false
-    /// How many bytes will have been read when nothing more is in this pause; nil while there is none.
+    /// The value of `bytesRead` at which the current pause reads nothing more; nil if reading is not paused.
     var pauseEndsAt: Int?
 }
 
-/// Which sockets a turn reads.
+/// The selection of the sockets that a turn reads.
 ///
-/// Whoever sends little does not wait for those who send much. A connection is busy while its flow has sent a large
-/// part of all that came; then `busyPoll` watches it and not `poll`. While both have something, turns alternate: that
-/// of the others reads all of them that are ready, and that of the busy ones reads 16 KiB. What `busyPoll` has reported
-/// by then is left to the next such turn.
+/// Connections that send little do not wait for those that send much. A connection is busy while its flow has sent a
+/// large part of all received bytes; `busyPoll` then watches it instead of `poll`. While both have events, turns
+/// alternate: one reads all the other connections that are ready, the next reads 16 KiB of the busy ones. Events of
+/// `busyPoll` that are left are handled in the next such turn.
 ///
-/// Where nobody is busy, all connections are served as they come, and `busyPoll` costs nothing.
+/// If no connection is busy, all are served in order of arrival, and `busyPoll` costs nothing.
 extension EventLoop {
-    /// Says what flow a connection's requests belong to, by a hash of its name. On the loop's thread.
+    /// Sets the flow that a connection's requests belong to, by a hash of its name. On the loop's thread.
     package func setFlow(of connection: ConnectionID, to flow: UInt64) {
         self.connection(connection)?.flow = FlowShares.Place(flow: flow)
     }
 
-    /// How many connections are busy: their flow sends a large part of all that comes, and they wait for the others.
+    /// The number of busy connections: their flow sends a large part of all bytes, and other connections go first.
     package var busyConnectionCount: Int { self.busyConnections.value }
 
-    /// Whether a connection's flow sends little, while others are busy. On the loop's thread.
+    /// Returns true if a connection's flow sends little while others are busy. On the loop's thread.
     package func isQuiet(_ connection: ConnectionID) -> Bool {
         guard self.busyConnectionCount > 0, let connection = self.connection(connection) else { return false }
-        // A connection that is new is busy only once what it has sent has been weighed.
+        // A new connection only becomes busy once its bytes have been weighed.
         return !connection.isBusy && !self.shares.isLarge(connection.flow, wasLarge: true)
     }
 
-    /// Waits until there is something to do, and reads.
+    /// Waits for events, and reads.
     func serveSockets() {
         guard !self.isReadingPaused else { return self.serveWhilePaused() }
         self.turns.pauseEndsAt = nil
@@ -55,15 +54,15 @@ extension EventLoop {
         }
     }
 
-    /// Whether a connection that is not busy, a listener or a wake waits.
+    /// True if a connection that is not busy, a listener or a wake has an event.
     private var haveOthersSomething: Bool {
         if !self.poll.hasEvents { self.poll.wait(milliseconds: 0) }
         return self.poll.hasEvents
     }
 
-    /// Serves all but the busy connections.
+    /// Serves all connections except the busy ones.
     ///
-    /// - Parameter milliseconds: how long to wait for them; -1 for ever.
+    /// - Parameter milliseconds: the longest wait; -1 for no limit.
     private func serveOthers(waiting milliseconds: Int32) {
         self.turns.wasOfOthers = true
         if !self.poll.hasEvents { self.poll.wait(milliseconds: milliseconds) }
@@ -75,23 +74,24 @@ extension EventLoop {
         }
     }
 
-    /// Serves some busy connections, one at least where any is ready.
+    /// Serves some busy connections, at least one if any is ready.
     private func serveBusy() {
         self.turns.wasOfOthers = false
-        // What `poll` has reported and nobody has taken yet may be reported to nobody again.
+        // Pending events of `poll` may not be reported again, so this must not wait for `busyPoll`.
         let wait = self.poll.hasEvents ? 0 : self.waitMilliseconds
         if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: wait) }
         self.memory.now = SystemClock.monotonic
         self.acceptCrowds()
         let end = self.turns.bytesRead + TurnOrder.busyBytesPerTurnMax
         while self.turns.bytesRead < end, let event = self.busyPoll.next() {
-            // The next turn is that of what `poll` watches.
+            // The next turn serves `poll`.
             guard event.token != Self.pollToken else { continue }
             self.dispatch(event.readiness, event.token)
         }
     }
 
-    /// The handler has all it can take. If that is from busy connections, the others go on for a while.
+    /// Serves a loop whose handler has paused reading. If busy connections caused that, the others may still send some
+    /// bytes.
     private func serveWhilePaused() {
         let end = self.turns.pauseEndsAt ?? self.turns.bytesRead + TurnOrder.bytesPerPauseMax
         self.turns.pauseEndsAt = end
@@ -102,12 +102,12 @@ extension EventLoop {
         }
     }
 
-    // MARK: Who is busy
+    // MARK: Busy connections
 
-    /// What watches a connection.
+    /// Returns the poll that watches a connection.
     func poll(of connection: Connection) -> Poll { connection.isBusy ? self.busyPoll : self.poll }
 
-    /// Counts what a connection has sent, once it is known what flow that was of.
+    /// Counts the bytes that a connection has sent, once its flow is known.
     func weigh(_ connection: Connection, bytes: Int) {
         self.turns.bytesRead += bytes
         self.shares.received(bytes, at: connection.flow)
@@ -116,8 +116,8 @@ extension EventLoop {
         self.watch(connection, asBusy: isBusy)
     }
 
-    /// Has busy connections watched with the others again whose flow has sent little of late: where they send nothing,
-    /// nobody weighs them.
+    /// Moves busy connections back to `poll` when their flow has recently sent little. Connections that send nothing
+    /// are not weighed otherwise.
     func releaseQuiet() {
         guard self.busyConnectionCount > 0 else { return }
         for connection in self.connections {
@@ -128,48 +128,48 @@ extension EventLoop {
         }
     }
 
-    /// Has the other poll watch a connection; where there is no memory for that, it stays where it is.
+    /// Moves a connection to the other poll; if memory is exhausted, it stays.
     private func watch(_ connection: Connection, asBusy isBusy: Bool) {
         let (poll, other) = isBusy ? (self.poll, self.busyPoll) : (self.busyPoll, self.poll)
         guard other.add(connection.descriptor, connection.interest, token: connection.token) else { return }
         connection.isBusy = isBusy
         if isBusy { self.busyConnections.begin() } else { self.busyConnections.end() }
         guard !poll.remove(connection.descriptor) else { return }
-        // Two would tell of it.
+        // Otherwise both polls would report it.
         connection.isDoomed = true
         self.markDirty(connection)
     }
 }
 
-/// What each flow has sent to a loop of late, as a part of all that came.
+/// The recent part of each flow in all bytes that a loop received.
 ///
-/// A flow is what is to have a fair share of the loop, on however many connections: the pushes of a topic, or one
-/// connection whose handler has named no flow. There is a number of places for flows; two that have the same count as
-/// one.
+/// A flow should have a fair share of the loop, on any number of connections: for example the pushes of a topic, or one
+/// connection whose handler has set no flow. Flows are counted in a fixed number of places; two flows with the same
+/// place count as one.
 package struct FlowShares {
-    /// Where a flow is counted.
+    /// The place where a flow is counted.
     package struct Place: Hashable, Sendable {
         fileprivate let index: UInt16
 
-        /// - Parameter flow: what the flow is known by; all bits of a hash, or small numbers.
+        /// - Parameter flow: the number of the flow: a hash with all its bits, or a small number.
         package init(flow: UInt64) {
             self.index = UInt16(truncatingIfNeeded: flow % UInt64(FlowShares.placeCount))
         }
     }
 
-    /// The places; 1,024, so that a quiet flow hardly ever has that of a noisy one.
+    /// The number of places; 1,024, so that a quiet flow rarely shares the place of a busy one.
     package static let placeCount = 1_024
-    /// The bytes that all flows together must have sent for any to have a large part: 256 KiB. A loop that receives
-    /// less in a second keeps nobody waiting.
+    /// The bytes that all flows together must have sent before any can have a large part: 256 KiB. A loop that receives
+    /// less in a second makes no connection wait.
     package static let bytesMin = 262_144
-    /// A part of all is large that is more than a 32nd of it, and stays so until it is less than a 64th: there are a
-    /// few dozen such flows at most.
+    /// The divisor of a large part: a part larger than a 32nd is large, and stays large until it is less than a 64th.
+    /// There are at most a few dozen such flows.
     package static let largePart = 32
 
-    /// By place; what came lately counts more than what came before.
+    /// The bytes by place; recent bytes count more than older ones.
     private var bytes = [Int](repeating: 0, count: FlowShares.placeCount)
     private var total = 0
-    /// How many places have bytes.
+    /// The number of places with bytes.
     private var flowCount = 0
 
     package init() {}
@@ -180,16 +180,16 @@ package struct FlowShares {
         self.total += count
     }
 
-    /// Whether a flow has sent a large part of all, where there is another that would wait for it.
+    /// Returns true if a flow has sent a large part of all bytes while there is another flow to wait for it.
     ///
-    /// - `wasLarge`: whether it had before.
+    /// - `wasLarge`: true if its part was large before.
     package func isLarge(_ place: Place, wasLarge: Bool) -> Bool {
         guard self.flowCount > 1, self.total >= Self.bytesMin else { return false }
         let part = wasLarge ? 2 * Self.largePart : Self.largePart
         return self.bytes[Int(place.index)] * part > self.total
     }
 
-    /// What came until now counts for half as much as what comes.
+    /// Halves the weight of all bytes received so far.
     package mutating func secondPassed() {
         self.total = 0
         self.flowCount = 0

@@ -2,63 +2,63 @@ internal import Platform
 internal import Synchronization
 package import Wire
 
-/// One thread's connections: waits, reads, calls the handler, writes.
+/// The connections of one thread: waits, reads, calls the handler, writes.
 ///
-/// `@unchecked Sendable`: another thread may only call `wake` and `requestStop`, which touch atomics; everything else
+/// `@unchecked Sendable`: other threads may only call `wake` and `requestStop`, which use atomics. Everything else
 /// belongs to the loop's thread once `run` was called.
 package final class EventLoop: @unchecked Sendable {
-    /// The place in the server's list of loops.
+    /// The index in the server's list of loops.
     package let index: Int
 
     let server: ServerState
     private(set) var limits: TransportLimits
     let memory: LoopMemory
     let library: HTTP2Library
-    /// Watches all but the busy connections.
+    /// The poll of all connections except the busy ones.
     let poll: Poll
-    /// Watches the busy connections, and `poll`.
+    /// The poll of the busy connections and of `poll`.
     let busyPoll: Poll
     let pipe = TLSPipe()
     var handler: any RequestHandler = NoHandler()
 
     var connections: [Connection?] = []
     var generations: [UInt32] = []
-    /// From when on a connection is looked at by the second, so that thousands that are idle need not be touched.
+    /// The time from which each connection needs its check each second, so that thousands of idle ones are not touched.
     var looksAt: [Int64] = []
     var freeIndices: [UInt32] = []
     var dirty: [Connection] = []
     var handshakes = HandshakeQueue()
-    /// What is read from any socket, and what was decrypted from it.
+    /// The memory for bytes from any socket, and for their decrypted form.
     let readRoom: ReadRoom
     let plainRoom: ReadRoom
-    /// What is about to be written to any socket.
+    /// The bytes to write to a socket next.
     var produced = ByteBuffer()
-    /// Whether connections are accepted, by listener.
+    /// True for each listener whose new connections are watched for.
     var areListenersWatched: [Bool]
-    /// Whether more connections waited than the last turn took, by listener.
+    /// True for each listener that had more connections than the last turn accepted.
     var areListenersCrowded: [Bool]
-    /// What each flow has sent of late.
+    /// The recent part of each flow in the received bytes.
     var shares = FlowShares()
     var turns = TurnOrder()
 
-    /// Set by the handler while it has all it can take: no socket is read, though answers leave; `wake` ends each wait.
-    /// Where there are busy connections the others may go on for a while, up to `TurnOrder.bytesPerPauseMax`.
+    /// Set by the handler while it cannot take more requests: no socket is read, though answers are sent; `wake` ends
+    /// each wait. If there are busy connections, the others may send up to `TurnOrder.bytesPerPauseMax` more.
     package var isReadingPaused = false
 
-    /// How many connections are busy; any thread may look.
+    /// The number of busy connections; any thread may read it.
     let busyConnections = ConnectionCount()
 
-    /// When `alarmRang` is to be called, once, in milliseconds as `now`; `Int64.max` for never.
+    /// The time of one call of `alarmRang`, in milliseconds as `now`; `Int64.max` for never.
     package var alarmAt = Int64.max
 
     /// The monotonic clock at the start of this turn, in milliseconds.
     package var now: Int64 { self.memory.now }
 
-    /// The open connections of this loop.
+    /// The number of open connections of this loop.
     package internal(set) var connectionCount = 0
 
-    /// While `streamClosed` is called: whether it is known that the peer has not read all that was sent to it, as of
-    /// bytes that did not leave, and of those that a peer left in a socket file's connection.
+    /// During `streamClosed`: true if the peer is known not to have read all that was sent to it: bytes were not sent,
+    /// or were left unread in a socket file's connection.
     package internal(set) var endsUnread = false
 
     private let wakeEvent: Int32
@@ -66,11 +66,11 @@ package final class EventLoop: @unchecked Sendable {
     private let isStopRequested = Atomic<Bool>(false)
     private var nextSecond: Int64 = 0
 
-    /// Tokens of what is not a connection have this bit.
+    /// The bit of tokens that do not stand for a connection.
     static let specialToken: UInt64 = 1 << 63
     private static let wakeToken = EventLoop.specialToken | 1 << 32
     private static let listenerToken = EventLoop.specialToken | 2 << 32
-    /// What `busyPoll` reports `poll` by.
+    /// The token by which `busyPoll` reports `poll`.
     static let pollToken = EventLoop.specialToken | 3 << 32
 
     init(index: Int, server: ServerState) throws(TransportError) {
@@ -94,7 +94,7 @@ package final class EventLoop: @unchecked Sendable {
         guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken),
             self.busyPoll.add(self.poll, token: Self.pollToken)
         else {
-            throw TransportError(.system, "epoll: a loop could not be woken, as there is no memory for it.")
+            throw TransportError(.system, "epoll: a loop could not be woken: out of memory.")
         }
     }
 
@@ -104,33 +104,34 @@ package final class EventLoop: @unchecked Sendable {
         self.handler = handler
     }
 
-    /// Sets the loop's bounds, on its thread, when the handler is `woken`.
+    /// Sets the loop's limits, on its thread, when the handler is `woken`.
     ///
-    /// Those that peers were told of in SETTINGS, and those of memory that is there, must be as they were:
+    /// Limits announced to peers in SETTINGS, and those of memory that is already allocated, must not change:
     /// `streamsPerConnectionMax`, `headerListBytesMax`, `frameBytesMax`, both windows, `continuationFramesMax` and
     /// `readBytesPerTurn`.
     package func setLimits(_ limits: TransportLimits) {
         self.limits = limits
         self.memory.limits = limits
         self.memory.streams.streamsMax = limits.streamsPerLoopMax
-        // When a connection is looked at next was reckoned with the bounds there were.
+        // The times of the next checks were computed from the previous limits.
         for index in self.looksAt.indices { self.looksAt[index] = 0 }
     }
 
     // MARK: From other threads
 
-    /// Has the handler's `woken` called soon. From any thread; calls before the loop has woken cost no system call.
+    /// Makes the loop call the handler's `woken` soon. From any thread; only the first call before the loop wakes makes
+    /// a system call.
     package func wake() {
         if !self.isWakePending.exchange(true, ordering: .acquiringAndReleasing) { System.signal(self.wakeEvent) }
     }
 
-    /// Has the handler's `woken` called after `body`, so that what `body` has for this loop needs no system call.
+    /// Calls `body` and then the handler's `woken`, so that wakes within `body` need no system call.
     ///
-    /// - Parameter body: called here, on the loop's thread.
+    /// - Parameter body: called on the loop's thread.
     package func takingWakes(_ body: () -> Void) {
         self.isWakePending.store(true, ordering: .releasing)
         body()
-        // Cleared before the handler looks: a wake that comes meanwhile makes another turn.
+        // Cleared before the handler runs: a wake during its call causes another turn.
         self.isWakePending.store(false, ordering: .releasing)
         self.handler.woken()
     }
@@ -142,7 +143,7 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: The loop
 
-    /// Serves until `requestStop`; the body of the loop's thread.
+    /// Serves connections until `requestStop`; the body of the loop's thread.
     func run() {
         self.watchListeners()
         self.memory.now = SystemClock.monotonic
@@ -155,7 +156,7 @@ package final class EventLoop: @unchecked Sendable {
         self.closeAll()
     }
 
-    /// Reads no socket, and takes notice of a wake.
+    /// Waits for a wake without reading any socket.
     func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
         self.memory.now = SystemClock.monotonic
@@ -176,7 +177,7 @@ package final class EventLoop: @unchecked Sendable {
         if token & Self.specialToken == 0 {
             let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
             guard let connection = self.connection(id) else { return }
-            // Since it was reported, something else may be watched for.
+            // The connection may be watched for other events since the report.
             let watched = readiness.intersection(connection.interest.union(.broken))
             if !watched.isEmpty { self.ready(connection, watched) }
             return
@@ -184,14 +185,14 @@ package final class EventLoop: @unchecked Sendable {
         switch token & ~UInt64(UInt32.max) {
         case Self.wakeToken:
             System.clear(self.wakeEvent)
-            // Cleared before the handler looks: a wake that comes meanwhile makes another turn.
+            // Cleared before the handler runs: a wake during its call causes another turn.
             if self.isWakePending.exchange(false, ordering: .acquiringAndReleasing) { self.handler.woken() }
         case _:
             self.accept(listener: Int(UInt32(truncatingIfNeeded: token)))
         }
     }
 
-    /// Hands the turn's batch over and writes; again, when writing told the handler something.
+    /// Ends the turn at the handler and writes; repeats if writing notified the handler.
     private func endTurn() {
         repeat {
             self.memory.handlerWasTold = false
@@ -232,7 +233,7 @@ package final class EventLoop: @unchecked Sendable {
 
     // MARK: Listeners
 
-    /// Watches the listeners that are not watched; one for which there is no memory is tried again the next second.
+    /// Watches the listeners that are not watched; one that fails for lack of memory is tried again the next second.
     func watchListeners() {
         for (index, listener) in self.server.listeners.enumerated() where !self.areListenersWatched[index] {
             let token = Self.listenerToken | UInt64(index)
@@ -248,7 +249,7 @@ package final class EventLoop: @unchecked Sendable {
     }
 }
 
-/// Stands in until the server has made the loop's handler.
+/// A placeholder until the server has created the loop's handler.
 private final class NoHandler: RequestHandler {
     func bodyBytesMax(for _: Request) -> Int { 0 }
     func requestReceived(_: Request) {}
@@ -261,11 +262,11 @@ private final class NoHandler: RequestHandler {
     func alarmRang(_: Int64) {}
 }
 
-/// What the handler may ask of its loop, on the loop's thread.
+/// The calls that the handler may make, on the loop's thread.
 extension EventLoop {
-    /// Answers a stream that waits: a head and, unless it is nil or empty, a body, which is copied.
+    /// Answers a waiting stream with a head and, unless it is nil or empty, a body, which is copied.
     ///
-    /// - Returns: false when the stream is gone or was answered before.
+    /// - Returns: false if the stream is gone or has been answered.
     @discardableResult
     package func respond(_ stream: StreamID, _ response: Response, body: ByteView? = nil) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
@@ -282,9 +283,9 @@ extension EventLoop {
         return isTaken
     }
 
-    /// Answers a stream that waits with a head, which leaves at once; `write` and `finish` follow.
+    /// Answers a waiting stream with a head that is sent at once; `write` and `finish` follow.
     ///
-    /// - Returns: false when the stream is gone or was answered before.
+    /// - Returns: false if the stream is gone or has been answered.
     package func beginStreaming(_ stream: StreamID, _ response: Response) -> Bool {
         guard let connection = self.connection(stream.connection) else { return false }
         if let session = connection.http2 {
@@ -297,7 +298,7 @@ extension EventLoop {
 
     /// Queues bytes on a streaming response.
     ///
-    /// - Returns: the bytes that wait on the stream, these included; nil when it is gone or finished.
+    /// - Returns: the number of queued bytes of the stream, including these; nil if it is gone or finished.
     package func write(_ stream: StreamID, _ bytes: ByteView) -> Int? {
         guard let connection = self.connection(stream.connection) else { return nil }
         if let session = connection.http2 {
@@ -312,14 +313,14 @@ extension EventLoop {
         return queued
     }
 
-    /// A peer that lets its answers pile up loses its connection at the end of the turn.
+    /// Ends the connection of a peer that does not read its answers, at the end of the turn.
     private func endIfTooMuchIsQueued(_ connection: Connection, _ bytes: Int) {
         guard bytes > self.limits.queuedBytesPerConnectionMax, !connection.isDoomed else { return }
         self.memory.tally.met(.queuedBytesPerConnectionMax)
         self.close(connection.id)
     }
 
-    /// Ends a streaming response after what was written.
+    /// Ends a streaming response after the bytes written so far.
     package func finish(_ stream: StreamID) {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
@@ -330,18 +331,18 @@ extension EventLoop {
         self.markDirty(connection)
     }
 
-    /// Sends a PING every so many seconds; one that is not answered in time ends the connection. nil: none.
-    /// HTTP/1.1 has nothing of the kind.
+    /// Sends a PING every `everySeconds`; one that is not answered in time ends the connection. Nil sends none. Has no
+    /// effect with HTTP/1.1.
     package func setPing(_ connection: ConnectionID, everySeconds: Int?) {
         guard let connection = self.connection(connection), let session = connection.http2 else { return }
         session.setPing(everySeconds: everySeconds)
         self.looksAt[Int(connection.id.index)] = 0
     }
 
-    /// Takes no further request, lets open streams end as `inFlight` says, then closes. `debugData` and `code` go into
-    /// HTTP/2's GOAWAY.
+    /// Accepts no further request, treats open streams as `inFlight` says, then closes. `debugData` and `code` are sent
+    /// in HTTP/2's GOAWAY.
     ///
-    /// - Returns: the last stream of which the peer may believe that it was taken; nil where nothing says so.
+    /// - Returns: the last stream that the peer may consider accepted; nil with HTTP/1.1 or if the connection is gone.
     @discardableResult
     package func goAway(
         _ connection: ConnectionID,
@@ -363,11 +364,12 @@ extension EventLoop {
         return nil
     }
 
-    /// Announces another number of streams that the peer may have open at once. A lower one leaves open streams alone,
-    /// and holds once the peer has acknowledged it; streams beyond it are refused. HTTP/1.1 has nothing of the kind.
+    /// Announces another number of streams that the peer may have open at once. A lower number does not affect open
+    /// streams. It is enforced once the peer has acknowledged it; streams beyond it are then refused. Has no effect
+    /// with HTTP/1.1.
     ///
-    /// - `limit`: cut to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
-    /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
+    /// - `limit`: clamped to the range from 0 to `TransportLimits.streamsPerConnectionMax`.
+    /// - Returns: false if the connection is gone, or its peer acknowledges nothing.
     @discardableResult
     package func setStreamLimit(_ connection: ConnectionID, to limit: Int) -> Bool {
         guard let connection = self.connection(connection), let session = connection.http2 else { return false }
@@ -375,11 +377,12 @@ extension EventLoop {
         return session.setStreamLimit(min(max(0, limit), self.limits.streamsPerConnectionMax))
     }
 
-    /// Announces another window for every stream of a connection, those that are open too: how many bytes its peer may
-    /// send on one before it waits for us. HTTP/1.1 has nothing of the kind.
+    /// Announces another window for every stream of a connection, including open ones: the number of bytes its peer may
+    /// send on one before it waits for a window update. Has no effect with HTTP/1.1.
     ///
-    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for that, so that what waits goes on.
-    /// - Returns: false when the connection is gone, or its peer acknowledges nothing.
+    /// - `bytes`: less than half of `TransportLimits.streamWindowBytes`; nil for that value, so that waiting peers
+    ///   continue.
+    /// - Returns: false if the connection is gone, or its peer acknowledges nothing.
     @discardableResult
     package func setStreamWindow(_ connection: ConnectionID, to bytes: Int?) -> Bool {
         guard let connection = self.connection(connection), let session = connection.http2 else { return false }
@@ -387,7 +390,7 @@ extension EventLoop {
         return session.setStreamWindow(bytes)
     }
 
-    /// Ends a stream that is not answered to its end with an error; HTTP/1.1 can only end the connection.
+    /// Resets a stream that is not completely answered; with HTTP/1.1 this ends the connection.
     package func reset(_ stream: StreamID, code: HTTP2ErrorCode) {
         guard let connection = self.connection(stream.connection) else { return }
         if let session = connection.http2 {
@@ -398,14 +401,14 @@ extension EventLoop {
         self.markDirty(connection)
     }
 
-    /// Ends a connection at the end of this turn; its streams are closed.
+    /// Ends a connection at the end of this turn and closes its streams.
     package func close(_ connection: ConnectionID) {
         guard let connection = self.connection(connection) else { return }
         connection.isDoomed = true
         self.markDirty(connection)
     }
 
-    /// Where a connection comes from; nil when it is gone, or came to a socket file.
+    /// Returns the client's network; nil if the connection is gone or uses a socket file.
     package func network(of connection: ConnectionID) -> ClientNetwork? { self.connection(connection)?.network }
 
     /// True if the peer of a connection to a socket file has read all that was written to it.
@@ -415,7 +418,7 @@ extension EventLoop {
         return queued == 0 && connection.output.isEmpty && System.hasBeenRead(connection.descriptor)
     }
 
-    /// The user whose process connected to a socket file; nil when the connection is gone, or came to a port.
+    /// Returns the user whose process connected to a socket file; nil if the connection is gone or uses a port.
     package func user(of connection: ConnectionID) -> UInt32? {
         guard let connection = self.connection(connection), connection.network == nil else { return nil }
         return System.peerUser(connection.descriptor)

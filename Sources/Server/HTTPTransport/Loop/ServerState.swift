@@ -1,7 +1,7 @@
 internal import Platform
 internal import Synchronization
 
-/// What the loops of one server share.
+/// The state that the loops of one server share.
 final class ServerState: Sendable {
     struct BoundListener: Sendable {
         let descriptor: Int32
@@ -9,36 +9,38 @@ final class ServerState: Sendable {
         let isTCP: Bool
         let streamsAtFirst: Int?
         let connectionsReserved: Int
-        /// The file that was made for it, and goes with it; nil for a port, and for a socket that somebody else opened.
+        /// The socket file that was created for the listener and is removed with it; nil for a port, and for a socket
+        /// that was passed to the server.
         let file: System.SocketFile?
 
-        /// Nobody connects any more.
+        /// Stops listening.
         func close() {
-            // Before the socket: who starts meanwhile finds it in use, and does not take the name.
+            // The file is removed before the socket is closed: a process that starts in between finds the socket in use
+            // and does not take its name.
             self.file?.remove()
             System.close(self.descriptor)
         }
     }
 
-    /// What the loops begin with.
+    /// The limits with which the loops begin.
     let limits: TransportLimits
     let listeners: [BoundListener]
-    /// The most connections that the process has descriptors for.
+    /// The most connections for which the process has descriptors.
     private let descriptorsMax: Int
     private let loopCount: Int
     private let connectionsMax: Atomic<Int>
     private let handshakesMax: Atomic<Int>
-    /// What TLS listeners show in handshakes to come.
+    /// The certificates that TLS listeners show in future handshakes.
     private let contexts: ListenerContexts
-    /// The open connections of all loops, by listener.
+    /// The numbers of open connections of all loops, by listener.
     let connectionCounts: [ConnectionCount]
-    /// The open connections by where they come from.
+    /// The numbers of open connections by client network.
     let clients: ConnectionCounts<ClientNetwork>
     let requestBytes: RequestBytes
 
     /// - Parameters:
-    ///   - contexts: for each listener, nil where it speaks cleartext.
-    ///   - descriptorsMax: the most connections that the process has descriptors for.
+    ///   - contexts: one for each listener; nil for cleartext.
+    ///   - descriptorsMax: the most connections for which the process has descriptors.
     init(
         limits: TransportLimits,
         listeners: [BoundListener],
@@ -62,12 +64,12 @@ final class ServerState: Sendable {
         for listener in self.listeners { listener.close() }
     }
 
-    /// Takes the names away by which clients of this machine connect; who has connected stays.
+    /// Removes the socket files by which local clients connect; open connections stay.
     func removeSocketFiles() {
         for listener in self.listeners { listener.file?.remove() }
     }
 
-    /// Whether a listener may take one more connection.
+    /// Returns true if a listener may accept one more connection.
     func hasRoom(_ listener: BoundListener) -> Bool {
         self.connectionCounts.reduce(0) { $0 + $1.value }
             < self.connectionsMax.load(ordering: .relaxed) + listener.connectionsReserved
@@ -78,17 +80,17 @@ final class ServerState: Sendable {
         max(1, self.handshakesMax.load(ordering: .relaxed) / self.loopCount)
     }
 
-    /// What a listener's next connection is shown; nil in cleartext.
+    /// Returns the context for a listener's next connection; nil for cleartext.
     func context(listener index: Int) -> TLSContext? {
         self.listeners[index].isTLS ? self.contexts.context(listener: index) : nil
     }
 
-    /// What all TLS listeners show; nil when there are none.
+    /// The context of all TLS listeners; nil if there are none.
     var context: TLSContext? {
         self.listeners.firstIndex { $0.isTLS }.flatMap { self.contexts.context(listener: $0) }
     }
 
-    /// Sets the bounds that the loops share; from any thread. Connections that are past them stay.
+    /// Sets the limits that the loops share, from any thread. Connections beyond them stay open.
     func setLimits(_ limits: TransportLimits) {
         self.connectionsMax.store(max(1, min(limits.connectionsMax, self.descriptorsMax)), ordering: .relaxed)
         self.handshakesMax.store(limits.handshakesMax, ordering: .relaxed)
@@ -96,18 +98,18 @@ final class ServerState: Sendable {
         self.requestBytes.setMax(limits.requestBytesMax)
     }
 
-    /// Has every TLS listener show another certificate; from any thread. Connections that are there keep theirs.
+    /// Sets the certificate of every TLS listener, from any thread. Open connections keep theirs.
     func setContext(_ context: TLSContext) {
         self.contexts.replace(with: context)
     }
 }
 
-/// What each listener shows in its TLS handshakes; every loop asks when it accepts, any thread changes it.
+/// The context of each listener for TLS handshakes. Every loop reads it when it accepts; any thread may change it.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards the contexts.
+/// `@unchecked Sendable`: `monitor` guards the contexts.
 final class ListenerContexts: @unchecked Sendable {
     private let monitor = Monitor()
-    /// By listener; nil for those in cleartext.
+    /// The contexts by listener; nil for cleartext.
     private var contexts: [TLSContext?]
 
     init(_ contexts: [TLSContext?]) {
@@ -120,7 +122,7 @@ final class ListenerContexts: @unchecked Sendable {
         return self.contexts[index]
     }
 
-    /// Gives every listener that has one another context.
+    /// Replaces the context of every listener that has one.
     func replace(with context: TLSContext) {
         self.monitor.lock()
         defer { self.monitor.unlock() }
@@ -128,9 +130,9 @@ final class ListenerContexts: @unchecked Sendable {
     }
 }
 
-/// Where a connection comes from, as far as it is counted: an IPv4 address, or the 64 bits of an IPv6 address that name
-/// its network, since whoever has one of those addresses has them all; and the listener it came to, so that nobody is
-/// kept from one by what happens at another.
+/// The origin by which connections are counted: an IPv4 address, or the first 64 bits of an IPv6 address, since a
+/// client usually has all addresses of such a network; and the listener, so that connections to one listener do not
+/// affect another.
 package struct ClientNetwork: Hashable, Sendable {
     let listener: Int
     /// An IPv4 address below 32 bits that are set, or the first half of an IPv6 address; 1 for ::1.
@@ -142,21 +144,21 @@ package struct ClientNetwork: Hashable, Sendable {
     }
 }
 
-/// How many connections there are of each of many, such as addresses, on all loops together.
+/// The numbers of connections by key, such as an address, on all loops together.
 ///
-/// `Sendable` without the compiler's proof: `countsMonitor` guards the counts, when a connection begins and ends
-/// and not for requests.
+/// `@unchecked Sendable`: `countsMonitor` guards the counts. It is locked when a connection begins or ends, not for
+/// requests.
 package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Sendable {
     private var connectionsMax: Int
     private let countsMonitor = Monitor()
     private var counts: [Key: Int] = [:]
 
-    /// - Parameter connectionsMax: the most connections of each; 0 for no limit.
+    /// - Parameter connectionsMax: the most connections per key; 0 for no limit.
     package init(connectionsMax: Int) {
         self.connectionsMax = connectionsMax
     }
 
-    /// Sets another bound. Those that are past it stay.
+    /// Sets another limit. Connections beyond it stay open.
     package func setMax(_ connectionsMax: Int) {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }
@@ -165,7 +167,7 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
 
     /// Counts a connection.
     ///
-    /// - Returns: false when there are as many as there may be; it is then not counted.
+    /// - Returns: false at the limit; the connection is then not counted.
     package func begin(_ key: Key) -> Bool {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }
@@ -175,7 +177,7 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
         return true
     }
 
-    /// A connection that was counted is gone.
+    /// Removes a counted connection.
     package func end(_ key: Key) {
         self.countsMonitor.lock()
         defer { self.countsMonitor.unlock() }
@@ -184,7 +186,7 @@ package final class ConnectionCounts<Key: Hashable & Sendable>: @unchecked Senda
     }
 }
 
-/// How many connections there are, counted by any thread.
+/// An atomic counter of connections.
 final class ConnectionCount: Sendable {
     private let count = Atomic<Int>(0)
 

@@ -1,9 +1,9 @@
 package import Wire
 
-/// Judges the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
+/// Checks the fields of one header block of a request by RFC 9113 §8.2 and §8.3, one after the other.
 ///
-/// libnghttp2 would do the same, byte by byte and on the way of every push; these rules look at sixteen bytes at a
-/// time, and leave alone what nothing depends on.
+/// libnghttp2 could check them too, but byte by byte in every push. These rules check sixteen bytes at a time, and skip
+/// checks that nothing depends on.
 package struct FieldRules: Equatable {
     fileprivate struct Seen: OptionSet {
         let rawValue: UInt16
@@ -14,7 +14,7 @@ package struct FieldRules: Equatable {
         static let authority = Seen(rawValue: 8)
         static let host = Seen(rawValue: 16)
         static let contentLength = Seen(rawValue: 32)
-        /// A field that is no pseudo-header field.
+        /// A field that is not a pseudo-header field.
         static let regular = Seen(rawValue: 64)
         static let isConnect = Seen(rawValue: 128)
         static let isOptions = Seen(rawValue: 256)
@@ -25,14 +25,14 @@ package struct FieldRules: Equatable {
         static let expectsContinue = Seen(rawValue: 8192)
     }
 
-    /// What the server keeps a field as.
+    /// The kind of a field, which determines where the server keeps it.
     package enum Kind {
         case method
         case path
         case authority
         case host
         case regular
-        /// Pseudo-header fields that nobody asks for.
+        /// A pseudo-header field that the server does not use.
         case other
     }
 
@@ -42,17 +42,18 @@ package struct FieldRules: Equatable {
 
     /// The rules for the block that begins a request.
     package static let head = FieldRules()
-    /// The rules for the block that ends one: there are no pseudo-header fields in it.
+    /// The rules for the block that ends a request, which has no pseudo-header fields.
     static let trailers = FieldRules(seen: .regular)
 
     private init(seen: Seen = []) {
         self.seen = seen
     }
 
-    /// Takes the next field.
+    /// Checks the next field.
     ///
-    /// - `note`: 0, or what this left in it for a field with the same name and value, which spares most of the work.
-    /// - Returns: what kind of field it is; nil when it makes its request malformed.
+    /// - `note`: 0, or the note that an earlier call stored for a field with the same name and value, which saves most
+    ///   of the work.
+    /// - Returns: the kind of the field; nil if it makes its request malformed.
     @inline(__always)
     package mutating func admit(_ name: ByteView, _ value: ByteView, _ note: inout UInt32) -> Kind? {
         if note == 0 {
@@ -71,13 +72,13 @@ package struct FieldRules: Equatable {
         return judged.kind
     }
 
-    /// Whether the method is HEAD.
+    /// True if the method is HEAD.
     var hasHeadMethod: Bool { self.seen.contains(.isHead) }
 
     /// True if the client waits for `100 Continue` before it sends content (RFC 9110 section 10.1.1).
     var expectsContinue: Bool { self.seen.contains(.expectsContinue) }
 
-    /// Whether the block that began a request has all that a request needs.
+    /// True if the first block of a request has all the fields a request needs.
     var isWholeHead: Bool {
         if self.seen.contains(.isConnect) {
             return self.seen.contains(.authority) && self.seen.isDisjoint(with: [.scheme, .path])
@@ -89,21 +90,21 @@ package struct FieldRules: Equatable {
     }
 }
 
-/// What one field means for the request, whatever other fields it has.
+/// The meaning of one field for the request, independent of other fields.
 private struct Judgement {
-    /// What has been seen with it.
+    /// The properties that the field adds.
     let seen: FieldRules.Seen
-    /// What must not have been seen before it.
+    /// The properties that must not have been seen before.
     let once: FieldRules.Seen
 
-    /// - Parameter note: what `note` was; not 0.
+    /// - Parameter note: a value of `note`; not 0.
     @inline(__always)
     init(note: UInt32) {
         self.seen = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note))
         self.once = FieldRules.Seen(rawValue: UInt16(truncatingIfNeeded: note >> 16))
     }
 
-    /// Never 0, as there is always something seen.
+    /// The judgment as a number. Never 0, as a field always adds a property.
     @inline(__always)
     var note: UInt32 { UInt32(self.once.rawValue) << 16 | UInt32(self.seen.rawValue) }
 
@@ -120,7 +121,7 @@ private struct Judgement {
         self.once = once
     }
 
-    /// - Returns: nil when the field makes its request malformed.
+    /// - Returns: nil if the field makes its request malformed.
     init?(_ name: ByteView, _ value: ByteView) {
         guard let judged = name.starts(with: ":") ? Self.pseudo(name, value) : Self.regular(name, value) else {
             return nil
@@ -129,7 +130,7 @@ private struct Judgement {
     }
 
     private static func regular(_ name: ByteView, _ value: ByteView) -> Judgement? {
-        // Whoever counts the bytes finds every fault in its value.
+        // The value is checked when its number is read.
         if name == "content-length" { return Judgement([.regular, .contentLength], once: .contentLength) }
         guard name.isFieldName, value.isFieldValue else { return nil }
         switch name.count {
@@ -197,9 +198,9 @@ private struct Characters {
     static let token = Characters(
         "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
-    /// The characters of a token that HTTP/2 allows in a name: no capitals.
+    /// The characters that HTTP/2 allows in a name: those of a token without capitals.
     static let name = Characters("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-    /// RFC 3986 §3.2 and §3.1, of which nobody here reads more than these.
+    /// The characters of RFC 3986 §3.2 and §3.1; the server checks authorities and schemes no further.
     static let authority = Characters(
         "!$%&'()*+,-.0123456789:;=@[]_~abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     )
@@ -207,7 +208,7 @@ private struct Characters {
 }
 
 extension ByteView {
-    /// Whether this may be the name of a field in HTTP/2.
+    /// True if this is a valid field name in HTTP/2.
     fileprivate var isFieldName: Bool {
         self.count > 0 && (self.isEveryWord { $0.isLowerCaseOrDash } || self.isMadeOf(Characters.name))
     }
@@ -220,14 +221,14 @@ extension ByteView {
         self.count > 0 && self[0] | 0x20 >= UInt8(ascii: "a") && self.isMadeOf(Characters.scheme)
     }
 
-    /// Whether this may be the value of a field: no control character but a tab, no space nor tab at either end.
+    /// True if this is a valid field value: no control character except tab, no space or tab at either end.
     fileprivate var isFieldValue: Bool {
         guard self.count > 0 else { return true }
         guard !self[0].isBlank, !self[self.count - 1].isBlank else { return false }
         return self.hasNoControl(below: 0x20, but: UInt8(ascii: "\t"))
     }
 
-    /// Whether there is no control character in it and no space.
+    /// True if it contains no control character and no space.
     fileprivate var isVisible: Bool { self.hasNoControl(below: 0x21, but: nil) }
 
     private func isMadeOf(_ characters: Characters) -> Bool {
@@ -235,7 +236,7 @@ extension ByteView {
         return true
     }
 
-    /// Whether no byte is below `limit`, nor DEL, but perhaps `exception`.
+    /// Returns true if no byte other than `exception` is below `limit` or is DEL.
     @inline(__always)
     private func hasNoControl(below limit: UInt8, but exception: UInt8?) -> Bool {
         if self.count >= 16, !self.hasControlInSixteens(below: limit) { return true }
@@ -247,13 +248,13 @@ extension ByteView {
         return true
     }
 
-    /// Whether a byte is below `limit`, which is at most 0x80, or is DEL; of sixteen bytes or more, the last of which
-    /// may be looked at twice.
+    /// Returns true if a byte is below `limit`, which is at most 0x80, or is DEL. Needs at least sixteen bytes; some of
+    /// the last may be checked twice.
     @inline(__always)
     private func hasControlInSixteens(below limit: UInt8) -> Bool {
         let (limits, ones) = (SIMD16(repeating: limit), SIMD16<UInt8>(repeating: 1))
         let last = self.count - 16
-        // The high bit of a byte is set where there was one.
+        // The high bit of a byte is set where such a byte was found.
         var found = SIMD16<UInt8>(repeating: 0)
         var index = 0
         while true {
@@ -267,8 +268,8 @@ extension ByteView {
         return (halves[0] | halves[1]) & 0x8080_8080_8080_8080 != 0
     }
 
-    /// Whether `holds` is true of all bytes, eight at a time, the last of which may be looked at twice; false for fewer
-    /// than eight.
+    /// Returns true if `holds` is true of all bytes, eight at a time; some of the last may be checked twice. False for
+    /// fewer than eight bytes.
     @inline(__always)
     private func isEveryWord(_ holds: (UInt64) -> Bool) -> Bool {
         guard self.count >= 8 else { return false }
@@ -290,17 +291,17 @@ extension UInt64 {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highBits: UInt64 = 0x8080_8080_8080_8080
 
-    /// Whether one of the eight bytes is below `limit`, which is at most 0x80, or is DEL.
+    /// Returns true if one of the eight bytes is below `limit`, which is at most 0x80, or is DEL.
     fileprivate func hasControl(below limit: UInt8) -> Bool {
         let below = (self &- Self.ones &* UInt64(limit)) & ~self
         let deleted = self ^ (Self.ones &* 0x7F)
         return (below | ((deleted &- Self.ones) & ~deleted)) & Self.highBits != 0
     }
 
-    /// Whether each of the eight bytes is one of a...z or a dash, of which most names are made.
+    /// True if each of the eight bytes is one of a...z or a dash, as in most names.
     fileprivate var isLowerCaseOrDash: Bool {
         let low = self & ~Self.highBits
-        // The high bit of a byte is set where the byte is at least "a"; where it is beyond "z"; where it is no dash.
+        // The high bit of a byte is set where the byte is at least "a"; where it is beyond "z"; where it is not a dash.
         let isLetterOrMore = low &+ Self.ones &* (0x80 - 0x61)
         let isMore = low &+ Self.ones &* (0x80 - 0x7B)
         let isNoDash = (low ^ Self.ones &* 0x2D) &+ Self.ones &* 0x7F

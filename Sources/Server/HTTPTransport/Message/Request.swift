@@ -1,21 +1,21 @@
 package import Wire
 
-/// A whole request, or one whose body passed its limit.
+/// A complete request, or one whose body exceeded its limit.
 ///
-/// Everything in it is valid only during the call that hands it over; nothing of it is on the heap of its own.
+/// Its parts are valid only during the call that passes it, and it allocates nothing on the heap.
 @safe
 package struct Request {
-    /// What the answer is addressed to.
+    /// The stream to answer on.
     package let stream: StreamID
-    /// The place in the server's list of listeners.
+    /// The index in the server's list of listeners.
     package let listener: Int
     package let isHTTP2: Bool
-    /// Whether the body passed the limit that `bodyBytesMax(for:)` gave; `body` is empty then.
+    /// True if the body exceeded the limit that `bodyBytesMax(for:)` returned; `body` is then empty.
     package let isBodyTooLarge: Bool
-    /// What there was no room for the whole request in; `body` is empty then.
+    /// The limit that the request exceeded before it had arrived completely; `body` is then empty.
     package let shortage: RequestShortage
 
-    /// How many bytes of the body are still to come, by `content-length`; nil when that does not say.
+    /// The number of body bytes still to come by `content-length`; nil without that field.
     package let bodyBytesMissing: UInt64?
 
     @usableFromInline let bytes: ByteView
@@ -57,16 +57,16 @@ package struct Request {
     @inlinable
     package var path: ByteView { self.value(of: self.pathField) }
 
-    /// `:authority`, or the host of an HTTP/1.1 target that names one; the `host` field when there is neither. May be
-    /// empty.
+    /// `:authority`, or the host of an HTTP/1.1 target that names one; otherwise the `host` field. May be empty.
     @inlinable
     package var authority: ByteView { self.value(of: self.authorityField) }
 
-    /// The body; empty while its size is asked for, and when it is too large.
+    /// The body; empty during `bodyBytesMax(for:)`, and if it is too large.
     @inlinable
     package var body: ByteView { self.isBodyTooLarge ? ByteView() : self.bytes.dropFirst(self.bodyStart) }
 
-    /// A regular field: fields come in the order they were sent, duplicates are kept, names are lower-case.
+    /// Returns a regular field. Fields are in the order they were sent, duplicates are kept, and names are in lower
+    /// case.
     @inlinable
     @inline(__always)
     package func header(at index: Int) -> (name: ByteView, value: ByteView) {
@@ -76,17 +76,17 @@ package struct Request {
     }
 }
 
-/// What a request had no room in before all of it had arrived.
+/// The memory limit that a request exceeded before it had arrived completely.
 package enum RequestShortage: UInt8, Sendable {
-    /// The request had room.
+    /// No limit was exceeded.
     case none
-    /// `requestBytesPerConnectionMax`: its own client has begun too many.
+    /// `requestBytesPerConnectionMax`: the client has sent parts of too many requests on this connection.
     case connection
-    /// `requestBytesMax`: all clients together have.
+    /// `requestBytesMax`: all clients together have sent parts of too many requests.
     case server
 }
 
-/// Where a header field stands in the bytes of its request.
+/// The position of a header field in the bytes of its request.
 @usableFromInline
 struct HeaderField {
     @usableFromInline var nameStart: UInt32
@@ -101,7 +101,7 @@ struct HeaderField {
         self.valueCount = UInt32(truncatingIfNeeded: valueCount)
     }
 
-    /// The same field among bytes of which there are so many more before it.
+    /// Returns the same field at a position that is `bytes` higher.
     @inline(__always)
     func moved(by bytes: Int) -> HeaderField {
         let bytes = UInt32(truncatingIfNeeded: bytes)
@@ -111,21 +111,21 @@ struct HeaderField {
         return field
     }
 
-    /// The field that is not there: a value of no bytes.
+    /// An absent field: a value of no bytes.
     static var none: HeaderField { HeaderField(nameStart: 0, nameCount: 0, valueStart: 0, valueCount: 0) }
 }
 
-/// A field of a request, and what it is kept as.
+/// A field of a request and its kind.
 struct PlacedField {
     let field: HeaderField
     let kind: FieldRules.Kind
 }
 
-/// Names one connection of one loop; a slot that is used again has another generation.
+/// Identifies one connection of one loop. A slot that is used again has another generation.
 package struct ConnectionID: Hashable, Sendable {
-    /// The place in the loop's table.
+    /// The index in the loop's table.
     package let index: UInt32
-    /// Counts the connections that have had this place, from 1.
+    /// The number of connections that have used this index, from 1.
     package let generation: UInt32
 
     @inlinable
@@ -134,14 +134,14 @@ package struct ConnectionID: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// Both numbers at once.
+    /// Hashes both numbers at once.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(UInt64(self.index) << 32 | UInt64(self.generation))
     }
 }
 
-/// Names one request and its answer on one loop.
+/// Identifies one request and its answer on one loop.
 package struct StreamID: Hashable, Sendable {
     package let connection: ConnectionID
     /// The HTTP/2 stream number, or the ordinal of an HTTP/1.1 request on its connection, from 1.
@@ -153,7 +153,7 @@ package struct StreamID: Hashable, Sendable {
         self.number = number
     }
 
-    /// Few words are quicker than many, and no two streams have the same.
+    /// Hashes two words, which is faster than all fields; they are different for every two streams.
     @inlinable
     package func hash(into hasher: inout Hasher) {
         hasher.combine(self.connection)
@@ -199,48 +199,48 @@ package enum HTTP2ErrorCode: String, CaseIterable, Sendable {
     }
 }
 
-/// Takes the requests of one event loop; every call comes on that loop's thread.
+/// The handler of the requests of one event loop. Every call is made on that loop's thread.
 ///
-/// All but `turnEnded` are called while bytes are being read or written: they may answer any stream of the loop,
-/// whose bytes leave at the end of the turn.
+/// All but `turnEnded` are called while bytes are being read or written. They may answer any stream of the loop; the
+/// bytes are sent at the end of the turn.
 package protocol RequestHandler: AnyObject {
-    /// A client has shown a certificate in a TLS handshake that is over now; called before the connection's first
-    /// request. When it asks the loop for `goAway` of that connection, no request of it comes.
+    /// A client has shown a certificate in a completed TLS handshake. Called before the connection's first request. If
+    /// the handler asks the loop for `goAway` of that connection, no request of it follows.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID)
 
-    /// A TLS handshake came to nothing, for a cause in the library's words.
+    /// A TLS handshake failed; the cause is in OpenSSL's words.
     func handshakeFailed(_ cause: String)
 
-    /// The most bytes the body may have; asked when the headers of a request that has a body have ended.
+    /// Returns the most bytes the body may have. Called at the end of the headers of a request that has a body.
     func bodyBytesMax(for request: Request) -> Int
 
-    /// The request has ended, or its body has passed the limit (`isBodyTooLarge`).
+    /// The request has arrived completely, or its body has exceeded the limit (`isBodyTooLarge`).
     func requestReceived(_ request: Request)
 
-    /// An unanswered or streaming response has nobody to go to any more: the peer reset it, or the connection is gone.
-    /// Not called after `finish`.
+    /// The client of an unanswered or streaming response is gone: it reset the stream, or the connection has ended. Not
+    /// called after `finish`.
     func streamClosed(_ stream: StreamID)
 
-    /// A connection that had carried at least one request, or shown a certificate, is gone; all its streams were closed
+    /// A connection that had carried at least one request or shown a certificate has ended. All its streams were closed
     /// before.
     func connectionClosed(_ connection: ConnectionID)
 
-    /// The queue of a streaming response fell below half of its limit after having passed it.
+    /// The queue of a streaming response fell below half of its limit after it had exceeded it.
     func streamDrained(_ stream: StreamID)
 
-    /// Every ready socket of one turn of the loop was read, nothing is written yet.
+    /// Every ready socket of one turn of the loop has been read; nothing is written yet.
     func turnEnded()
 
     /// `EventLoop.wake` was called.
     func woken()
 
-    /// About once a second while the loop has connections.
+    /// Called about once a second while the loop has connections.
     func secondPassed(_ monotonicMilliseconds: Int64)
 
-    /// The loop ends, and with it every connection: what is asked of them leaves as far as their sockets take it.
+    /// The loop ends, and with it every connection. Answers given now are sent as far as the sockets accept them.
     func loopEnds()
 
-    /// `EventLoop.alarmAt` has come, which is `Int64.max` again.
+    /// The time `EventLoop.alarmAt` has come; it has been set back to `Int64.max`.
     func alarmRang(_ monotonicMilliseconds: Int64)
 }
 
@@ -249,25 +249,25 @@ extension RequestHandler {
 
     package func loopEnds() {}
 
-    /// Servers that ask for no certificate hear of none.
+    /// Does nothing, for servers that ask for no certificate.
     package func certificateShown(_: ClientCertificate, on _: ConnectionID) {}
 }
 
-/// The head of a response: made once, filled anew for every answer.
+/// The head of a response, an object that is filled anew for every answer.
 ///
-/// It is kept as the field block that HTTP/2 sends, so that a push's answer is written once; HTTP/1 takes it apart.
+/// The head is stored as an HTTP/2 field block, so that the answer to a push is encoded only once. HTTP/1 decodes it.
 package final class Response {
     private(set) var status = 200
     /// The status and all fields, as `FieldEncoder` writes them.
     package private(set) var block = ByteBuffer()
-    /// Where the fields begin behind the status.
+    /// The offset of the fields after the status.
     private var fieldsStart = 0
 
     package init() {
         self.begin(status: 200)
     }
 
-    /// Forgets every field and starts over with `status` (200...999).
+    /// Removes every field and starts over with `status` (200...999).
     package func begin(status: Int) {
         precondition(status >= 200 && status <= 999, "a final status has three digits")
         self.status = status
@@ -276,8 +276,8 @@ package final class Response {
         self.fieldsStart = self.block.count
     }
 
-    /// Starts over as the head of an event stream, which proxies must pass on at once: nginx buffers every response
-    /// without `x-accel-buffering: no`, and a proxy that compresses holds events back.
+    /// Starts over as the head of an event stream that proxies must pass on at once: nginx buffers every response
+    /// without `x-accel-buffering: no`, and a compressing proxy delays events.
     package func beginEventStream() {
         self.begin(status: 200)
         self.add("content-type", "text/event-stream")
@@ -296,7 +296,7 @@ package final class Response {
         FieldEncoder.append(ByteView(name), ByteView(value), to: &self.block)
     }
 
-    /// Adds a field whose value, of at most 126 bytes, `write` appends.
+    /// Adds a field whose value `write` appends; at most 126 bytes.
     package func add(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
         FieldEncoder.append(ByteView(name), to: &self.block, write)
     }
@@ -306,13 +306,13 @@ package final class Response {
         FieldEncoder.append(ByteView(name), to: &self.block) { $0.appendDecimal(value) }
     }
 
-    /// Calls `body` with the name and the value of each field behind the status, valid during the call.
+    /// Calls `body` with the name and the value of each field after the status. Both are valid during the call.
     package func forEachField(_ body: (ByteView, ByteView) -> Void) {
         FieldEncoder.forEachField(of: self.block.view.dropFirst(self.fieldsStart), body)
     }
 }
 
-/// The value of `date` fields (RFC 9110 §5.6.7), written once a second.
+/// The value of `date` fields (RFC 9110 §5.6.7), composed once a second.
 struct HTTPDate: ~Copyable {
     private static let weekdays: [StaticString] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     private static let months: [StaticString] = [
@@ -322,7 +322,7 @@ struct HTTPDate: ~Copyable {
     private var second: Int64?
     private var text = ByteBuffer()
 
-    /// - Parameter second: since 1970, UTC.
+    /// - Parameter second: the seconds since 1970, UTC.
     mutating func write(_ second: Int64, to buffer: inout ByteBuffer) {
         if self.second != second {
             self.second = second
@@ -335,7 +335,7 @@ struct HTTPDate: ~Copyable {
     private mutating func compose(_ second: Int64) {
         let days = Int((second >= 0 ? second : second - 86_399) / 86_400)
         let time = Int(second) - days * 86_400
-        // Years are counted from March, so that the odd day is their last; 400 of them have 146,097 days.
+        // Years are counted from March, so that the leap day is their last; 400 of them have 146,097 days.
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097

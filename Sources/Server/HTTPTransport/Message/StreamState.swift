@@ -1,54 +1,54 @@
 internal import Synchronization
 package import Wire
 
-/// What is known of one request and its answer: lives in a slab, and keeps its memory when it is used again.
+/// The state of one request and its answer. It lives in a slab and keeps its memory when it is reused.
 @safe
 package struct StreamState: ~Copyable {
-    /// How far the request and its answer have come.
+    /// The progress of the request and its answer.
     package enum Phase: UInt8 {
-        /// In the slab's free list. Can move to: receiving.
+        /// In the slab's free list. Can change to: receiving.
         case free
-        /// The request has not ended. Can move to: waiting, free.
+        /// The request has not ended. Can change to: waiting, free.
         case receiving
-        /// The handler has the request and has not answered. Can move to: sending, streaming, free.
+        /// The handler has the request and has not answered. Can change to: sending, streaming, free.
         case waiting
-        /// The whole answer is known and is being sent. Can move to: free.
+        /// The whole answer is known and is being sent. Can change to: free.
         case sending
-        /// The answer grows as the handler writes. Can move to: sending (finished), free.
+        /// The answer grows as the handler writes. Can change to: sending (finished), free.
         case streaming
     }
 
     /// The stream's number on its connection.
     package var number: Int32 = 0
-    /// How far the request and its answer have come.
+    /// The progress of the request and its answer.
     package var phase = Phase.free
-    /// Whether the body has passed `bodyBytesMax`.
+    /// True if the body has exceeded `bodyBytesMax`.
     package var isBodyTooLarge = false
-    /// Whether the header list has passed its limit; what came after that is not kept.
+    /// True if the header list has exceeded its limit; later fields are not kept.
     package var isHeaderListTooLarge = false
-    /// Whether the peer will send nothing more on the stream.
+    /// True if the peer will send nothing more on the stream.
     package var hasRequestEnded = false
-    /// Whether the request's method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
+    /// True if the request's method is HEAD: no answer to it has content (RFC 9110 §9.3.2).
     var hasHeadMethod = false
-    /// Whether the request is among those that have arrived in part.
+    /// True if the request is counted among the partly received ones.
     var isHeld = false
     /// True if the handler asked for the stream's reset.
     var isResetByHandler = false
     var shortage = RequestShortage.none
-    /// Whether `output` has grown past the bound after which the handler hears that it is taken.
+    /// True if `output` has exceeded the size after which the handler is notified when it is sent.
     package var isAboveStreamingLimit = false
 
-    /// The values and names of all header fields; after them the body, from `bodyStart`.
+    /// The names and values of all header fields, followed by the body from `bodyStart` on.
     package var received = ByteBuffer()
     var bodyStart = 0
     var bodyBytesMax = 0
-    /// The bytes of the body that are to come by `content-length`; nil when that was not said.
+    /// The number of body bytes still to come by `content-length`; nil without that field.
     var bodyBytesMissing: UInt64?
-    /// The size of the header list as HTTP/2 counts it: 32 bytes a field besides its name and value.
+    /// The size of the header list as HTTP/2 counts it: name, value, and 32 bytes per field.
     package var headerListBytes = 0
 
     var fields: UnsafeMutablePointer<HeaderField>?
-    /// How many regular fields there are.
+    /// The number of regular fields.
     package var fieldCount = 0
     private var fieldCapacity = 0
     var method = HeaderField.none
@@ -56,13 +56,13 @@ package struct StreamState: ~Copyable {
     var authority = HeaderField.none
     var host = HeaderField.none
 
-    /// The bytes of the answer's body that have not been sent.
+    /// The unsent bytes of the answer's body.
     package var output = ByteBuffer()
 
-    /// Neighbours in the list of the phase, oldest first; `next` also links the free list.
+    /// The neighbors in the list of the phase, oldest first; `next` also links the free list.
     var previous: StreamSlot?
     var next: StreamSlot?
-    /// When the phase began, in monotonic milliseconds.
+    /// The start of the phase, in monotonic milliseconds.
     package var since: Int64 = 0
 
     init() {}
@@ -84,7 +84,7 @@ package struct StreamState: ~Copyable {
         )
     }
 
-    /// Takes a field of HTTP/2, whose name and value `FieldRules` has admitted; of a list over the limit, none.
+    /// Adds an HTTP/2 field whose name and value `FieldRules` has admitted; ignores it if the list exceeds the limit.
     @inline(__always)
     package mutating func fieldReceived(
         _ name: ByteView,
@@ -100,14 +100,14 @@ package struct StreamState: ~Copyable {
         self.take(self.append(name: name, value: value), kind)
     }
 
-    /// Notes a field whose bytes are in `received`.
+    /// Records a field whose bytes are in `received`.
     @inline(__always)
     mutating func take(_ field: HeaderField, _ kind: FieldRules.Kind) {
         if kind == .regular || kind == .host { self.append(field) }
         self.name(field, kind)
     }
 
-    /// Notes what a field is, where the request knows it by that.
+    /// Records the position of a field that the request has a property for.
     @inline(__always)
     mutating func name(_ field: HeaderField, _ kind: FieldRules.Kind) {
         switch kind {
@@ -119,12 +119,12 @@ package struct StreamState: ~Copyable {
         }
     }
 
-    /// Calls `body` with the fields whose bytes begin at `start` or later, all as if `start` were the first byte.
+    /// Calls `body` with the fields whose bytes begin at `start` or later, with positions relative to `start`.
     ///
     /// - Parameters:
-    ///   - start: where among the bytes of the fields.
-    ///   - first: the first regular field that begins there or later.
-    ///   - body: called with fields in no order but that of the regular ones.
+    ///   - start: an offset in the bytes of the fields.
+    ///   - first: the index of the first regular field that begins at `start` or later.
+    ///   - body: called with the regular fields in order, and with the others in any order.
     func forEachPlacedField(from start: Int, regularFrom first: Int, _ body: (PlacedField) -> Void) {
         for (field, kind) in [(self.method, FieldRules.Kind.method), (self.path, .path), (self.authority, .authority)]
         where field.nameCount > 0 && Int(field.nameStart) >= start {
@@ -137,12 +137,12 @@ package struct StreamState: ~Copyable {
         }
     }
 
-    /// Whether as much of the body has come as was announced.
+    /// True if the whole body has arrived, by the announced length.
     var isBodyWhole: Bool { (self.bodyBytesMissing ?? 0) == 0 }
 
-    /// Counts what came of the body.
+    /// Counts received bytes of the body.
     ///
-    /// - Returns: false when that is more than was announced.
+    /// - Returns: false if there are more than announced.
     mutating func take(bodyBytes count: Int) -> Bool {
         guard let missing = self.bodyBytesMissing else { return true }
         let (left, isTooMuch) = missing.subtractingReportingOverflow(UInt64(count))
@@ -173,7 +173,7 @@ package struct StreamState: ~Copyable {
         self.fieldCount += 1
     }
 
-    /// Notes regular fields among bytes of which there are so many more before them than the fields say.
+    /// Records regular fields, with positions that are `bytes` higher than the fields say.
     @inline(__always)
     mutating func append(_ fields: ArraySlice<HeaderField>, movedBy bytes: Int) {
         let count = self.fieldCount + fields.count
@@ -198,7 +198,7 @@ package struct StreamState: ~Copyable {
         self.fieldCapacity = capacity
     }
 
-    /// Makes the state ready for another request; memory of ordinary size is kept.
+    /// Prepares the state for another request; keeps memory of ordinary size.
     mutating func reset(keepingBytesMax: Int) {
         self.isBodyTooLarge = false
         self.isHeaderListTooLarge = false
@@ -212,7 +212,7 @@ package struct StreamState: ~Copyable {
         self.output.removeAll(keepingBytesMax: keepingBytesMax)
     }
 
-    /// Exchanges the memory that requests are kept in.
+    /// Exchanges the memory that holds requests.
     mutating func exchangeRequestMemory(with other: inout StreamState) {
         swap(&self.received, &other.received)
         let (fields, fieldCapacity) = unsafe (self.fields, self.fieldCapacity)
@@ -222,7 +222,7 @@ package struct StreamState: ~Copyable {
         other.fieldCapacity = fieldCapacity
     }
 
-    /// Forgets the request: its bytes are needed no more.
+    /// Releases the request when its bytes are no longer needed.
     mutating func dropRequest(keepingBytesMax: Int) {
         self.received.removeAll(keepingBytesMax: keepingBytesMax)
         self.bodyStart = 0
@@ -237,21 +237,21 @@ package struct StreamState: ~Copyable {
     }
 }
 
-/// The stream states of one loop, made in chunks and used again and again.
+/// The stream states of one loop, allocated in chunks and reused.
 @safe
 package final class StreamPool {
     private static let chunkCount = 64
 
     /// The most bytes a free state keeps in each of its buffers.
     static let keptBytesMax = 16_384
-    /// The most states handed out at a time.
+    /// The most states in use at a time.
     var streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
-    /// The states handed out and not given back.
+    /// The number of states in use.
     package private(set) var usedCount = 0
 
-    /// - Parameter streamsMax: the most states handed out at a time.
+    /// - Parameter streamsMax: the most states in use at a time.
     package init(streamsMax: Int) {
         self.streamsMax = streamsMax
     }
@@ -263,7 +263,7 @@ package final class StreamPool {
         }
     }
 
-    /// - Returns: an empty state in phase `receiving`, or nil when all are in use.
+    /// - Returns: an empty state in phase `receiving`; nil if all are in use.
     @inline(__always)
     package func take(number: Int32, now: Int64) -> StreamSlot? {
         guard self.usedCount < self.streamsMax else { return nil }
@@ -278,7 +278,7 @@ package final class StreamPool {
         return slot
     }
 
-    /// Takes back a state that `take` handed out; its memory is kept unless it is of extraordinary size.
+    /// Takes back a state that `take` handed out; keeps its memory unless it is unusually large.
     @inline(__always)
     package func giveBack(_ slot: StreamSlot) {
         precondition(slot.state.phase != .free, "a stream state was given back twice")
@@ -301,26 +301,27 @@ package final class StreamPool {
     }
 }
 
-/// The place of one `StreamState` in its slab.
+/// A pointer to one `StreamState` in its slab.
 ///
-/// Safe because slabs live as long as their loop, and a slot is only used by the loop's thread.
+/// Safe because slabs live as long as their loop, and only the loop's thread uses a slot.
 @safe
 package struct StreamSlot: Equatable {
     let pointer: UnsafeMutablePointer<StreamState>
 
-    /// The state that lies there.
+    /// The state at this address.
     package var state: StreamState {
         @inline(__always) _read { yield unsafe self.pointer.pointee }
         @inline(__always) nonmutating _modify { yield unsafe &self.pointer.pointee }
     }
 
-    /// Whether both are the same place.
+    /// Returns true if both have the same address.
     package static func == (left: StreamSlot, right: StreamSlot) -> Bool {
         unsafe left.pointer == right.pointer
     }
 }
 
-/// Streams in the order they came, linked through their states: adding, removing and finding the oldest cost nothing.
+/// A list of streams in order of arrival, linked through their states: adding, removing and finding the oldest take
+/// constant time.
 struct StreamList {
     private(set) var first: StreamSlot?
     private var last: StreamSlot?
@@ -345,17 +346,17 @@ struct StreamList {
     }
 }
 
-/// What the sessions of one loop share, whichever HTTP they speak; its thread alone touches it.
+/// The memory that the sessions of one loop share for both HTTP versions. Only the loop's thread uses it.
 package final class LoopMemory {
-    /// The limits; those that a peer is told of, or that libnghttp2 knows, never change.
+    /// The limits. Those announced to peers or set in libnghttp2 never change.
     package var limits: TransportLimits
     /// The states of the loop's streams.
     package let streams: StreamPool
-    /// What has arrived in part on all loops.
+    /// The bytes of partly received requests on all loops.
     package let requestBytes: RequestBytes
-    /// How often the bounds were met on this loop.
+    /// Counters of how often each limit was met on this loop.
     package let tally = LimitTally<TransportLimit>()
-    /// The head of an answer that a session gives by itself.
+    /// The head of an answer that a session gives without the handler.
     let response = Response()
     /// Monotonic milliseconds; the driver sets it once a turn.
     package var now: Int64
@@ -363,15 +364,15 @@ package final class LoopMemory {
     package var wallSeconds: Int64 = 0
     /// The `date` of HTTP/1's answers.
     var date = HTTPDate()
-    /// Memory for the request that comes next. A request is over for us once the handler has had it, while its stream
-    /// waits for the answer: so that thousands that wait share what the last one left in the cache.
+    /// Memory for the next request. The request's memory is free once the handler has processed it, while its stream
+    /// waits for the answer. Thousands of waiting streams therefore share memory that is still in the cache.
     var spare = StreamState()
-    /// Set whenever the handler was told something outside of a request, or a connection ended.
+    /// Set when the handler is notified of something outside of a request, or when a connection ends.
     var handlerWasTold = false
 
-    /// What the sessions of a loop that begins share.
+    /// Creates the memory of a new loop.
     ///
-    /// - `requestBytes`: what has arrived in part on all loops; nil for a loop that is alone.
+    /// - `requestBytes`: the counter for all loops; nil for a loop on its own.
     /// - `now`: monotonic milliseconds.
     package init(limits: TransportLimits, streams: StreamPool, requestBytes: RequestBytes? = nil, now: Int64) {
         self.limits = limits
@@ -380,7 +381,7 @@ package final class LoopMemory {
         self.now = now
     }
 
-    /// Notes that a streaming answer has passed the bound after which its handler is told when it is taken.
+    /// Records that a streaming answer has exceeded the size after which its handler is notified when it is sent.
     func noteStreaming(_ slot: StreamSlot) {
         guard !slot.state.isAboveStreamingLimit, slot.state.output.count > self.limits.streamingBytesSoftMax else {
             return
@@ -390,24 +391,24 @@ package final class LoopMemory {
     }
 }
 
-/// The bytes of all requests that have arrived in part, on all loops together.
+/// The number of bytes of partly received requests, on all loops together.
 ///
 /// A request that arrives within one read, as nearly all do, is never counted here.
 package final class RequestBytes: Sendable {
     private let bytesMax: Atomic<Int>
     private let count = Atomic<Int>(0)
 
-    /// - Parameter bytesMax: the most of them.
+    /// - Parameter bytesMax: the most such bytes.
     package init(bytesMax: Int) {
         self.bytesMax = Atomic(bytesMax)
     }
 
-    /// Sets another bound; what is held already stays.
+    /// Sets another limit; bytes already held stay.
     func setMax(_ bytesMax: Int) {
         self.bytesMax.store(bytesMax, ordering: .relaxed)
     }
 
-    /// Whether so many more may be held.
+    /// Returns true if `bytes` more may be held.
     @inline(__always)
     func hasRoom(for bytes: Int) -> Bool {
         self.count.load(ordering: .relaxed) + bytes <= self.bytesMax.load(ordering: .relaxed)
@@ -417,6 +418,6 @@ package final class RequestBytes: Sendable {
         self.count.add(bytes, ordering: .relaxed)
     }
 
-    /// The bytes of requests that have arrived in part.
+    /// The bytes of partly received requests.
     package var held: Int { self.count.load(ordering: .relaxed) }
 }

@@ -1,21 +1,20 @@
 internal import Platform
 internal import Synchronization
 
-/// One address the server listens on, and how it speaks there.
+/// One address the server listens on, and its protocol.
 package struct Listener: Sendable {
     package let address: ListenAddress
-    /// With TLS: HTTP/2 alone. Without: HTTP/2 by prior knowledge, and HTTP/1.1.
+    /// The TLS context; with it the listener speaks only HTTP/2. Without it: HTTP/2 by prior knowledge, and HTTP/1.1.
     package let tls: TLSContext?
-    /// How many streams an HTTP/2 connection may have open until the handler sets another number; nil for
-    /// `streamsPerConnectionMax`. A client that showed a certificate may always have those.
+    /// The number of streams an HTTP/2 connection may have open until the handler sets another number; nil for
+    /// `streamsPerConnectionMax`. A client that showed a certificate may always have `streamsPerConnectionMax`.
     package let streamsAtFirst: Int?
-    /// How many connections it may take beyond `connectionsMax`: whoever looks after the server gets in when nobody
-    /// else does.
+    /// The number of connections the listener may accept beyond `connectionsMax`, so that an administrator can connect
+    /// while the server is full.
     package let connectionsReserved: Int
-    /// The listening socket, when somebody else has opened it; it is the server's to close, even when that fails to
-    /// start. Nil to open one.
+    /// A listening socket that is already open; nil to open one. The server closes it, even if it fails to start.
     package let descriptor: Int32?
-    /// Whether a socket file that is made is for its owner alone (mode 0600), not for its group as well (0660).
+    /// True if a new socket file is only for its owner (mode 0600); otherwise its group may use it, too (0660).
     package let isPrivate: Bool
 
     package init(
@@ -35,19 +34,19 @@ package struct Listener: Sendable {
     }
 }
 
-/// Listens on some addresses and serves them from one thread a loop.
+/// A server that listens on one or more addresses and serves them with one thread per loop.
 package final class HTTPServer: Sendable {
-    /// The addresses as they were bound, with their real ports: `127.0.0.1:2197`, `[::]:2197`, `unix:/path`.
+    /// The bound addresses with their actual ports: `127.0.0.1:2197`, `[::]:2197`, `unix:/path`.
     package let boundAddresses: [String]
     package let loops: [EventLoop]
 
     private let state: ServerState
     private let threads = Mutex<[NamedThread]>([])
 
-    /// Descriptors left to the rest of the process.
+    /// The number of descriptors left to the rest of the process.
     private static let descriptorsReserved = 128
 
-    /// Binds every address; connections wait until `start`.
+    /// Binds every address. Connections wait until `start`.
     ///
     /// - `makeHandler`: called once for each loop, before `init` returns.
     /// - Throws: `TransportError`, which names the address in question.
@@ -109,25 +108,25 @@ package final class HTTPServer: Sendable {
         self.loops = loops
     }
 
-    /// How many processors this process may run on, which `taskset` and a container's set of CPUs reduce.
+    /// The number of processors this process may run on; `taskset` and a container's CPU set reduce it.
     package static var processorCount: Int { System.processorCount }
 
-    /// How often the bounds were met, by loop.
+    /// The number of times each limit was met, by loop.
     package var tallies: [LimitTally<TransportLimit>] { self.loops.map(\.memory.tally) }
 
-    /// The open connections by listener, in their order.
+    /// The number of open connections of each listener, in the order of the listeners.
     package var connectionCounts: [Int] { self.state.connectionCounts.map(\.value) }
 
-    /// Sets the bounds that all loops share, from any thread; each loop's own are set on its thread, by
+    /// Sets the limits that all loops share, from any thread. Each loop's own limits are set on its thread, by
     /// `EventLoop.setLimits`.
     package func setLimits(_ limits: TransportLimits) {
         self.state.setLimits(limits)
     }
 
-    /// When the certificate ends that handshakes show, in seconds since 1970; nil in cleartext.
+    /// The end of the validity of the certificate shown in handshakes, in seconds since 1970; nil without TLS.
     package var certificateExpiry: Int64? { self.state.context?.certificateExpiry }
 
-    /// Has TLS listeners show another certificate in handshakes to come, from any thread.
+    /// Sets the certificate that TLS listeners show in future handshakes, from any thread.
     package func setContext(_ context: TLSContext) {
         self.state.setContext(context)
     }
@@ -144,12 +143,12 @@ package final class HTTPServer: Sendable {
         }
     }
 
-    /// Takes the socket files away that were made for its listeners: for a server that never starts.
+    /// Removes the socket files of the listeners, for a server that never starts.
     package func removeSocketFiles() {
         self.state.removeSocketFiles()
     }
 
-    /// Ends every connection and waits for the threads; handlers hear of each stream and connection that ends.
+    /// Ends every connection and waits for the threads. Handlers are notified of each stream and connection that ends.
     package func stop() {
         self.removeSocketFiles()
         for loop in self.loops { loop.requestStop() }

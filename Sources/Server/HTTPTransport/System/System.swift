@@ -1,34 +1,34 @@
-// The one file that knows the system's calls.
+// The only file of the transport that makes system calls.
 internal import CLinux
 internal import Glibc
 internal import Platform
 internal import Wire
 
-/// The system calls of the transport: interrupted ones are repeated, errors are errno values.
+/// The system calls of the transport. Interrupted calls are repeated; errors are errno values.
 enum System {
-    /// What a read or a write came to.
+    /// The result of a read or a write.
     enum Transfer: Equatable {
         case bytes(Int)
         case wouldBlock
-        /// The peer is gone, in order or not.
+        /// The connection has ended, in order or not.
         case ended
-        /// The peer is gone, and what was sent to it last it has not read.
+        /// The peer is gone and has not read the last bytes sent to it.
         case reset
     }
 
-    /// How many processors this process may run on, at least 1.
+    /// The number of processors this process may run on, at least 1.
     static var processorCount: Int { max(1, Int(wakegate_processors())) }
 
     static func message(_ error: Int32) -> String { SystemError(error).message }
 
     // MARK: Sockets
 
-    /// Reads what has come, as far as there is room.
+    /// Reads the available bytes, as far as there is room.
     static func receive(_ descriptor: Int32, into room: borrowing ReadRoom) -> Transfer {
         unsafe self.receive(descriptor, room.memory, flags: 0)
     }
 
-    /// Reads at most so many of the bytes that have come, which stay in the socket.
+    /// Reads at most `bytesMax` of the available bytes and leaves them in the socket.
     static func peek(_ descriptor: Int32, into room: borrowing ReadRoom, bytesMax: Int) -> Transfer {
         let memory = unsafe UnsafeMutableRawBufferPointer(rebasing: room.memory[..<bytesMax])
         return unsafe self.receive(descriptor, memory, flags: Int32(MSG_PEEK))
@@ -70,7 +70,8 @@ enum System {
         }
     }
 
-    /// Whether the peer of a socket file is gone and had not read all that was sent to it; true once.
+    /// Returns true if the peer of a socket file is gone and had not read all that was sent to it. Returns true only
+    /// once.
     static func wasReset(_ descriptor: Int32) -> Bool {
         var error: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)
@@ -84,27 +85,27 @@ enum System {
         _ = Glibc.close(descriptor)
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Signals to the peer that no more bytes follow.
     static func shutdownWriting(_ descriptor: Int32) {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Sends small writes at once; does nothing to a socket that is not TCP.
+    /// Sends small writes at once; has no effect on a socket that is not TCP.
     static func setNoDelay(_ descriptor: Int32) {
         wakegate_no_delay(descriptor)
     }
 
-    /// The user whose process connected to a socket file; nil when the system does not say.
+    /// Returns the user whose process connected to a socket file; nil if the system does not report it.
     static func peerUser(_ descriptor: Int32) -> UInt32? {
         let user = wakegate_peer_user(descriptor)
         return user < 0 ? nil : UInt32(truncatingIfNeeded: user)
     }
 
     enum Accepted {
-        /// A descriptor, and where it comes from as `ClientNetwork` has it; 0 for a socket file.
+        /// A descriptor, and the client's network as in `ClientNetwork`; 0 for a socket file.
         case connection(Int32, UInt64)
         case none
-        /// No descriptor or memory is left for it: try again later.
+        /// The system has no descriptor or memory for it; the caller should try again later.
         case exhausted
     }
 
@@ -121,12 +122,12 @@ enum System {
         }
     }
 
-    /// A listening socket, not blocking.
+    /// Returns a non-blocking listening socket.
     ///
     /// - Parameters:
-    ///   - address: where it listens.
-    ///   - bound: one that is bound to the address already; nil to open one.
-    ///   - isPrivate: whether a socket file is for its owner alone.
+    ///   - address: the address to listen on.
+    ///   - bound: a socket that is already bound to the address; nil to open one.
+    ///   - isPrivate: true if a socket file is only for its owner.
     static func listen(
         _ address: ListenAddress,
         on bound: Int32? = nil,
@@ -165,7 +166,7 @@ enum System {
                 "\(address): the host is not known here (\(why)); use an address of this machine."
             )
         }
-        // A machine without IPv6: every address is then every IPv4 address.
+        // The machine has no IPv6: the address stands for all IPv4 addresses.
         if error == EAFNOSUPPORT && host == "::" { return try Self.bindTCP(address, host: "0.0.0.0", port: port) }
         throw Self.bindError(address, error)
     }
@@ -181,13 +182,13 @@ enum System {
         return descriptor
     }
 
-    /// A socket file as it was bound.
+    /// A bound socket file.
     final class SocketFile: Sendable {
         private let path: String
-        /// The file itself, whatever its name becomes: while it is open, no other gets its number.
+        /// A descriptor of the file, whatever its name becomes. While it is open, no other file gets its inode number.
         private let descriptor: Int32
 
-        /// The file at `path`; nil when it cannot be looked at.
+        /// Opens the file at `path`; nil if that fails.
         init?(_ path: String) {
             self.path = path
             self.descriptor = unsafe wakegate_open_file_itself(path)
@@ -196,7 +197,7 @@ enum System {
 
         deinit { System.close(self.descriptor) }
 
-        /// Removes the file, unless another has taken its place.
+        /// Removes the file, unless another file has its name now.
         func remove() {
             var own = stat()
             var present = stat()
@@ -223,19 +224,19 @@ enum System {
         }
     }
 
-    /// The port a TCP listener got.
+    /// Returns the port that a TCP listener was given.
     static func boundPort(_ descriptor: Int32) -> UInt16 {
         UInt16(truncatingIfNeeded: wakegate_bound_port(descriptor))
     }
 
-    /// Raises the limit of descriptors as far as is allowed.
+    /// Raises the limit of descriptors as far as allowed.
     ///
-    /// - Returns: how many the process may have.
+    /// - Returns: the number of descriptors the process may have.
     static func raiseDescriptorLimit() -> Int {
         wakegate_raise_descriptor_limit()
     }
 
-    /// A mapped file of which a part is gone ends the process with the file's name.
+    /// Installs a signal handler: if a part of a mapped file is gone, the process ends with the file's name.
     static func explainBusErrors() {
         wakegate_explain_bus_errors()
     }
@@ -252,7 +253,7 @@ enum System {
         _ = eventfd_write(event, 1)
     }
 
-    /// Waits for a signal, at most so many milliseconds; leaves it for `clear`.
+    /// Waits for a signal, at most `milliseconds`; leaves it for `clear`.
     static func wait(_ event: Int32, milliseconds: Int32) {
         _ = wakegate_wait_readable(event, milliseconds)
     }
@@ -263,10 +264,10 @@ enum System {
     }
 }
 
-/// Memory that sockets are read into, and what is decrypted, again and again.
+/// Reusable memory that sockets and decryption read into.
 @safe
 struct ReadRoom: ~Copyable {
-    /// For calls into C.
+    /// The memory, for calls into C.
     let memory: UnsafeMutableRawBufferPointer
 
     init(bytes: Int) {
@@ -275,40 +276,40 @@ struct ReadRoom: ~Copyable {
 
     deinit { unsafe self.memory.deallocate() }
 
-    /// How many bytes there is room for.
+    /// The size in bytes.
     var count: Int { unsafe self.memory.count }
 
-    /// The first bytes; valid until the room is next read into.
+    /// Returns the first bytes; valid until the next read into the room.
     func first(_ count: Int) -> ByteView {
         unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.memory[..<count]))
     }
 }
 
-/// An epoll descriptor and room for what it reports.
+/// An epoll descriptor and memory for the events it reports.
 @safe
 final class Poll {
-    /// What is watched for, and what is reported.
+    /// The events to watch for, and those reported.
     struct Readiness: OptionSet {
         let rawValue: UInt32
 
         static let readable = Readiness(rawValue: EPOLLIN.rawValue)
         static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-        /// The peer will send no more; reported only when asked for.
+        /// The peer will send no more; reported only on request.
         static let peerEnded = Readiness(rawValue: EPOLLRDHUP.rawValue)
         /// An error or the end of both directions; always reported.
         static let broken = Readiness(rawValue: EPOLLERR.rawValue | EPOLLHUP.rawValue)
         /// Wakes one of several loops that watch the same descriptor.
         static let exclusive = Readiness(rawValue: EPOLLEXCLUSIVE.rawValue)
-        /// Reports changes, not states.
+        /// Reports changes instead of states (edge-triggered).
         static let edge = Readiness(rawValue: EPOLLET.rawValue)
     }
 
-    /// Few a turn: what one turn reads should still be in the cache when its answers are written.
+    /// A small number, so that the bytes read in one turn are still in the cache when their answers are written.
     private static let eventsMax = 16
 
     private let descriptor: Int32
     private let events = UnsafeMutablePointer<epoll_event>.allocate(capacity: Poll.eventsMax)
-    /// How many of `events` were reported by the last wait, and how many of those were taken.
+    /// The number of events reported by the last wait, and the number of those taken.
     private var count = 0
     private var taken = 0
 
@@ -337,12 +338,12 @@ final class Poll {
         self.control(EPOLL_CTL_DEL, descriptor, [], 0)
     }
 
-    /// Watches another poll, which is readable while something that it watches is ready.
+    /// Watches another poll, which is readable while one of its descriptors is ready.
     func add(_ other: Poll, token: UInt64) -> Bool {
         self.control(EPOLL_CTL_ADD, other.descriptor, .readable, token)
     }
 
-    /// - Returns: false when the system has no memory for it.
+    /// - Returns: false if the system has no memory for it.
     private func control(_ operation: Int32, _ descriptor: Int32, _ readiness: Readiness, _ token: UInt64) -> Bool {
         var event = unsafe epoll_event()
         unsafe event.events = readiness.rawValue
@@ -350,20 +351,21 @@ final class Poll {
         return unsafe epoll_ctl(self.descriptor, operation, descriptor, &event) == 0
     }
 
-    /// Whether the last wait has reported something that was not taken.
+    /// True if the last wait reported events that are not yet taken.
     var hasEvents: Bool { self.taken < self.count }
 
-    /// Waits until something is ready or the time is up; `next` takes what is.
+    /// Waits until a descriptor is ready or the time is up; `next` returns the events.
     ///
-    /// What was reported before and not taken is dropped, and reported again behind everything else that is ready.
-    /// - Parameter milliseconds: -1 for ever.
+    /// Earlier events that were not taken are dropped; the system reports them again after everything else that is
+    /// ready.
+    /// - Parameter milliseconds: the longest wait; -1 for no limit.
     func wait(milliseconds: Int32) {
         let count = unsafe epoll_wait(self.descriptor, self.events, Int32(Poll.eventsMax), milliseconds)
         self.count = max(0, Int(count))
         self.taken = 0
     }
 
-    /// The next of what the last wait has reported; nil when all was taken.
+    /// Returns the next event of the last wait; nil if all were taken.
     func next() -> (readiness: Readiness, token: UInt64)? {
         guard self.hasEvents else { return nil }
         defer { self.taken += 1 }
@@ -371,15 +373,15 @@ final class Poll {
     }
 }
 
-/// What the system allows this process, and what becomes of it where that is too little.
+/// The limits the system sets for this process, and the behavior at those limits.
 package enum ProcessLimits {
-    /// The descriptors below which nothing works: files of the state, sockets, and those of Foundation and Dispatch,
-    /// which trap where they find none. What is left for connections is beyond.
+    /// The number of descriptors below which nothing works: those of state files and sockets, and those of Foundation
+    /// and Dispatch, which trap if they get none. Connections need more.
     package static let descriptorsMin = 128
 
-    /// Raises the limit of descriptors as far as is allowed.
+    /// Raises the limit of descriptors as far as allowed.
     ///
-    /// - Throws: `TransportError` with the limit when that is too little for a gateway.
+    /// - Throws: `TransportError` with the limit if it is too low for a gateway.
     package static func checkDescriptors() throws(TransportError) {
         let limit = System.raiseDescriptorLimit()
         guard limit < self.descriptorsMin else { return }
@@ -390,23 +392,24 @@ package enum ProcessLimits {
         )
     }
 
-    /// Has a write past the limit of a file's size fail, which is then an error of the file, and not end the process;
-    /// and a mapped file that somebody cuts end it with the file's name.
+    /// Makes a write beyond the file size limit fail with an error instead of ending the process. Also makes the
+    /// process end with the file's name if another process truncates a mapped file.
     package static func takeSignalsAsErrors() {
         signal(SIGXFSZ, SIG_IGN)
         System.explainBusErrors()
     }
 }
 
-/// Finds out whether an address could be listened on, without listening there.
+/// Checks whether an address could be listened on, without listening there.
 package enum ListenProbe {
-    /// Why nobody could listen on the address now; nil when somebody could. A port that the system chooses is free.
+    /// Returns the reason why the address cannot be listened on now; nil if it can. Port 0 is always free.
     package static func fault(_ address: ListenAddress) -> TransportError? {
         switch address.kind {
         case .tcp(_, 0): return nil
         case .tcp(let host, let port):
             do throws(TransportError) {
-                // Bound and not listening: nobody can connect, and whoever listens there meanwhile is not kept from it.
+                // The socket is bound but does not listen: no client can connect, and another process may still listen
+                // there.
                 System.close(try System.bindTCP(address, host: host, port: port))
                 return nil
             } catch {

@@ -1,13 +1,13 @@
 internal import Glibc
 internal import Platform
 
-/// Keys and certificates for a gateway on a developer's machine: made once, then kept.
+/// Keys and certificates for a gateway on a developer's machine. They are made once and then kept.
 package enum DevelopmentCertificates {
-    /// What the client certificates are for.
+    /// The topic that the client certificates are issued for.
     package static let topic = "com.example.app"
 
     private static let authorityDays = 3650
-    /// The longest life that Apple's clients accept.
+    /// The longest validity that Apple's clients accept, in days.
     private static let serverDays = 825
     private static let clientDays = 825
 
@@ -16,7 +16,7 @@ package enum DevelopmentCertificates {
         "DNS:api.development.push.apple.com",
     ]
 
-    /// What Apple's certificates of both environments carry; some clients look for it.
+    /// The extensions of Apple's certificates for both environments. Some clients check for them.
     private static let environments = [
         ("1.2.840.113635.100.6.3.1", "DER:0500"), ("1.2.840.113635.100.6.3.2", "DER:0500"),
     ]
@@ -27,9 +27,10 @@ package enum DevelopmentCertificates {
         let key: OpenSSL.Key
     }
 
-    /// Makes what is missing of: `ca.pem`, `ca.key`; `server.pem` (with its chain), `server.key`, signed by that
-    /// authority; `provider.p8`, `provider.pub.pem`; `provider.pem` and `worker.pem`, each a client certificate of that
-    /// authority for `topic` and its key. All keys are P-256, files with one have mode 0600.
+    /// Makes the files that are missing: `ca.pem` and `ca.key`; `server.pem` (with its chain) and `server.key`, signed
+    /// by that authority; `provider.p8` and `provider.pub.pem`; `provider.pem` and `worker.pem`, each a client
+    /// certificate for `topic` signed by that authority, with its key. All keys are P-256. Files with a private key
+    /// have mode 0600.
     ///
     /// - Parameter directory: an existing folder.
     package static func make(in directory: String) throws(TransportError) {
@@ -83,7 +84,7 @@ package enum DevelopmentCertificates {
         )
     }
 
-    /// A certificate and its key in one file, as most clients of APNs take them.
+    /// Writes a certificate and its key into one file, as most APNs clients expect.
     private static func makeClient(
         _ subject: [(String, String)],
         _ extensions: [(String, String)],
@@ -123,7 +124,7 @@ package enum DevelopmentCertificates {
         )
     }
 
-    /// The key in `file`, which is made when it does not exist.
+    /// Returns the key in `file`; makes the file if it does not exist.
     private static func key(_ file: String) throws(TransportError) -> OpenSSL.Key {
         if let pem = try Self.read(file) { return try OpenSSL.Key(pem: pem, file: file) }
         let key = try OpenSSL.Key.make()
@@ -135,7 +136,7 @@ package enum DevelopmentCertificates {
         do throws(SystemError) {
             if let opened = try OrdinaryFile.open(file) { return (try? opened.contents(bytesMax: .max)) ?? [] }
         } catch { return nil }
-        throw TransportError(.system, "\(file) is no ordinary file; move it away.")
+        throw TransportError(.system, "\(file) is not a regular file; move it away.")
     }
 
     private static func write(_ bytes: [UInt8], to file: String, mode: mode_t) throws(TransportError) {

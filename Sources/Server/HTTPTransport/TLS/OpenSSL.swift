@@ -1,15 +1,16 @@
-// The one file that knows OpenSSL.
+// The only file that uses OpenSSL.
 internal import COpenSSL
 internal import Platform
 internal import Wire
 
-/// A server's certificate, its key, and whether it asks clients for theirs.
+/// A server's certificate and key, and the choice to ask clients for a certificate.
 ///
-/// `@unchecked Sendable`: OpenSSL counts references to a context atomically, and nobody changes it after `init`.
+/// `@unchecked Sendable`: OpenSSL counts references to a context atomically, and the context never changes after
+/// `init`.
 @safe
 package final class TLSContext: @unchecked Sendable {
-    /// The most bytes of a client's certificate and those it sends along; 16 KiB, four of the largest keys in use,
-    /// which are kept as long as the connection.
+    /// The most bytes of a client's certificate chain: 16 KiB, enough for four of the largest keys in use. The chain is
+    /// kept as long as the connection.
     package static let clientChainBytesMax = 16_384
 
     fileprivate let context: OpaquePointer
@@ -17,9 +18,9 @@ package final class TLSContext: @unchecked Sendable {
     /// - Parameters:
     ///   - certificateChainFile: PEM, the server's own certificate first.
     ///   - privateKeyFile: PEM.
-    ///   - asksForCertificate: clients may show a certificate, and need not. Any is taken, whoever signed it; the
-    ///     handler hears of it before it hears of a request, and `ClientTrust` finds its faults. A session in which
-    ///     one was shown is never resumed, so that none gets past that.
+    ///   - asksForCertificate: true if clients may show a certificate; they need not. The handshake accepts a
+    ///     certificate of any issuer. The handler receives it before the first request, and `ClientTrust` verifies it.
+    ///     A session with a client certificate is never resumed, so that this verification is never skipped.
     package init(
         certificateChainFile: String,
         privateKeyFile: String,
@@ -27,7 +28,7 @@ package final class TLSContext: @unchecked Sendable {
     ) throws(TransportError) {
         for (code, file) in [(TransportError.Code.certificate, certificateChainFile), (.privateKey, privateKeyFile)]
         where OrdinaryFile.isOther(file) {
-            throw TransportError(code, "\(file) is no ordinary file; give one in PEM.")
+            throw TransportError(code, "\(file) is not a regular file; give one in PEM.")
         }
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else {
             throw TransportError(.system, "TLS cannot be set up: \(OpenSSL.reason()).")
@@ -62,7 +63,7 @@ package final class TLSContext: @unchecked Sendable {
         unsafe SSL_CTX_free(self.context)
     }
 
-    /// When the server's certificate ends, in seconds since 1970; nil when it does not say.
+    /// The end of the certificate's validity, in seconds since 1970; nil if it is not readable.
     package var certificateExpiry: Int64? {
         guard let certificate = unsafe SSL_CTX_get0_certificate(self.context), let epoch = unsafe ASN1_TIME_set(nil, 0)
         else { return nil }
@@ -73,7 +74,7 @@ package final class TLSContext: @unchecked Sendable {
     }
 }
 
-/// Takes `h2` from the protocols a client offers, and refuses a list without it.
+/// Selects `h2` from the protocols a client offers, and refuses a list without it.
 private func selectProtocol(
     _: OpaquePointer?,
     _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?,
@@ -97,15 +98,16 @@ private func selectProtocol(
     return SSL_TLSEXT_ERR_ALERT_FATAL
 }
 
-/// Where OpenSSL reads from and writes to: one for all connections of a loop, of which one is being served at a time.
+/// The input and output of OpenSSL. All connections of a loop share one pipe, and the loop serves one connection at a
+/// time.
 @safe
 final class TLSPipe {
-    /// What came from the socket and was not yet read; set before and used up by each call.
+    /// The bytes from the socket that are not yet read; set before each call and used up by it.
     var input = ByteView()
-    /// What is to go to the socket; emptied after each call.
+    /// The bytes to send to the socket; emptied after each call.
     var output = ByteBuffer()
     fileprivate let method: OpaquePointer
-    /// Counts the records that are no application data.
+    /// Counts the records that are not application data.
     fileprivate let records = UnsafeMutablePointer<UInt32>.allocate(capacity: 1)
 
     init() {
@@ -128,14 +130,15 @@ final class TLSPipe {
         unsafe self.records.deallocate()
     }
 
-    /// How many records since the last call were no application data: those of handshakes, alerts, and updates of keys.
+    /// Returns the number of records since the last call that were not application data: handshakes, alerts, and key
+    /// updates.
     func takeControlRecords() -> Int {
         defer { unsafe self.records.pointee = 0 }
         return Int(unsafe self.records.pointee)
     }
 }
 
-/// Recovers the pipe from a BIO; the loop keeps it longer than any connection.
+/// Recovers the pipe from a BIO. The loop keeps the pipe longer than any connection.
 @inline(__always)
 private func withPipe<Result>(_ bio: OpaquePointer?, _ body: (TLSPipe) -> Result) -> Result {
     unsafe Unmanaged<TLSPipe>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef { body($0) }
@@ -196,7 +199,7 @@ final class TLSSession {
         unsafe SSL_free(self.ssl)
     }
 
-    /// Goes on with the handshake from `pipe.input`.
+    /// Continues the handshake with the bytes in `pipe.input`.
     func handshake() -> Progress {
         OpenSSL.forgetErrors()
         let result = unsafe SSL_do_handshake(self.ssl)
@@ -204,9 +207,9 @@ final class TLSSession {
         return unsafe SSL_get_error(self.ssl, result) == SSL_ERROR_WANT_READ ? .wantsMore : .failed
     }
 
-    /// Decrypts into `room` what `pipe.input` and earlier input hold.
+    /// Decrypts bytes from `pipe.input` and earlier input into `room`.
     ///
-    /// - Returns: the bytes, 0 when more input is needed, nil when the connection has ended or is broken.
+    /// - Returns: the number of bytes; 0 if more input is needed; nil if the connection has ended or failed.
     func read(into room: borrowing ReadRoom) -> Int? {
         OpenSSL.forgetErrors()
         let count = unsafe SSL_read(self.ssl, room.memory.baseAddress, Int32(room.count))
@@ -214,12 +217,12 @@ final class TLSSession {
         return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
     }
 
-    /// Whether a record has come in part.
+    /// True if only a part of a record has arrived.
     var hasPartOfRecord: Bool { unsafe SSL_has_pending(self.ssl) == 1 }
 
     /// Encrypts all of `bytes` to `pipe.output`.
     func write(_ bytes: ByteView) -> Bool {
-        // Nobody asks why it fails, so that it does not matter what errors there were before.
+        // The caller does not read the reason of a failure, so errors left in the queue do not matter.
         var rest = bytes
         while rest.count > 0 {
             let count = unsafe SSL_write(self.ssl, rest.buffer.baseAddress, Int32(rest.count))
@@ -229,13 +232,13 @@ final class TLSSession {
         return true
     }
 
-    /// Says to `pipe.output` that nothing more comes.
+    /// Writes the alert that ends the connection (close_notify) to `pipe.output`.
     func shutdown() {
         ERR_clear_error()
         unsafe SSL_shutdown(self.ssl)
     }
 
-    /// The certificate that the client showed in the handshake, whether it is any good or not.
+    /// The certificate that the client showed in the handshake, whether or not it is trusted.
     var clientCertificate: ClientCertificate? {
         guard let leaf = unsafe SSL_get1_peer_certificate(self.ssl) else { return nil }
         let chain = unsafe SSL_get_peer_cert_chain(self.ssl).flatMap { unsafe X509_chain_up_ref($0) }
@@ -243,11 +246,11 @@ final class TLSSession {
     }
 }
 
-/// The certificate that a client has proved to be its own, whoever signed it.
+/// The certificate of a client that has proved to hold its key. The issuer may be unknown.
 @safe
 package final class ClientCertificate {
     fileprivate let leaf: OpaquePointer
-    /// What the client sent along, so that an authority is found.
+    /// The other certificates that the client sent, which may lead to a trusted authority.
     fileprivate let chain: OpaquePointer?
 
     fileprivate init(leaf: OpaquePointer, chain: OpaquePointer?) {
@@ -255,7 +258,7 @@ package final class ClientCertificate {
         unsafe self.chain = unsafe chain
     }
 
-    /// The first certificate of a PEM text, as if a client had shown it alone; nil when there is none.
+    /// Reads the first certificate of a PEM text, as if a client had shown it alone; nil if there is none.
     package init?(pem: [UInt8]) {
         let leaf = unsafe OpenSSL.withInput(pem) { unsafe PEM_read_bio_X509($0, nil, nil, nil) }
         guard let leaf = unsafe leaf else { return nil }
@@ -268,19 +271,19 @@ package final class ClientCertificate {
         unsafe wakegate_free_chain(self.chain)
     }
 
-    /// The first moment, in milliseconds since 1970, at which it has expired.
+    /// The first instant, in milliseconds since 1970, at which the certificate has expired.
     package var expiresAt: Int64 { unsafe wakegate_expiry(self.leaf) + 1 }
 
-    /// The subject on one line, as RFC 2253 writes it, with nothing in it that would end the line.
+    /// The subject on one line in the form of RFC 2253, without line breaks.
     package var subject: String {
         let text = unsafe OpenSSL.output { unsafe wakegate_write_subject($0, self.leaf) }
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The user identifiers (UID, 0.9.2342.19200300.100.1.1) of its subject.
+    /// The user identifiers (UID, 0.9.2342.19200300.100.1.1) of the subject.
     package var userIDs: [String] { self.values(NID_userId) }
 
-    /// The organizational units (OU) of its subject.
+    /// The organizational units (OU) of the subject.
     package var organizationalUnits: [String] { self.values(NID_organizationalUnitName) }
 
     private func values(_ kind: Int32) -> [String] {
@@ -296,10 +299,10 @@ package final class ClientCertificate {
         }
     }
 
-    /// The value of an extension.
+    /// Returns the value of an extension.
     ///
-    /// - Parameter identifier: its dotted numbers, such as `1.2.840.113635.100.6.3.6`.
-    /// - Returns: nil when the certificate has no such extension.
+    /// - Parameter identifier: the dotted object identifier, such as `1.2.840.113635.100.6.3.6`.
+    /// - Returns: nil if the certificate does not have the extension.
     package func value(ofExtension identifier: String) -> [UInt8]? {
         guard let value = unsafe wakegate_extension(self.leaf, identifier) else { return nil }
         let count = unsafe Int(ASN1_STRING_length(value))
@@ -307,19 +310,19 @@ package final class ClientCertificate {
     }
 }
 
-/// The authorities whose clients' certificates are trusted, and what they have revoked.
+/// The authorities whose client certificates are trusted, and the certificates they have revoked.
 ///
-/// `@unchecked Sendable`: OpenSSL locks a store, and nobody changes it after `init`.
+/// `@unchecked Sendable`: OpenSSL locks a store, and the store never changes after `init`.
 @safe
 package final class ClientTrust: @unchecked Sendable {
-    /// Whether a list of revoked certificates is past the moment at which a next one was promised.
+    /// True if a revocation list is past the time at which its successor was due.
     package let isOverdue: Bool
     private let store: OpaquePointer
 
     /// - Parameters:
-    ///   - authorities: certificates in PEM, each trusted by itself; text around them is skipped.
-    ///   - revocations: lists of revoked certificates in PEM, each signed by one of the authorities; nil for none.
-    /// - Throws: `TransportError` that says which of the two files holds no such thing.
+    ///   - authorities: certificates in PEM, each trusted on its own; text around them is skipped.
+    ///   - revocations: revocation lists in PEM, each signed by one of the authorities; nil for none.
+    /// - Throws: `TransportError` that names the file whose content cannot be used.
     package init(
         authorities: (pem: [UInt8], file: String),
         revocations: (pem: [UInt8], file: String)?
@@ -359,7 +362,7 @@ package final class ClientTrust: @unchecked Sendable {
 
     deinit { unsafe X509_STORE_free(self.store) }
 
-    /// Why the certificate is not to be trusted now, in the library's words; nil when it is.
+    /// Returns the reason why the certificate is not trusted now, in OpenSSL's words; nil if it is trusted.
     package func fault(of certificate: ClientCertificate) -> String? {
         let error = unsafe wakegate_verify_client(self.store, certificate.leaf, certificate.chain)
         guard error != X509_V_OK else { return nil }
@@ -367,9 +370,9 @@ package final class ClientTrust: @unchecked Sendable {
     }
 }
 
-/// Keys and certificates, as far as they need the library.
+/// The functions for keys and certificates that need OpenSSL.
 enum OpenSSL {
-    /// The cause of the last failure, in the library's words.
+    /// Returns the cause of the last failure, in OpenSSL's words.
     static func reason() -> String {
         let error = ERR_peek_last_error()
         ERR_clear_error()
@@ -377,12 +380,13 @@ enum OpenSSL {
         return unsafe String(cString: text)
     }
 
-    /// Forgets what failed before, or it would be the next cause; to look costs a fifth of emptying the queue.
+    /// Empties the error queue; an older error would otherwise be reported as the cause of the next failure. The check
+    /// first costs a fifth of emptying the queue.
     static func forgetErrors() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
 
-    /// HMAC with SHA-256 (RFC 2104); nil when the library has no memory.
+    /// Returns the HMAC with SHA-256 (RFC 2104); nil if OpenSSL is out of memory.
     static func messageCode(_ message: [UInt8], key: [UInt8]) -> [UInt8]? {
         var code = [UInt8](repeating: 0, count: 32)
         guard unsafe HMAC(EVP_sha256(), key, Int32(key.count), message, message.count, &code, nil) != nil else {
@@ -391,7 +395,7 @@ enum OpenSSL {
         return code
     }
 
-    /// A running SHA-256 (FIPS 180-4); nil when the library has no memory.
+    /// An incremental SHA-256 (FIPS 180-4); nil if OpenSSL is out of memory.
     @safe
     final class Digest {
         private let context: OpaquePointer
@@ -414,7 +418,7 @@ enum OpenSSL {
         }
     }
 
-    /// Whether two codes of one length are the same, in a time that does not hang on their bytes.
+    /// Returns true if two codes of the same length are equal. The time does not depend on their bytes.
     static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         return unsafe CRYPTO_memcmp(left, right, left.count) == 0
@@ -424,9 +428,10 @@ enum OpenSSL {
         unsafe CRYPTO_free(pointer, nil, 0)
     }
 
-    /// A P-256 key pair, or its public half.
+    /// A P-256 key pair, or a public key alone.
     ///
-    /// `@unchecked Sendable`: OpenSSL takes a key that nobody changes from any thread, and nobody does after `init`.
+    /// `@unchecked Sendable`: OpenSSL may use an unchanging key from any thread, and the key never changes after
+    /// `init`.
     @safe
     final class Key: @unchecked Sendable {
         fileprivate let pointer: OpaquePointer
@@ -442,9 +447,9 @@ enum OpenSSL {
             return unsafe Key(pointer)
         }
 
-        /// - Parameter remedy: what to do about a file without a key.
+        /// - Parameter remedy: the advice in the error if the file holds no key.
         init(pem: [UInt8], file: String, remedy: String = "remove it") throws(TransportError) {
-            // Without an answer of ours the library would ask the terminal for the password of an encrypted key.
+            // Without this callback OpenSSL would ask the terminal for the password of an encrypted key.
             let pointer = unsafe OpenSSL.withInput(pem) {
                 unsafe PEM_read_bio_PrivateKey($0, nil, { _, _, _, _ in -1 }, nil)
             }
@@ -457,7 +462,7 @@ enum OpenSSL {
             unsafe self.pointer = unsafe pointer
         }
 
-        /// The public key in `pem`, which may also hold the private one; nil when it holds none.
+        /// Reads the public key in `pem`, which may also hold the private key; nil if there is none.
         init?(publicPEM pem: [UInt8]) {
             let pointer = unsafe OpenSSL.withInput(pem) { unsafe wakegate_public_key($0) }
             guard let pointer = unsafe pointer else { return nil }
@@ -468,7 +473,7 @@ enum OpenSSL {
 
         /// Signs with SHA-256.
         ///
-        /// - Returns: R and then S, 32 bytes each.
+        /// - Returns: R followed by S, 32 bytes each.
         func signES256(_ message: [UInt8]) throws(TransportError) -> [UInt8] {
             var signature = [UInt8](repeating: 0, count: 64)
             guard unsafe wakegate_sign_es256(self.pointer, message, message.count, &signature) == 1 else {
@@ -477,7 +482,7 @@ enum OpenSSL {
             return signature
         }
 
-        /// Whether `signature`, R and then S, is this key's for the SHA-256 of `message`.
+        /// Returns true if `signature` (R followed by S) is this key's signature for the SHA-256 of `message`.
         func verifiesES256(_ message: ByteView, signature: [UInt8]) -> Bool {
             guard signature.count == 64 else { return false }
             return unsafe wakegate_verify_es256(
@@ -520,7 +525,8 @@ enum OpenSSL {
             unsafe OpenSSL.output { unsafe PEM_write_bio_X509($0, self.pointer) }
         }
 
-        /// Makes and signs a certificate; attributes and extensions have OpenSSL's configuration names and values.
+        /// Makes and signs a certificate. Attributes and extensions use the names and values of OpenSSL's configuration
+        /// files.
         init(
             subject attributes: [(String, String)],
             key: Key,
@@ -539,7 +545,7 @@ enum OpenSSL {
             unsafe BN_rand(serial, 127, 0, 0)
             unsafe BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(pointer))
             unsafe BN_free(serial)
-            // Yesterday, for clients whose clocks are behind.
+            // Valid since yesterday, for clients whose clocks are behind.
             unsafe X509_gmtime_adj(X509_getm_notBefore(pointer), -86_400)
             unsafe X509_gmtime_adj(X509_getm_notAfter(pointer), days * 86_400)
             unsafe X509_set_pubkey(pointer, key.pointer)

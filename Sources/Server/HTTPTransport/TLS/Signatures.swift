@@ -1,15 +1,15 @@
 internal import Platform
 package import Wire
 
-/// The private key that a provider signs its tokens with: Apple's `.p8`, or any P-256 key in PEM.
+/// The private key with which a provider signs its tokens: Apple's `.p8`, or any P-256 key in PEM.
 package enum ProviderKey {
     /// The largest key file, in bytes; a `.p8` has about 250.
     private static let fileBytesMax = 65_536
 
-    /// Signs `message` with the key in `file`, as JSON web tokens of algorithm ES256 are signed.
+    /// Signs `message` with the key in `file` by ES256, the algorithm of JSON web tokens.
     ///
-    /// - Returns: R and then S, 32 bytes each.
-    /// - Throws: `TransportError` that names the file when it cannot be read or holds no P-256 private key.
+    /// - Returns: R followed by S, 32 bytes each.
+    /// - Throws: `TransportError` that names the file if it cannot be read or holds no P-256 private key.
     package static func sign(_ message: [UInt8], keyFile file: String) throws(TransportError) -> [UInt8] {
         let remedy = "name the .p8 file that Apple gave you, or the provider.p8 of `wakegate dev`"
         let key = try OpenSSL.Key(pem: try Self.read(file, remedy: remedy), file: file, remedy: remedy)
@@ -26,7 +26,7 @@ package enum ProviderKey {
         } catch {
             throw TransportError(.privateKey, "\(file) cannot be read (\(error.reason)); \(remedy).")
         }
-        guard let bytes else { throw TransportError(.privateKey, "\(file) is no ordinary file; \(remedy).") }
+        guard let bytes else { throw TransportError(.privateKey, "\(file) is not a regular file; \(remedy).") }
         guard bytes.count <= Self.fileBytesMax else {
             throw TransportError(.privateKey, "\(file) is larger than \(Self.fileBytesMax) bytes; \(remedy).")
         }
@@ -34,14 +34,14 @@ package enum ProviderKey {
     }
 }
 
-/// The public key that a provider's tokens are verified with.
+/// The public key with which a provider's tokens are verified.
 package final class ProviderPublicKey: Sendable {
     private let key: OpenSSL.Key
 
     /// Reads the key.
     ///
     /// - `pem`: a P-256 key in PEM, public or private, without a password; text around it is skipped.
-    /// - Throws: `TransportError` that names `file` when there is no such key.
+    /// - Throws: `TransportError` that names `file` if there is no such key.
     package init(pem: [UInt8], file: String) throws(TransportError) {
         guard let key = OpenSSL.Key(publicPEM: pem) else {
             throw TransportError(
@@ -59,7 +59,7 @@ package final class ProviderPublicKey: Sendable {
         self.key = key
     }
 
-    /// Whether `signature`, R and then S, 32 bytes each, is of this key and for `message`, by ES256.
+    /// Returns true if `signature` (R followed by S, 32 bytes each) is this key's ES256 signature for `message`.
     package func verifies(_ message: ByteView, signature: [UInt8]) -> Bool {
         self.key.verifiesES256(message, signature: signature)
     }
@@ -77,17 +77,18 @@ package enum MessageCode {
         return code
     }
 
-    /// Compares in a time that does not hang on the bytes, so that nobody finds a code byte by byte.
+    /// Compares two codes in a time that does not depend on their bytes, so that a caller cannot guess a code byte by
+    /// byte.
     package static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         OpenSSL.isEqual(left, right)
     }
 }
 
-/// The SHA-256 of bytes that come in pieces, to find out whether they are those that somebody meant.
+/// An incremental SHA-256 of content that arrives in pieces, to compare it with an expected digest.
 package final class ContentDigest {
     private let digest: OpenSSL.Digest
 
-    /// - Returns: nil when there is no memory for it.
+    /// - Returns: nil if OpenSSL is out of memory.
     package init?() {
         guard let digest = OpenSSL.Digest() else { return nil }
         self.digest = digest
@@ -98,7 +99,7 @@ package final class ContentDigest {
         self.digest.update(bytes)
     }
 
-    /// What all bytes come to, in lower-case hexadecimal; to be asked once.
+    /// Returns the digest of all bytes in lower-case hexadecimal. May be called only once.
     package func hex() -> String {
         self.digest.end().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -1,4 +1,4 @@
-/// The events that are logged. Their names are stable; the article "Logs" says what to do about each.
+/// The events that are logged. Their names are stable; the article "Logs" has the remedy for each.
 package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
@@ -27,7 +27,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         }
     }
 
-    /// True if unknown peers, or a fault that lasts, can cause any number of occurrences.
+    /// True if unknown peers or a lasting fault can cause any number of occurrences.
     var isThrottled: Bool {
         switch self {
         case .ready, .draining, .drainTimedOut, .stopped, .reloaded, .configurationChanged,

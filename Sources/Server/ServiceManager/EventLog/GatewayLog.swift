@@ -4,12 +4,13 @@ import Platform
 import Synchronization
 import Wire
 
-/// Takes one line for each thing an operator would act on, from any thread, and writes it on a thread of its own.
+/// A log with one line for each event that an operator would act on. It takes lines from any thread and writes them on
+/// its own thread.
 ///
-/// Who logs never waits for whoever reads: with `linesMax` lines waiting, or when they cannot be written, further ones
-/// are lost and counted. It is `Sendable` without the compiler's proof: `monitor` guards every field but the level.
+/// Callers never wait for output: if `linesMax` lines are queued, or lines cannot be written, further ones are lost and
+/// counted. `@unchecked Sendable`: `monitor` guards every field except the level.
 package final class GatewayLog: @unchecked Sendable {
-    /// The most lines that wait to be written.
+    /// The most lines in the queue.
     package static let linesMax = 1024
 
     /// The longest wait for a line, in milliseconds.
@@ -28,7 +29,7 @@ package final class GatewayLog: @unchecked Sendable {
     /// The events of `writeOnce` that were written.
     private var writtenOnce: Set<GatewayEvent> = []
 
-    /// Writes to the journal where standard error is one, and to standard error otherwise.
+    /// Creates a log that writes to the journal if standard error is connected to it, and to standard error otherwise.
     package convenience init(level: LogLevel, format: LogFormat) {
         self.init(level: level, format: format, sink: Systemd.isErrorInJournal ? SystemJournal() : StandardError())
     }
@@ -43,13 +44,13 @@ package final class GatewayLog: @unchecked Sendable {
         self.sink = sink
     }
 
-    /// Goes on with another level and another format.
+    /// Sets another level and another format.
     package func set(level: LogLevel, format: LogFormat) {
         self.level.store(Self.rank(level), ordering: .relaxed)
         self.monitor.withLock { self.format = format }
     }
 
-    /// Whether lines about `event` are written at all.
+    /// Returns true if lines about `event` are written at this level.
     func writes(_ event: GatewayEvent) -> Bool {
         Self.rank(event.level) >= self.level.load(ordering: .relaxed)
     }
@@ -67,21 +68,21 @@ package final class GatewayLog: @unchecked Sendable {
         }
     }
 
-    /// Writes a line about `event`, the first time that it is called for this event.
+    /// Writes a line about `event`, only on the first call for this event.
     ///
-    /// - Returns: true the first time, even if the level leaves the line out.
+    /// - Returns: true the first time, even if the level omits the line.
     package func writeOnce(_ event: GatewayEvent, _ fields: [String: String] = [:]) -> Bool {
         guard self.monitor.withLock({ self.writtenOnce.insert(event).inserted }) else { return false }
         self.write(event, fields)
         return true
     }
 
-    /// Waits until everything that was given to it is written, at most for so long.
+    /// Waits until all earlier lines are written, at most `seconds`.
     package func flush(withinSeconds seconds: Double = 5) {
         self.monitor.withLock { self.waitUntilWritten(seconds) }
     }
 
-    /// Waits until everything is written, at most for so long, and takes no more.
+    /// Waits until everything is written, at most `seconds`, and accepts no more lines.
     package func close(withinSeconds seconds: Double = 1) {
         self.monitor.withLock {
             for line in self.throttle.takeDue(.max) { self.enqueue(line) }
@@ -91,7 +92,7 @@ package final class GatewayLog: @unchecked Sendable {
         }
     }
 
-    /// `monitor` is locked.
+    /// Waits for the queue to be written; `monitor` must be locked.
     private func waitUntilWritten(_ seconds: Double) {
         let deadline = SystemClock.monotonic + Int64(seconds * 1000)
         while self.isWriting || !self.waiting.isEmpty {
@@ -122,14 +123,14 @@ package final class GatewayLog: @unchecked Sendable {
                 self.hasThread = true
                 self.isWriting = true
             } catch {
-                // The next line has another try.
+                // The next line tries again.
                 self.waiting.removeAll()
                 self.lost += 1
             }
         }
     }
 
-    // MARK: The thread
+    // MARK: The log's thread
 
     private func run() {
         var lost = 0
@@ -150,7 +151,7 @@ package final class GatewayLog: @unchecked Sendable {
 
     /// Waits for lines; nil once the log is closed and empty.
     ///
-    /// - Parameter lost: grows by those that found no room since.
+    /// - Parameter lost: increased by the number of lines lost since the last call.
     private func take(lost: inout Int) -> ([LogLine], LogFormat)? {
         self.monitor.lock()
         defer { self.monitor.unlock() }
@@ -171,15 +172,15 @@ package final class GatewayLog: @unchecked Sendable {
     }
 }
 
-/// One thing that is logged.
+/// A log line.
 package struct LogLine: Hashable, Sendable {
-    /// When it happened, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     package let time: Int64
     package let event: GatewayEvent
-    /// What varies; never a device token, a credential or a payload.
+    /// The details of the event; never a device token, a credential or a payload.
     package var fields: [String: String]
 
-    /// The most characters of a field's value that are written.
+    /// The most characters written of a field's value.
     package static let valueCountMax = 1024
 
     package init(time: Int64, event: GatewayEvent, fields: [String: String]) {
@@ -191,32 +192,32 @@ package struct LogLine: Hashable, Sendable {
     }
 }
 
-/// The least important log line that is written, and how much a line matters.
+/// The severity of a log line, and the lowest severity that is written.
 package enum LogLevel: String, CaseIterable, Sendable {
     case debug, info, warning, error
 }
 
-/// How a log line is written: for people, or as one JSON object.
+/// The format of a log line: text for people, or one JSON object.
 package enum LogFormat: String, CaseIterable, Sendable {
     case text, json
 }
 
-/// Where lines go.
+/// An output for log lines.
 package protocol LogSink: Sendable {
-    /// Writes a line; it may take its time.
+    /// Writes a line; may block.
     ///
-    /// - Returns: false when the line is lost.
+    /// - Returns: false if the line is lost.
     func write(_ line: LogLine, _ format: LogFormat) -> Bool
 }
 
 extension LogLine {
-    /// The line for people: time, level, event, and the fields in the order of their names, a value in quotation marks
-    /// wherever it could be taken for something else.
+    /// The line for people: time, level, event, and the fields in the order of their names; ambiguous values are
+    /// quoted.
     package var text: String {
         "\(WallTime.text(self.time)) \(self.event.level.rawValue) \(self.message)"
     }
 
-    /// Event and fields.
+    /// The event and its fields.
     package var message: String {
         self.fields.sorted { $0.key < $1.key }.reduce(self.event.rawValue) { line, field in
             "\(line) \(field.key)=\(Self.quoted(field.value))"
@@ -239,11 +240,12 @@ extension LogLine {
         return TerminalText.json(writer.buffer.view.string)
     }
 
-    /// What may stand without quotation marks, besides letters and digits of ASCII.
+    /// The characters that need no quotation marks, besides ASCII letters and digits.
     private static let plain = Set("-_.:/,+@%[]()".unicodeScalars)
 
-    /// The value as it is, or, where that could be misread, in quotation marks with the escapes of JSON: a line feed in
-    /// what strangers send begins no new line, and a terminal is told nothing.
+    /// Returns the value unchanged, or, if it could be misread, in quotation marks with JSON escapes. Values may come
+    /// from unknown peers: a line feed in them must not begin a new line, and a terminal must not receive control
+    /// sequences.
     package static func quoted(_ value: String) -> String {
         let isPlain = value.unicodeScalars.allSatisfy { scalar in
             switch scalar {
@@ -266,9 +268,9 @@ extension LogLine {
     }
 }
 
-/// Lines on standard error, one a `write`.
+/// Writes lines to standard error, each with one `write`.
 package struct StandardError: LogSink {
-    /// The descriptor that is written to.
+    /// The descriptor to write to.
     private let descriptor: Int32
 
     package init(descriptor: Int32 = STDERR_FILENO) {
@@ -281,16 +283,16 @@ package struct StandardError: LogSink {
     }
 }
 
-/// Entries in systemd's journal with fields of their own, by which `journalctl` finds them.
+/// Writes entries to systemd's journal with separate fields, which `journalctl` can search.
 package struct SystemJournal: LogSink {
     package init() {}
 
     package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
-        // Whatever keeps the journal from taking it, its stream on standard error may.
+        // If the journal does not accept the entry, its stream on standard error may.
         Systemd.sendToJournal(Self.fields(line)) || StandardError().write(line, format)
     }
 
-    /// An entry's fields, `NAME=VALUE` each: those of a line have the prefix `WAKEGATE_`.
+    /// Returns an entry's fields, each as `NAME=VALUE`; those of the line have the prefix `WAKEGATE_`.
     package static func fields(_ line: LogLine) -> [String] {
         let own = line.fields.sorted { $0.key < $1.key }.map { "WAKEGATE_\(self.name($0.key))=\($0.value)" }
         return [
@@ -299,7 +301,7 @@ package struct SystemJournal: LogSink {
         ] + own
     }
 
-    /// `policyVersion` as the journal writes names: `POLICY_VERSION`.
+    /// Returns a name in the journal's form: `POLICY_VERSION` for `policyVersion`.
     private static func name(_ key: String) -> String {
         key.reduce(into: "") { name, letter in
             if letter.isUppercase { name += "_" }
@@ -307,7 +309,7 @@ package struct SystemJournal: LogSink {
         }
     }
 
-    /// As syslog numbers them.
+    /// Returns the syslog priority.
     private static func priority(_ level: LogLevel) -> Int {
         switch level {
         case .error: 3
@@ -318,14 +320,14 @@ package struct SystemJournal: LogSink {
     }
 }
 
-/// Lets a few lines of each cause through, and counts the others, so that nobody can fill a disk by giving cause.
+/// Lets a few lines of each cause through, and counts the others, so that no peer can fill a disk by repeating a cause.
 ///
-/// A cause's first line opens a window; when the window ends, one line says how many there were besides.
+/// A cause's first line starts a window. When the window ends, one line reports the number of suppressed lines.
 package struct LogThrottle {
-    /// The lines of one cause in a window.
+    /// The most lines of one cause in a window.
     package static let linesMax = 5
     package static let windowMilliseconds: Int64 = 10_000
-    /// The causes that are told apart at a time; of more those of one event are one.
+    /// The most causes that are distinguished at a time; beyond that, all causes of one event count as one.
     package static let causesMax = 256
 
     private struct Cause: Hashable {
@@ -337,20 +339,20 @@ package struct LogThrottle {
         let endsAt: Int64
         var lines = 0
         var suppressed = 0
-        /// The last line that was not written.
+        /// The last suppressed line.
         var last: LogLine?
     }
 
     private var windows: [Cause: Window] = [:]
 
-    /// When the next line about suppressed ones is due, by the clock of `admit`; nil when none is.
+    /// The time of the next line about suppressed lines, by the clock of `admit`; nil if there is none.
     package private(set) var nextDue: Int64?
 
     package init() {}
 
-    /// Whether a line is written.
+    /// Returns true if a line should be written.
     ///
-    /// - `now`: milliseconds of a clock that never steps.
+    /// - `now`: milliseconds of a monotonic clock.
     package mutating func admit(_ line: LogLine, now: Int64) -> Bool {
         var cause = Cause(event: line.event, text: line.event.causeField.flatMap { line.fields[$0] } ?? "")
         if self.windows[cause] == nil, self.windows.count >= Self.causesMax {
@@ -368,8 +370,8 @@ package struct LogThrottle {
         return false
     }
 
-    /// The lines that say how many there were besides, of the windows that have ended by `now`: each is the last one
-    /// that was not written, with `suppressed` and `seconds` in addition.
+    /// Returns the lines about suppressed lines for the windows that have ended by `now`: for each the last suppressed
+    /// line, with the additional fields `suppressed` and `seconds`.
     package mutating func takeDue(_ now: Int64) -> [LogLine] {
         guard let due = self.nextDue, due <= now else { return [] }
         var lines: [LogLine] = []

@@ -2,47 +2,47 @@ package import Engine
 import Policy
 package import Wire
 
-/// Writes events, sorted by device, into one chunk.
+/// Encodes events, sorted by device, into one chunk.
 ///
-/// A chunk is its seal, eight bytes of base time, and groups: eight bytes of device, one byte with the count of bytes
-/// that follow, and the device's events. A device with more than fits has several groups, one behind the other.
+/// A chunk consists of a seal, eight bytes of base time, and groups. A group has eight bytes of device, one byte with
+/// the length of the rest, and the device's events. A device whose events do not fit has several consecutive groups.
 ///
-/// An event is a byte of code and flags (`EventFlags`), for some a second one, its time as a zigzag varint (against
-/// the device's event before it in this chunk; of the first one against the base), attempt and coalesced count of a
-/// launch as varints, and the identifiers that are not the one named last; a part of a name is written as an event that
-/// names pushes, and names none. All numbers are little-endian.
+/// An event has a byte of code and flags (`EventFlags`), for some events a second one; its time as a zigzag varint,
+/// relative to the device's previous event in this chunk, or to the base for the first; attempt and coalesced count of
+/// a launch as varints; and the identifiers that differ from the last one. A part of a name is encoded like an event
+/// that names pushes. All numbers are little-endian.
 package struct EventChunkWriter: ~Copyable {
-    /// The most bytes one event takes: group, flags, time, two numbers, two identifiers.
+    /// The most bytes of one event: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
-    /// The most bytes a group's count can say.
+    /// The most bytes of a group, as its length is one byte.
     private static let groupBytesMax = 255
 
-    /// The pushes an event named for the first time in its group; what the index of pushes has to know.
+    /// The pushes that an event names for the first time in its group, for the index of pushes.
     package struct Names {
         var apnsID = false
         var related = false
     }
 
-    /// The chunk as far as it is written; whole once it is closed.
+    /// The bytes written so far; a complete chunk after `close`.
     package private(set) var buffer = ByteBuffer()
-    /// How many events are in it.
+    /// The number of events in the chunk.
     package private(set) var eventCount = 0
     private var device: UInt64 = 0
-    /// Where the group's byte count stands.
+    /// The offset of the group's length byte.
     private var countOffset = 0
     private var previousAt: Int64 = 0
     private var base: Int64 = 0
     private var named: APNsID?
 
-    /// An empty chunk.
+    /// Creates an empty chunk.
     package init() {}
 
-    /// Whether another event fits, whatever it is.
+    /// True if any event fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.eventBytesMax }
 
-    /// Appends an event, for which there must be room; its device is that of the one before or sorts behind it.
+    /// Appends an event, for which there must be room; its device is equal to or greater than the previous one.
     ///
-    /// - Returns: which of its pushes are new in its group.
+    /// - Returns: the pushes of the event that are new in its group.
     package mutating func append(_ event: HistoryEvent) -> Names {
         if self.eventCount == 0 { self.begin(event) }
         if self.eventCount == 0 || self.device != event.device {
@@ -59,7 +59,7 @@ package struct EventChunkWriter: ~Copyable {
         return names
     }
 
-    /// Seals the chunk; `removeAll` makes ready for the next.
+    /// Seals the chunk; `removeAll` prepares for the next one.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -116,7 +116,7 @@ package struct EventChunkWriter: ~Copyable {
     }
 }
 
-/// Reads what `EventChunkWriter` wrote.
+/// Decodes chunks of `EventChunkWriter`.
 package struct EventChunkReader {
     private var reader: ByteReader
     private let base: Int64
@@ -124,16 +124,16 @@ package struct EventChunkReader {
     private var previousAt: Int64 = 0
     private var named: APNsID?
 
-    /// nil when the chunk is damaged.
+    /// Opens a chunk; nil if it is damaged.
     package init?(_ chunk: ByteView) {
         guard let content = ChunkSeal.open(chunk) else { return nil }
         self.reader = ByteReader(content)
         self.base = Int64(bitPattern: self.reader.word())
     }
 
-    /// Appends the events of `device`, or of all devices when it is nil, in the order they were written.
+    /// Appends the events of `device`, or of all devices if it is nil, in the order they were written.
     ///
-    /// - Returns: false when the chunk is damaged; some events may be there nevertheless.
+    /// - Returns: false if the chunk is damaged; some events may be appended nevertheless.
     package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
         var isFirst = true
         while !self.reader.isAtEnd {
@@ -159,7 +159,7 @@ package struct EventChunkReader {
         return !self.reader.isDamaged
     }
 
-    /// nil when there is no whole event.
+    /// Decodes an event; nil if it is incomplete.
     private mutating func event() -> HistoryEvent? {
         guard let flags = EventFlags(&self.reader) else { return nil }
         self.previousAt &+= Int64(zigzag: self.reader.varint())
@@ -193,18 +193,18 @@ package struct EventChunkReader {
     }
 }
 
-/// What stands first in a written event, and says what follows.
+/// The first bytes of an encoded event, which determine the rest.
 ///
-/// The lower five bits of the first byte are the code, bit 5 says that two numbers follow. Bits 6 and 7 say how the
-/// push is named; the value 3 says that a second byte does: bits 0 and 1 for the push, bits 2 and 3 for the related
-/// one, bit 4 for four bytes of upper-case bits behind every identifier that is written.
+/// The lower five bits of the first byte are the code; bit 5 means that two numbers follow. Bits 6 and 7 are the
+/// encoding of the push. Value 3 there means that a second byte has the encodings: bits 0 and 1 for the push, bits 2
+/// and 3 for the related one, bit 4 for four bytes of upper-case bits after every written identifier.
 struct EventFlags {
-    /// How an event names a push.
+    /// The encoding of a push identifier.
     enum Identifier: UInt8 {
         case none = 0
         /// Sixteen bytes follow.
         case written = 1
-        /// The push that the device's last event with a push named.
+        /// The push of the device's last event that named one.
         case named = 2
 
         init(_ apnsID: APNsID?, named: APNsID?) {
@@ -235,7 +235,7 @@ struct EventFlags {
 }
 
 extension EventFlags {
-    /// nil for what no writer writes.
+    /// Decodes the bytes; nil for values that the writer does not use.
     init?(_ reader: inout ByteReader) {
         let first = reader.byte()
         var modes = first >> 6
@@ -253,7 +253,7 @@ extension EventFlags {
     }
 }
 
-/// Reads numbers one behind the other; past the end, or where no writer wrote, they are 0 and `isDamaged` is set.
+/// Reads consecutive numbers. Past the end, or for invalid bytes, it returns 0 and sets `isDamaged`.
 struct ByteReader {
     private let bytes: ByteView
     private(set) var offset: Int
@@ -311,7 +311,7 @@ struct ByteReader {
 }
 
 extension ByteBuffer {
-    /// Appends seven bits a byte, the lowest first; all bytes but the last have their top bit set.
+    /// Appends seven bits per byte, the lowest first; all bytes except the last have their top bit set.
     @inline(__always)
     mutating func append(varint value: UInt64) {
         guard value >= 0x80 else { return self.append(UInt8(truncatingIfNeeded: value)) }
@@ -329,7 +329,7 @@ extension ByteBuffer {
 }
 
 extension Int64 {
-    /// The number with its sign in the lowest bit, so that small ones of either sign are short as varints.
+    /// The number with its sign in the lowest bit, so that small numbers of either sign are short as varints.
     var zigzag: UInt64 { UInt64(bitPattern: (self << 1) ^ (self >> 63)) }
 
     init(zigzag: UInt64) {
@@ -337,18 +337,18 @@ extension Int64 {
     }
 }
 
-/// The checksum in a chunk's first eight bytes, over all that follows: what disks and crashes mangle is noticed.
+/// The checksum in the first eight bytes of a chunk over all later bytes, which detects damage by disks and crashes.
 package enum ChunkSeal {
-    /// The bytes of a seal.
+    /// The length of a seal in bytes.
     package static let byteCount = 8
 
-    /// Writes the checksum over the first eight bytes of `chunk`, which are there already.
+    /// Writes the checksum into the first eight bytes of `chunk`, which must exist.
     package static func close(_ chunk: inout ByteBuffer) {
         let sum = self.checksum(chunk.view.dropFirst(self.byteCount))
         chunk.overwrite(memoryOf: sum.littleEndian, at: 0)
     }
 
-    /// What follows the checksum; nil when the checksum is wrong.
+    /// Returns the bytes after the checksum; nil if the checksum is wrong.
     static func open(_ chunk: ByteView) -> ByteView? {
         guard chunk.count >= self.byteCount else { return nil }
         let content = chunk.dropFirst(self.byteCount)

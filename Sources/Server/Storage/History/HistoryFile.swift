@@ -4,16 +4,16 @@ import Platform
 package import Policy
 package import Wire
 
-/// What happened to devices and pushes, in a file of its own that nothing depends on.
+/// The history of devices and pushes in a separate file, on which no other data depends.
 ///
-/// Events are collected in memory and written in large sorted lots. With them the file says which records of events it
-/// has, in one transaction: what a crash leaves of it tells by itself what is missing. Nothing here throws: what cannot
-/// be written is counted and told, and a file that cannot be used is set aside. It has one user at a time, on any
+/// Events are collected in memory and written in large sorted batches. Each batch's transaction also records which
+/// records of events the file has, so that the file itself shows what a crash has lost. No method throws: events that
+/// cannot be written are counted and reported, and an unusable file is set aside. Used by one caller at a time, on any
 /// thread.
 package final class HistoryFile: HistorySource {
-    /// The most events an answer about one push has.
+    /// The most events in an answer about one push.
     package static let pushEventsMax = 1024
-    /// The most events of one device that a list of pushes looks at.
+    /// The most events of one device that a list of pushes examines.
     package static let deviceEventsMax = 16_384
 
     private let path: String?
@@ -23,43 +23,42 @@ package final class HistoryFile: HistorySource {
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
     private var collected = CollectedEvents()
-    /// What is in the file and not durable there: after a sync that failed the file may be without it.
+    /// The events that are in the file but not durable: after a failed sync they may be missing from the file.
     private var unsynced = CollectedEvents()
-    /// The records of which the events were taken, or were found in the file.
+    /// The records whose events were taken or were found in the file.
     private var taken = RecordPositions()
-    /// How often the file was set aside, or found without what was durable in it: then what was appended before has to
-    /// come again.
+    /// The number of times the file was set aside or lost durable events. After that, the records appended before must
+    /// be appended again.
     package private(set) var beginnings = 0
-    /// The newest record that the file had at the last of those times; 0 when it had none.
+    /// The newest record in the file at the last of those times; 0 if there was none.
     package private(set) var keptSequence: UInt64 = 0
-    /// The events of all records up to this one are in the file for good, whatever happens to the machine, but those
-    /// that `found` leaves open.
+    /// The events of all records up to this one are durable in the file, except those that `found` leaves open.
     package private(set) var durableSequence: UInt64 = 0
-    /// What was found when the file was first opened; nil as long as it could not be.
+    /// The content of the file when it was first opened; nil until then.
     package private(set) var found: HistoryFound?
-    /// The time of the newest event; age is counted from there.
+    /// The time of the newest event, from which age is counted.
     private var newest = Instant.distantPast
-    /// Why the file has to be set aside before it is opened again.
+    /// The reason why the file must be set aside before it is opened again.
     private var damage: String?
-    /// Why nothing can be written, as it was told; nil when all is well.
+    /// The reason, as reported, why nothing can be written; nil if writes succeed.
     private var failure: String?
     private var droppedWhileFailing = 0
 
-    /// Whether there is a file to write to and to read from; otherwise `flush` tries to open it.
+    /// True if the file is open; otherwise `flush` tries to open it.
     package var isOpen: Bool { self.store != nil }
 
-    /// Tells the key that devices are numbered with from others.
+    /// A fingerprint of the key that hashes devices to numbers.
     package var keyMark: UInt64 { HistoryEvent.mark(of: self.key) }
 
-    /// Events that were appended and never written.
+    /// The number of events that were appended and never written.
     package private(set) var droppedEvents = 0
 
-    /// Opens the file, or makes it; when neither can be done it is tried again at every `flush`.
+    /// Opens or creates the file; if that fails, every `flush` tries again.
     ///
-    /// - `path`: nil for a history in memory.
-    /// - `key`: what devices are numbered with; a file of another key is set aside.
-    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
-    /// - `onTrouble`: called during the calls that meet trouble, here already.
+    /// - `path`: the file; nil for a history in memory.
+    /// - `key`: the key that hashes devices to numbers; a file with another key is set aside.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
+    /// - `onTrouble`: called during calls that meet trouble, including this one.
     package init(
         path: String?,
         key: HashKey,
@@ -75,45 +74,45 @@ package final class HistoryFile: HistorySource {
         self.open()
     }
 
-    /// Keeps to other bounds from now on; what is past them leaves as it does otherwise, in pieces.
+    /// Sets other limits; events beyond them are dropped in pieces, as usual.
     package func setLimits(_ limits: HistoryLimits) {
         self.limits = limits
         self.store?.limits = limits
     }
 
-    /// The sorted lots that the file holds; every question looks into each.
+    /// The number of runs in the file; every query examines each run.
     package var runCount: Int { self.store?.runs.count ?? 0 }
 
-    /// The events that are in memory alone.
+    /// The number of events that are only in memory.
     package var collectedEvents: Int { self.collected.count }
 
-    /// The newest record of which the events are in the file, though a loss of power may take them out again.
+    /// The newest record whose events are in the file, though a loss of power may remove them again.
     package var writtenSequence: UInt64 { self.store?.written.newest ?? 0 }
 
-    /// The newest record of which the events were taken, or were found in the file; 0 when there is none, as after the
-    /// file was begun anew.
+    /// The newest record whose events were taken or were found in the file; 0 if there is none, as after the file was
+    /// set aside.
     package var takenSequence: UInt64 { self.taken.newest }
 
-    /// Whether the events of record `sequence` were taken, or were found in the file.
+    /// Returns true if the events of record `sequence` were taken or were found in the file.
     package func holds(_ sequence: UInt64) -> Bool { self.taken.holds(sequence) }
 
-    /// Takes events, in the order they happened, and writes nothing before very many are collected; those make room
-    /// when they cannot be written.
+    /// Takes events in the order they happened. Writes only if too many are collected, and drops the collected events
+    /// if that fails.
     package func append(_ events: ArraySlice<HistoryEvent>) {
         for event in events { self.append(event) }
     }
 
     package func append(_ event: HistoryEvent) {
-        // Trouble costs no more memory than none. A name goes with its event, or stays with it.
+        // Memory stays limited when writes fail. A name is kept or dropped together with its event.
         if !self.makeRoom(1 + event.followers) { self.dropCollected() }
         self.collect(event)
     }
 
-    /// Takes all events of record `sequence`: in the file there will be all of them, or none. Those of a record that
-    /// was taken before, or is in the file already, are not taken again.
+    /// Takes all events of record `sequence`: the file will contain all of them or none. Events of a record that was
+    /// already taken or is in the file are not taken again.
     ///
-    /// - Returns: false when none was taken, since there is no room as nothing can be written, or since the file was
-    ///   begun anew: then those of earlier records come first.
+    /// - Returns: false if none was taken: memory is full because nothing can be written, or the file was set aside,
+    ///   so that earlier records must come first.
     @discardableResult
     package func append(_ events: ArraySlice<HistoryEvent>, ofRecord sequence: UInt64) -> Bool {
         guard !self.taken.holds(sequence) else { return true }
@@ -122,12 +121,12 @@ package final class HistoryFile: HistorySource {
         for event in events { self.collect(event) }
         self.taken.take(sequence)
         self.collected.endRecord(sequence)
-        // One that earlier numbers left off before.
+        // A record of an earlier numbering.
         self.durableSequence = min(self.durableSequence, sequence - 1)
         return true
     }
 
-    /// - Returns: whether there is room for so many events.
+    /// - Returns: true if there is room for `count` events.
     private func makeRoom(_ count: Int) -> Bool {
         guard !self.collected.isEmpty, self.collected.count + count > self.limits.collectedMax else { return true }
         self.flush()
@@ -139,13 +138,13 @@ package final class HistoryFile: HistorySource {
         self.newest = max(self.newest, event.at)
     }
 
-    /// Writes what is collected; meant to be called about once a second. After a fault events stay collected while
+    /// Writes the collected events. Should be called about once a second. After a failure, events stay collected while
     /// there is room.
     package func flush() {
         if self.store == nil { self.open() }
         guard let store = self.store, !self.collected.isEmpty else { return }
         self.attempt { () throws(SQLiteError) in
-            // The bound holds also when nobody finds the time to tidy.
+            // The size limit is kept even if the caller has no time to call `tidy`.
             while store.isFull, try store.tidy(now: self.newest) {}
             try store.add(self.collected.events, ofRecords: self.collected.records)
             if self.path != nil { self.unsynced.append(self.collected) }
@@ -155,7 +154,7 @@ package final class HistoryFile: HistorySource {
         if self.unsynced.count >= self.limits.collectedMax { self.sync() }
     }
 
-    /// Makes what is in the file durable; meant to be called every few seconds.
+    /// Makes the events in the file durable. Should be called every few seconds.
     package func sync() {
         guard let store = self.store, store.written.newest > self.durableSequence || !self.unsynced.isEmpty else {
             return
@@ -167,17 +166,17 @@ package final class HistoryFile: HistorySource {
         }
     }
 
-    /// Does one piece of a few milliseconds of merging, or of dropping what is too old or too much.
+    /// Does one piece of work of a few milliseconds: merging, or dropping events beyond the limits of age and size.
     ///
-    /// Age is counted from the newest event: where nothing happens nothing is dropped.
+    /// Age is counted from the newest event: without new events, none are dropped.
     ///
-    /// - Returns: whether there may be more to do.
+    /// - Returns: true if there may be more to do.
     package func tidy() -> Bool {
         guard let store = self.store else { return false }
         return self.attempt { () throws(SQLiteError) in try store.tidy(now: self.newest) } ?? false
     }
 
-    /// How often events left the file since the last call, for each of the two bounds.
+    /// Returns the number of times events were dropped from the file since the last call, for each limit.
     package func takeDropped() -> (bySize: Int, byAge: Int) {
         defer { self.store?.dropped = (0, 0) }
         return self.store?.dropped ?? (0, 0)
@@ -238,7 +237,7 @@ package final class HistoryFile: HistorySource {
         return collector.finish(unseen: unseen ?? nil)
     }
 
-    /// The devices that anything happened to, by their numbers, in no order. It reads the whole file.
+    /// Returns the numbers of all devices with events, in no order. Reads the whole file.
     package func devices() -> Set<UInt64> {
         let collected = Set(self.collected.events.map(\.device))
         guard let store = self.store else { return collected }
@@ -246,10 +245,10 @@ package final class HistoryFile: HistorySource {
         return collected.union(written ?? [])
     }
 
-    /// Why something could not be read or written lately; nil when all is well.
+    /// The reason of the current read or write failures; nil if there are none.
     package var cause: String? { self.damage ?? self.failure }
 
-    /// Lets the file grow to so many pages and no further, as if the disk were full then.
+    /// Limits the file to `count` pages, as if the disk were full beyond that.
     package func limitPages(to count: Int) {
         try? self.store?.table.database.execute("PRAGMA max_page_count = \(count)")
     }
@@ -277,7 +276,7 @@ package final class HistoryFile: HistorySource {
         }
     }
 
-    /// Compares what was taken with what the file holds that was just opened.
+    /// Compares the records taken with those in the newly opened file.
     private func adopt(_ store: RunStore) {
         if self.found == nil {
             let written = store.written
@@ -301,7 +300,7 @@ package final class HistoryFile: HistorySource {
         self.durableSequence = min(durable, self.collected.oldestRecord.map { $0 - 1 } ?? .max)
     }
 
-    /// Takes nothing for taken: what was in the file comes before what is collected.
+    /// Resets the records taken: records that were in the file must be appended before the collected ones.
     private func letGoOfRecords() {
         self.collected.removeRecords { _ in true }
         self.taken = RecordPositions()
@@ -310,14 +309,14 @@ package final class HistoryFile: HistorySource {
         self.beginnings += 1
     }
 
-    /// Why the file, or one that SQLite keeps beside it, cannot be used, as a sentence: what lies in its place and is
-    /// no file, as a pipe that would keep whoever opens it waiting, or what may not be written, of which SQLite would
-    /// not say the cause.
+    /// The reason, as a sentence, why the file or one that SQLite keeps next to it cannot be used: it is not an
+    /// ordinary file (opening a FIFO would block), or it cannot be written, for which SQLite would not report the
+    /// cause.
     private var obstacle: String? {
         guard let path = self.path, self.vfs == nil else { return nil }
         for path in ["", "-wal", "-shm", "-journal"].map({ path + $0 }) {
             guard let status = try? FileSystem.status(path) else { continue }
-            if status.kind != .file { return "\(path) is no ordinary file; move it away" }
+            if status.kind != .file { return "\(path) is not a regular file; move it away" }
             do throws(SystemError) {
                 _ = try OpenFile(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
             } catch {
@@ -334,28 +333,28 @@ package final class HistoryFile: HistorySource {
         return nil
     }
 
-    /// Runs `body`, and deals with what it throws; nil is returned then.
+    /// Runs `body` and handles its error; then returns nil.
     @discardableResult
     private func attempt<Result>(_ body: () throws(SQLiteError) -> Result) -> Result? {
         do throws(SQLiteError) {
             return try body()
         } catch {
             if RunTable.isDamage(error) {
-                // The callers still hold the store; at the next `flush` the file is closed, and can be renamed.
+                // The callers still hold the store; the next `flush` closes and renames the file.
                 self.damage = error.message
                 self.letGoOfStore()
             } else {
                 self.noteFailure(error.message)
-                // The kernel may count as written what it could not write, and SQLite as being there.
+                // The kernel may treat pages that it could not write as written, and SQLite relies on that.
                 if error.kind == .io { self.letGoOfStore() }
             }
             return nil
         }
     }
 
-    /// Has the next `flush` open the file anew, and write again what it is found to be without.
+    /// Closes the file, so that the next `flush` opens it again and rewrites the events that are missing.
     private func letGoOfStore() {
-        // Closing would copy the log into the file.
+        // Closing would otherwise copy the log into the file.
         try? self.store?.table.database.keepLogOnClose()
         self.store = nil
         guard !self.unsynced.isEmpty else { return }
@@ -364,10 +363,10 @@ package final class HistoryFile: HistorySource {
         self.unsynced.removeAll()
     }
 
-    /// Gives the file another name, in place of one that was set aside before, and lets go of all records: those that
-    /// were in it come before the others.
+    /// Renames the file, replacing one that was set aside before, and resets all records: the records that were in it
+    /// must be appended before others.
     ///
-    /// - Returns: whether the name is free now.
+    /// - Returns: true if the name is free now.
     private func setAside(_ reason: String) -> Bool {
         guard let path = self.path else {
             self.tell(.setAside(path: "", reason: reason, isInPlace: false))
@@ -375,7 +374,7 @@ package final class HistoryFile: HistorySource {
         }
         let aside = path + ".set-aside"
         let isInPlace = FileSystem.exists(aside)
-        // The log belongs to the file, and goes with it.
+        // The log belongs to the file and is renamed with it.
         try? FileSystem.remove(aside + "-wal")
         try? FileSystem.rename(path + "-wal", to: aside + "-wal")
         try? FileSystem.remove(path + "-shm")
@@ -409,11 +408,12 @@ package final class HistoryFile: HistorySource {
     }
 }
 
-/// The bounds of the history. Everything else follows from the size.
+/// The limits of the history. All other sizes are derived from the total size.
 package struct HistoryLimits: Hashable, Sendable {
-    /// The bytes that the file and its write-ahead log stay within; at least 4 MiB.
+    /// The most bytes of the file and its write-ahead log; at least 4 MiB.
     package let bytesMax: Int
-    /// How long an event is kept, in milliseconds of policy time; up to an eighth more, as events leave in large lots.
+    /// The time for which an event is kept, in milliseconds of policy time; up to an eighth longer, as events are
+    /// dropped in large batches.
     package let ageMillisecondsMax: Int64
 
     package init(
@@ -424,51 +424,51 @@ package struct HistoryLimits: Hashable, Sendable {
         self.ageMillisecondsMax = max(ageMillisecondsMax, 0)
     }
 
-    /// A history in memory: smaller, as it stands beside the devices.
+    /// The limits of a history in memory: smaller, as it shares memory with the devices.
     package static let inMemory = HistoryLimits(bytesMax: 32 << 20)
 
-    /// The bytes of the runs that are kept; the rest of the size is for the log, and for a merge's result while its
-    /// inputs are still there.
+    /// The most bytes of live runs; the rest of the size is for the log, and for a merge's output while its inputs
+    /// exist.
     var keptBytesMax: Int { self.bytesMax / 16 * 10 }
 
-    /// The events of the largest run that a merge makes: about a thirty-second of the size.
+    /// The most events of a run that a merge makes: about a 32nd of the size.
     var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }
 
-    /// The events collected in memory before they are written, asked for or not.
+    /// The most events collected in memory; more are written even without a call of `flush`.
     var collectedMax: Int { min(self.runEventsMax / 2, 131_072) }
 
     /// The pages of the write-ahead log after which it is copied into the file.
     var logPagesMax: Int { self.bytesMax / 32 / RunTable.pageBytes }
 
-    /// The events that one piece of a merge moves: 32,768 as a rule, a few milliseconds.
+    /// The events that one piece of a merge moves: normally 32,768, which takes a few milliseconds.
     var pieceEvents: Int { self.runEventsMax / 8 }
 
-    /// The chunks that one piece of work deletes, or the pages it gives back: 256 as a rule.
+    /// The chunks that one piece of work deletes, or the pages it frees: normally 256.
     var pieceChunks: Int { self.runEventsMax / 1024 }
 
-    /// The runs a merge makes one of.
+    /// The number of runs that a merge combines.
     static let fanIn = 8
 
-    /// The runs that there are at most, so that a question has a bounded number of places to look at.
+    /// The most runs, which limits the work of a query.
     static let runsMax = 256
 
-    /// The events after which a list of pushes looks into no further run: a few milliseconds.
+    /// The events after which a list of pushes examines no further run: a few milliseconds.
     static let pushesExamined = 65_536
 
-    /// The longest time a merged run may span, so that events do not outlive their age for long.
+    /// The longest time a merged run may span, so that events are not kept much longer than their age.
     var spanMillisecondsMax: Int64 { self.ageMillisecondsMax / 8 }
 }
 
-/// What the file of a history held when it was opened.
+/// The content of a history file when it was opened.
 package struct HistoryFound: Hashable, Sendable {
-    /// There was none, or none that is of use.
+    /// True if there was no usable file.
     package let isNew: Bool
-    /// The newest record of events in the file; 0 when none had a number.
+    /// The newest record of events in the file; 0 if no event belongs to a numbered record.
     package let sequence: UInt64
-    /// The last records in the file of earlier numbers, which went on when others began anew: of those behind them the
-    /// events may be missing.
+    /// The last records in the file of earlier numberings, at which others began: the events of later records of these
+    /// numberings may be missing.
     package let leftOff: [UInt64]
-    /// When its newest event happened; nil when it holds none.
+    /// The time of its newest event; nil if it holds none.
     package let newest: Instant?
 
     package init(isNew: Bool, sequence: UInt64, leftOff: [UInt64] = [], newest: Instant?) {
@@ -482,26 +482,26 @@ package struct HistoryFound: Hashable, Sendable {
     package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
 }
 
-/// What befell the history and should be told to whoever runs the gateway; the gateway itself goes on.
+/// A problem of the history for the administrator; the gateway itself continues.
 package enum HistoryTrouble: Hashable, Sendable {
-    /// The file could not be used; it now has another name, and the history begins anew. `isInPlace`: a file that was
-    /// set aside before is gone.
+    /// The file could not be used. It was renamed, and the history starts empty. `isInPlace`: a file that was set aside
+    /// before was replaced.
     case setAside(path: String, reason: String, isInPlace: Bool)
-    /// The file was cut off or replaced while it was in use: it goes on to record `found`, and went on to `durable`.
+    /// The file was truncated or replaced while it was in use: it ends at record `found` instead of `durable`.
     case cutOff(found: UInt64, durable: UInt64)
-    /// Events cannot be written, or questions not be answered; told once, and tried again.
+    /// Events cannot be written or queries cannot be answered; reported once, and retried.
     case failing(reason: String)
-    /// The history works again; so many events were lost since the trouble began.
+    /// The history works again; `droppedEvents` were lost since the trouble began.
     case recovered(droppedEvents: Int)
 
-    /// What happened, as a sentence without a full stop.
+    /// The problem as a sentence without a full stop.
     package var message: String {
         switch self {
         case .setAside(let path, let reason, let isInPlace):
             "the history begins anew: \(reason); the old file is \(path)"
                 + (isInPlace ? ", in place of one that was set aside before" : "")
         case .cutOff(let found, let durable):
-            "the history was cut off or replaced while it was in use: it went on to record \(durable), and goes on to "
+            "the history was cut off or replaced while it was in use: it reached record \(durable), and now ends at "
                 + "\(found); what the journal kept is written again"
         case .failing(let reason): "the history cannot be kept for now: \(reason)"
         case .recovered(let droppedEvents): "the history is kept again; \(droppedEvents) events are missing from it"

@@ -2,26 +2,27 @@ package import Engine
 package import Policy
 package import Wire
 
-/// Where it is found what happened to devices and pushes.
+/// A source of the history of devices and pushes.
 package protocol HistorySource: AnyObject {
-    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
+    /// Calls `body` with the events of a device, including parts of names, the newest first, until it returns false.
     ///
-    /// - `device`: as of `HistoryEvent.device(of:_:)`.
-    /// - `latest`: those that happened later are passed over.
+    /// - `device`: the number by `HistoryEvent.device(of:_:)`.
+    /// - `latest`: later events are skipped.
     func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool)
 
-    /// What happened to a push, the oldest first, and to those it was coalesced with as far as the event names both;
-    /// of more than `HistoryFile.pushEventsMax` events the last.
+    /// Returns the events of a push, the oldest first, and those of pushes it was coalesced with if an event names
+    /// both. If there are more than `HistoryFile.pushEventsMax`, only the last ones.
     func push(_ apnsID: APNsID) -> [HistoryEvent]
 
-    /// Pushes to all devices, the newest first; there may be fewer than are wanted, although there are more.
+    /// Returns pushes to all devices, the newest first; may return fewer than `countMax` although there are more.
     ///
-    /// - `place`: only those that stand behind this one; nil for the newest.
-    /// - `oldest`: only those that came at this moment or later.
+    /// - `place`: only pushes after this one in the list; nil to start with the newest.
+    /// - `oldest`: only pushes received at this time or later.
     /// - `countMax`: the most pushes, at least one.
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes
 
-    /// What happened to the devices of pushes from the oldest of these on, the oldest first; names may be without.
+    /// Returns the events of the devices of `pushes`, each from its oldest push in `pushes` on, the oldest first; names
+    /// may be missing.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
     /// Returns the latest events of devices, with the names of tasks and sessions.
@@ -34,12 +35,13 @@ package protocol HistorySource: AnyObject {
     ///     last ones out.
     func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries
 
-    /// The devices of some numbers, where the log can find them; nil where it cannot.
+    /// Returns the devices with some numbers, if the log can find them; nil if it cannot.
     ///
-    /// - `key`: what makes the numbers.
+    /// - `key`: the key that hashes devices to numbers.
     func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]?
 
-    /// Why something could not be read since the last call; nil when everything could, or is told elsewhere.
+    /// Returns the reason why a read failed since the last call; nil if none failed or the failure is reported
+    /// elsewhere.
     func takeFailure() -> StoreError?
 }
 
@@ -50,7 +52,7 @@ extension HistorySource {
 
     package func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]] {
         var oldest: [UInt64: LoggedPush] = [:]
-        // The oldest of a device comes last.
+        // The oldest push of a device comes last.
         for push in pushes { oldest[push.device] = push }
         return oldest.mapValues { push in
             var events: [HistoryEvent] = []
@@ -63,10 +65,10 @@ extension HistorySource {
         }
     }
 
-    /// What happened to a device last of which `isWanted` holds, the newest first, without names.
+    /// Returns the newest events of a device that satisfy `isWanted`, the newest first, without names.
     ///
-    /// - `device`: as of `HistoryEvent.device(of:_:)`.
-    /// - `examinedMax`: the most things that are looked at.
+    /// - `device`: the number by `HistoryEvent.device(of:_:)`.
+    /// - `examinedMax`: the most events to examine.
     package func recent(
         device: UInt64,
         count: Int,
@@ -85,7 +87,7 @@ extension HistorySource {
         return events
     }
 
-    /// What happened to a device last, the newest first, with the names of tasks and sessions.
+    /// Returns the newest events of a device, the newest first, with the names of tasks and sessions.
     package func entries(device: UInt64, count: Int) -> [HistoryEntry] {
         var entries = HistoryEntries()
         self.visit(device: device, notAfter: .distantFuture) { event in
@@ -96,11 +98,12 @@ extension HistorySource {
         return entries.finish()
     }
 
-    /// What happened to a device before a place in its history, the newest first, as far as `isWanted` holds.
+    /// Returns a page of the events of a device before a place in its history that satisfy `isWanted`, the newest
+    /// first.
     ///
-    /// - `place`: where the page before it left off; nil for the newest.
+    /// - `place`: the `next` value of the previous page; nil for the newest events.
     /// - `countMax`: the most entries; at least one.
-    /// - `examinedMax`: the most things that are looked at; what happened in one millisecond is looked at together.
+    /// - `examinedMax`: the most events to examine; events of the same millisecond are examined together.
     package func page(
         device: UInt64,
         before place: HistoryPlace?,
@@ -116,7 +119,7 @@ extension HistorySource {
     }
 }
 
-/// A device that events know by a number.
+/// A device that events identify by a number.
 package struct LoggedDevice: Hashable, Sendable {
     package let token: DeviceToken
     package let topic: String
@@ -137,12 +140,11 @@ package struct LoggedEntries {
     package init() {}
 }
 
-/// A place between two things that happened to a device, which stays where it is while more happens and the oldest is
-/// dropped.
+/// A place between two events of a device, which stays valid while events are added and the oldest are dropped.
 package struct HistoryPlace: Hashable, Sendable {
-    /// What happened before this moment lies before it, ...
+    /// The time of the events around the place: all events before this time are before the place, ...
     package let moment: Instant
-    /// ... and so do the first of those at this moment, so many.
+    /// ... and so are the first `count` events at this time.
     package let count: Int
 
     package init(moment: Instant, count: Int) {
@@ -151,22 +153,22 @@ package struct HistoryPlace: Hashable, Sendable {
     }
 }
 
-/// A part of what happened to a device.
+/// A page of the events of a device.
 package struct HistoryPage: Hashable, Sendable {
-    /// The newest first.
+    /// The entries, the newest first.
     package var entries: [HistoryEntry] = []
-    /// Where the next page goes on; nil when nothing is left.
+    /// The place where the next page continues; nil if nothing is left.
     package var next: HistoryPlace?
 }
 
-/// Makes a page of events that come the newest first.
+/// Builds a page from events in order, the newest first.
 struct HistoryPageMaker {
     private let place: HistoryPlace?
     private let countMax: Int
     private let examinedMax: Int
     private var page = HistoryPage()
     private var examined = 0
-    /// What happened at one moment.
+    /// The events at one time, which are added to the page together.
     private var moment: (at: Instant, entries: HistoryEntries)?
 
     init(before place: HistoryPlace?, countMax: Int, examinedMax: Int) {
@@ -175,7 +177,7 @@ struct HistoryPageMaker {
         self.examinedMax = examinedMax
     }
 
-    /// - Returns: whether more is needed.
+    /// - Returns: true if more events are needed.
     mutating func append(_ event: HistoryEvent, _ isWanted: (HistoryEvent) -> Bool) -> Bool {
         if self.moment?.at != event.at {
             self.endMoment(isWanted)
@@ -191,7 +193,7 @@ struct HistoryPageMaker {
         return self.page
     }
 
-    /// Takes what happened at a moment, as far as it lies before the place and there is room for it.
+    /// Adds the events at one time that are before the place, as far as the page has room.
     private mutating func endMoment(_ isWanted: (HistoryEvent) -> Bool) {
         guard self.page.next == nil, var moment = self.moment else { return }
         self.moment = nil
@@ -210,13 +212,13 @@ struct HistoryPageMaker {
     }
 }
 
-/// A push as the log has it: of which device it was, and when it came.
+/// A push in the log: its device, time and identifier.
 package struct LoggedPush: Hashable, Sendable {
-    /// When it came, in policy time.
+    /// The time at which it was received, in policy time.
     package let at: Instant
-    /// As of `HistoryEvent.device(of:_:)`.
+    /// The number of the device by `HistoryEvent.device(of:_:)`.
     package let device: UInt64
-    /// The push's identifier without the case of its letters.
+    /// The push's identifier, ignoring the case of its letters.
     package let first: UInt64
     package let second: UInt64
 
@@ -227,29 +229,29 @@ package struct LoggedPush: Hashable, Sendable {
         self.second = second
     }
 
-    /// nil when the event tells of no push that came.
+    /// Creates the push of an event; nil if the event is not the receipt of a push.
     package init?(_ event: HistoryEvent) {
         guard case .push = event.kind, let apnsID = event.apnsID else { return nil }
         self.init(at: event.at, device: event.device, first: apnsID.first, second: apnsID.second)
     }
 
-    /// Whether it stands before the other in a list, the newest first; those of one millisecond have an order of their
-    /// own, which stays.
+    /// Returns true if this push comes before the other in a list, the newest first. Pushes of the same millisecond
+    /// have a fixed order.
     package func precedes(_ other: LoggedPush) -> Bool {
         (self.at, self.device, self.first, self.second) > (other.at, other.device, other.first, other.second)
     }
 
-    /// Every push that came at `moment` or before stands behind it in a list.
+    /// Returns a place before every push that was received at `moment` or earlier.
     static func end(of moment: Instant) -> LoggedPush {
         LoggedPush(at: Instant(milliseconds: moment.milliseconds + 1), device: 0, first: 0, second: 0)
     }
 }
 
-/// A part of the pushes to all devices.
+/// A page of the pushes to all devices.
 package struct LoggedPushes: Hashable, Sendable {
-    /// The newest first.
+    /// The pushes, the newest first.
     package var pushes: [LoggedPush]
-    /// What the next part stands behind; nil when nothing is left.
+    /// The push after which the next page continues; nil if nothing is left.
     package var next: LoggedPush?
 
     package init(pushes: [LoggedPush], next: LoggedPush?) {
@@ -258,28 +260,28 @@ package struct LoggedPushes: Hashable, Sendable {
     }
 }
 
-/// Collects the newest pushes that stand behind one.
+/// Collects the newest pushes after a place.
 package struct LoggedPushCollector {
     private let place: LoggedPush?
     private let oldest: Instant
     private let countMax: Int
     private var found: [LoggedPush] = []
-    /// The same ones: a push that is met twice is one.
+    /// The same pushes as a set: a push that is found twice counts once.
     private var known: Set<LoggedPush> = []
-    /// The last of as many as are wanted; what stands behind it is not.
+    /// The last of `countMax` pushes; later ones in the list are not wanted.
     private var last: LoggedPush?
 
     /// - Parameters:
-    ///   - place: only pushes that stand behind this one.
-    ///   - oldest: only those that came at this moment or later.
-    ///   - countMax: how many are wanted, at least one.
+    ///   - place: only pushes after this one in the list.
+    ///   - oldest: only pushes received at this time or later.
+    ///   - countMax: the number of pushes wanted, at least one.
     package init(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) {
         self.place = place
         self.oldest = oldest
         self.countMax = countMax
     }
 
-    /// The moment before which nothing more is wanted.
+    /// The time before which no more pushes are wanted.
     package var bound: Instant { max(self.oldest, self.last?.at ?? .distantPast) }
 
     mutating func append(_ event: HistoryEvent) {
@@ -295,15 +297,15 @@ package struct LoggedPushCollector {
         if self.found.count >= 2 * self.countMax { self.shorten() }
     }
 
-    /// What was found, the newest first.
+    /// Returns the pushes found, the newest first.
     ///
-    /// - `unseen`: the newest moment of what was not looked at; nil when everything was.
+    /// - `unseen`: the time of the newest event that was not examined; nil if all were.
     package mutating func finish(unseen: Instant?) -> LoggedPushes {
         self.shorten()
         guard let unseen, unseen >= self.bound else {
             return LoggedPushes(pushes: self.found, next: self.last)
         }
-        // Those that were not looked at may stand among these.
+        // Unexamined pushes may belong between these.
         self.found.removeAll { $0.at <= unseen }
         return LoggedPushes(pushes: self.found, next: .end(of: unseen))
     }

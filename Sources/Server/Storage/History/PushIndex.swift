@@ -1,23 +1,24 @@
 import Engine
 package import Wire
 
-/// Where events that name a push stand within one run: 32 bits of the identifier's hash, and the event chunk's number.
+/// An entry of the index of pushes in one run: 32 bits of the identifier's hash, and the number of the event chunk.
 ///
-/// A few identifiers share their bits with others; whoever reads the chunk compares the whole identifier.
+/// A few identifiers share these bits with others; the reader of the chunk compares the whole identifier.
 package struct PushEntry: Hashable {
-    /// The hash above, the chunk below: sorted words are sorted entries.
+    /// The hash in the upper half, the chunk number in the lower half: sorting the words sorts the entries.
     let word: UInt64
 
     init(_ apnsID: APNsID, chunk: Int, _ key: HashKey) {
         self.word = UInt64(Self.hash(apnsID, key)) << 32 | UInt64(chunk)
     }
 
-    /// An entry for the chunk of this number, of which 32 bits count.
+    /// Creates an entry for a chunk; the lower 32 bits of its number are used.
     package init(hash: UInt32, chunk: UInt64) {
         self.word = UInt64(hash) << 32 | chunk
     }
 
-    /// Clients name their pushes; those who know no key cannot choose names that lie in one place.
+    /// Returns the keyed hash of an identifier. Clients choose the identifiers, and without the key they cannot choose
+    /// ones that collide.
     static func hash(_ apnsID: APNsID, _ key: HashKey) -> UInt32 {
         UInt32(truncatingIfNeeded: key.hash(apnsID.first, apnsID.second) >> 32)
     }
@@ -26,24 +27,24 @@ package struct PushEntry: Hashable {
     var chunk: Int { Int(self.word & 0xFFFF_FFFF) }
 }
 
-/// Chunks of sorted entries: the seal, then for each entry the distance of its hash from the one before it (from 0
+/// Encodes chunks of sorted entries: the seal, then for each entry the difference of its hash to the previous one (to 0
 /// for the first) and its chunk's number, both as varints.
 package struct PushChunkWriter: ~Copyable {
     private static let entryBytesMax = 5 + 5
 
-    /// The chunk as far as it is written; whole once it is closed.
+    /// The bytes written so far; a complete chunk after `close`.
     package private(set) var buffer = ByteBuffer()
     private var previous: UInt32 = 0
 
-    /// An empty chunk.
+    /// Creates an empty chunk.
     package init() {}
 
-    /// Whether no entry is in it.
+    /// True if it has no entry.
     package var isEmpty: Bool { self.buffer.isEmpty }
-    /// Whether another entry fits, whatever it is.
+    /// True if any entry fits.
     package var hasRoom: Bool { RunTable.chunkBytesMax - self.buffer.count >= Self.entryBytesMax }
 
-    /// Appends an entry, for which there must be room, and which sorts behind the one before.
+    /// Appends an entry, for which there must be room; it must not be less than the previous one.
     package mutating func append(_ entry: PushEntry) {
         if self.isEmpty {
             self.buffer.append(word: 0)
@@ -54,7 +55,7 @@ package struct PushChunkWriter: ~Copyable {
         self.previous = entry.hash
     }
 
-    /// Seals the chunk; `removeAll` makes ready for the next.
+    /// Seals the chunk; `removeAll` prepares for the next one.
     package mutating func close() {
         ChunkSeal.close(&self.buffer)
     }
@@ -64,11 +65,11 @@ package struct PushChunkWriter: ~Copyable {
     }
 }
 
-/// Reads what `PushChunkWriter` wrote.
+/// Decodes chunks of `PushChunkWriter`.
 package enum PushChunkReader {
     /// Appends the numbers of the event chunks that may name a push with this hash.
     ///
-    /// - Returns: false when the chunk is damaged.
+    /// - Returns: false if the chunk is damaged.
     package static func read(_ chunk: ByteView, hash: UInt32, into chunks: inout [Int]) -> Bool {
         guard let content = ChunkSeal.open(chunk) else { return false }
         var reader = ByteReader(content)
@@ -82,13 +83,13 @@ package enum PushChunkReader {
     }
 }
 
-/// Sorts words by their upper 32 bits; words that are equal there keep their order.
+/// Sorts words by their upper 32 bits; the order of words that are equal there is kept.
 ///
-/// The lower halves must ascend where the upper halves are equal, as numbers given in order do.
+/// Among words with equal upper halves, the lower halves must ascend, as consecutive numbers do.
 struct HalfWordSorter {
     private static let digitBits: UInt64 = 11
     private static let digits = 1 << 11
-    /// Below this many, three passes over 2,048 counters cost more than comparing.
+    /// The number of words below which three passes over 2,048 counters cost more than comparing.
     private static let radixMin = 1024
 
     private var scratch: [UInt64] = []
@@ -102,7 +103,7 @@ struct HalfWordSorter {
         let count = words.count
         unsafe words.withUnsafeMutableBufferPointer { words in
             unsafe self.scratch.withUnsafeMutableBufferPointer { scratch in
-                // An odd number of passes ends in the scratch memory; the copy back costs a third of a pass.
+                // An odd number of passes ends in the scratch memory; copying back costs a third of a pass.
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32)
                 unsafe Self.pass(from: scratch, to: words, count, shift: 32 + Self.digitBits)
                 unsafe Self.pass(from: words, to: scratch, count, shift: 32 + 2 * Self.digitBits)
@@ -137,11 +138,11 @@ struct HalfWordSorter {
     }
 }
 
-/// Orders collected events by device; those of one device keep their order.
+/// Orders collected events by device; the order of events of one device is kept.
 struct EventOrder {
     private var keys: [UInt64] = []
 
-    /// Calls `body` with the place of every event in turn.
+    /// Calls `body` with the index of every event in order.
     mutating func forEach<Failure: Error>(
         _ events: [HistoryEvent],
         _ sorter: inout HalfWordSorter,
@@ -159,9 +160,9 @@ struct EventOrder {
         }
     }
 
-    /// Orders the keys that have the upper half of the one at `start`, in which devices may differ still.
+    /// Orders the keys that share the upper half of the one at `start`; their devices may still differ.
     ///
-    /// - Returns: the index behind them.
+    /// - Returns: the index after them.
     private mutating func orderGroup(from start: Int, _ events: [HistoryEvent]) -> Int {
         let first = self.keys[start]
         let device = events[Int(first & 0xFFFF_FFFF)].device

@@ -1,18 +1,17 @@
 import Engine
 
-/// Which records of events were taken: all up to the newest, but those that a journal gave behind the place where
-/// another one took over.
+/// The records of events that were taken: all up to the newest, except later records of a numbering after another
+/// numbering began.
 ///
-/// A journal that goes on beside another one begins its numbers anew, far beyond the others. Whoever returns to the
-/// other journal finds in it records whose numbers lie between those that were taken of the two.
+/// A journal that forks from another one begins a new numbering far above the old one. If a start returns to the other
+/// journal, its records have numbers between the last one of the other numbering and the first one of the fork.
 package struct RecordPositions: Hashable, Sendable {
-    /// As many places are remembered where numbers that began anew left off; of more the oldest are forgotten.
+    /// The most earlier numberings that are remembered; of more, the oldest are forgotten.
     private static let leftOffMax = 32
 
-    /// The newest record that was taken; 0 when there is none.
+    /// The newest record that was taken; 0 if there is none.
     package private(set) var newest: UInt64
-    /// Of earlier numbers that went on when others began anew: the last record of each that was taken, in ascending
-    /// order.
+    /// The last record taken of each earlier numbering, in ascending order.
     package private(set) var leftOff: [UInt64]
 
     package init(newest: UInt64 = 0, leftOff: [UInt64] = []) {
@@ -20,19 +19,19 @@ package struct RecordPositions: Hashable, Sendable {
         self.leftOff = leftOff
     }
 
-    /// Whether record `sequence` was taken, as far as is known.
+    /// Returns true if record `sequence` was taken, as far as is known.
     package func holds(_ sequence: UInt64) -> Bool {
         sequence <= self.newest && self.placeBefore(sequence) == nil
     }
 
-    /// Whether record `sequence` is one of those that go on where others began anew.
+    /// Returns true if record `sequence` belongs to a known numbering.
     package func knowsNumbers(of sequence: UInt64) -> Bool {
         self.follows(self.newest, sequence) || self.leftOff.contains { self.follows($0, sequence) }
     }
 
-    /// Notes that a record was taken.
+    /// Records that a record was taken.
     ///
-    /// - Returns: how many numbers were passed over since the record that was taken before it.
+    /// - Returns: the number of records skipped since the previous one that was taken.
     @discardableResult
     package mutating func take(_ sequence: UInt64) -> UInt64 {
         if sequence > self.newest {
@@ -49,12 +48,12 @@ package struct RecordPositions: Hashable, Sendable {
         return sequence - self.leftOff[place] - 1
     }
 
-    /// Counts all records up to `sequence` as taken that are not known to be missing.
+    /// Counts all records up to `sequence` as taken, except those known to be missing.
     mutating func raise(to sequence: UInt64) {
         self.newest = max(self.newest, sequence)
     }
 
-    /// The place that a record which was not taken goes on from, of those in `leftOff`; nil when there is none.
+    /// Returns the index in `leftOff` of the numbering that a record not taken continues; nil if there is none.
     private func placeBefore(_ sequence: UInt64) -> Int? {
         guard let place = self.leftOff.lastIndex(where: { $0 < sequence }),
             !EventRecord.isBeginning(sequence, after: self.leftOff[place])
@@ -63,7 +62,7 @@ package struct RecordPositions: Hashable, Sendable {
         return EventRecord.isBeginning(next, after: sequence) ? place : nil
     }
 
-    /// Whether two numbers were given without a beginning in between.
+    /// Returns true if two numbers belong to the same numbering.
     private func follows(_ one: UInt64, _ other: UInt64) -> Bool {
         one > 0 && !EventRecord.isBeginning(max(one, other), after: min(one, other))
     }

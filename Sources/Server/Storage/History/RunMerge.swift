@@ -1,6 +1,6 @@
 import Engine
 
-/// Makes one run of several neighbours, a piece at a time.
+/// Merges several consecutive runs into one, a piece at a time.
 final class RunMerge {
     /// A run that is read from its beginning.
     private struct Input {
@@ -27,7 +27,7 @@ final class RunMerge {
     private let writer: RunWriter
     private let pieceEvents: Int
 
-    /// - Parameter runs: from the oldest to the newest.
+    /// - Parameter runs: the runs to merge, the oldest first.
     init(_ runs: ArraySlice<HistoryRun>, _ table: RunTable, pieceEvents: Int) {
         self.pieceEvents = pieceEvents
         self.table = table
@@ -38,12 +38,12 @@ final class RunMerge {
 
     var inputIDs: [Int64] { self.inputs.map(\.run.id) }
 
-    /// What is committed so far; nil before anything is.
+    /// The output committed so far; nil before the first piece.
     private(set) var output: HistoryRun?
 
-    /// Moves one piece, in one transaction. After an error the merge is of no use any more.
+    /// Moves one piece in one transaction. The merge is unusable after an error.
     ///
-    /// - Returns: the whole run when it is there; the inputs are then dead.
+    /// - Returns: the complete run when it is finished; the inputs are then dead.
     func step(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun? {
         let finished = try self.table.transaction { () throws(SQLiteError) -> HistoryRun? in
             guard try self.movePiece() else {
@@ -61,12 +61,12 @@ final class RunMerge {
         return finished
     }
 
-    /// - Returns: whether all is moved.
+    /// - Returns: true if all events are moved.
     private func movePiece() throws(SQLiteError) -> Bool {
         for index in self.inputs.indices { try self.inputs[index].fill(self.table) }
         var moved = 0
         while moved < self.pieceEvents {
-            // Of equal devices the oldest run comes first.
+            // For equal devices, the oldest run comes first.
             var least: (device: UInt64, input: Int)?
             for index in self.inputs.indices {
                 guard let device = self.inputs[index].device else { continue }
@@ -98,12 +98,13 @@ extension RunTable {
     }
 }
 
-/// Chooses the runs that are merged next.
+/// Selects the runs to merge next.
 ///
-/// A run has a level by its size, and eight neighbours of no higher level become one run. The largest level is not
-/// merged any more, and what a busy gateway writes at once is already as large: it is written only once.
+/// A run has a level by its size, and eight consecutive runs of at most that level become one run. Runs of the highest
+/// level are not merged any more. Runs that a busy gateway writes are already that large, so they are written only
+/// once.
 enum MergePlan {
-    /// What the choice depends on.
+    /// The properties of a run that the selection uses.
     struct Run: Hashable {
         let events: Int
         let oldestMilliseconds: Int64
@@ -112,7 +113,7 @@ enum MergePlan {
 
     private static let levels = 4
 
-    /// The level of a run: 0 for the smallest.
+    /// Returns the level of a run: 0 for the smallest.
     static func level(events: Int, _ limits: HistoryLimits) -> Int {
         var bound = limits.runEventsMax / HistoryLimits.fanIn
         var level = self.levels - 1
@@ -123,8 +124,8 @@ enum MergePlan {
         return level
     }
 
-    /// - Parameter runs: from the oldest to the newest.
-    /// - Returns: the runs to merge; nil when there are few enough.
+    /// - Parameter runs: all runs, the oldest first.
+    /// - Returns: the range of runs to merge; nil if no merge is needed.
     static func next(_ runs: [Run], _ limits: HistoryLimits) -> Range<Int>? {
         guard runs.count >= HistoryLimits.fanIn else { return nil }
         let levels = runs.map { self.level(events: $0.events, limits) }
@@ -147,7 +148,7 @@ enum MergePlan {
             && window.reduce(0) { $0 + $1.events } <= limits.runEventsMax
     }
 
-    /// The neighbours with the fewest events: there are too many runs, whatever their size.
+    /// Returns the consecutive runs with the fewest events, for when there are too many runs of any size.
     private static func cheapest(_ runs: [Run]) -> Range<Int> {
         var best = 0..<HistoryLimits.fanIn
         var bestEvents = Int.max

@@ -2,23 +2,23 @@ package import Engine
 import Policy
 package import Wire
 
-/// The runs of one file: written, merged, dropped, and asked.
+/// The runs of one file: writes, merges, drops and queries them.
 final class RunStore {
     let table: RunTable
     var limits: HistoryLimits
     private let isInMemory: Bool
-    /// From the oldest to the newest.
+    /// The live runs, the oldest first.
     private(set) var runs: [HistoryRun] = []
-    /// Runs whose chunks are to be deleted.
+    /// Runs whose chunks must be deleted.
     private var dead: [HistoryRun] = []
-    /// The chunks of the first dead run that are deleted already.
+    /// The number of chunks of the first dead run that are already deleted.
     private var deletedChunks = 0
     private var merge: RunMerge?
     /// The records of events that are in the file.
     private(set) var written: RecordPositions
-    /// Whether pages became free since it was last seen to that there are not too many.
+    /// True if pages may have become free since the last check of the free pages.
     private var mayShrink = true
-    /// How often runs were dropped, for each of the two bounds.
+    /// The number of times runs were dropped, for each limit.
     var dropped = (bySize: 0, byAge: 0)
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
@@ -41,15 +41,15 @@ final class RunStore {
         self.runs.sort { $0.order < $1.order }
     }
 
-    /// When the newest event in the file happened; nil when there is none.
+    /// The time of the newest event in the file; nil if there is none.
     var newest: Instant? { self.runs.map(\.newest).max() }
 
-    /// The bytes of all chunks that are in the file.
+    /// The bytes of all chunks in the file.
     private var heldBytes: Int {
         (self.runs + self.dead).reduce(self.merge?.output?.bytes ?? 0) { $0 + $1.bytes }
     }
 
-    /// Writes events as a run of their own, and that the records they came in are there, in one transaction.
+    /// Writes events as a new run, and the positions of their records, in one transaction.
     func add(_ events: [HistoryEvent], ofRecords records: [UInt64]) throws(SQLiteError) {
         var written = self.written
         for record in records { written.take(record) }
@@ -71,9 +71,9 @@ final class RunStore {
         self.runs.append(run)
     }
 
-    /// Does one bounded piece of what keeps the file in order: deleting, dropping, copying the log, merging.
+    /// Does one limited piece of maintenance: deleting, dropping, copying the log, merging.
     ///
-    /// - Returns: whether there was something to do.
+    /// - Returns: true if there was something to do.
     func tidy(now: Instant) throws(SQLiteError) -> Bool {
         if !self.dead.isEmpty {
             try self.deletePiece()
@@ -88,7 +88,7 @@ final class RunStore {
         return try self.shrink()
     }
 
-    /// Whether so much is in the file that nothing may be added before some of it is gone.
+    /// True if the file is so full that chunks must be deleted or the log copied before events may be added.
     var isFull: Bool {
         self.heldBytes > self.limits.keptBytesMax + self.limits.bytesMax / 16
             || self.table.logPages >= self.limits.logPagesMax * 2
@@ -156,17 +156,18 @@ final class RunStore {
         return true
     }
 
-    /// Gives up a merge: what it wrote is deleted, its inputs stay.
+    /// Cancels a merge: its output is deleted, its inputs stay.
     private func cancel(_ merge: RunMerge) {
         self.merge = nil
         if let output = merge.output { self.dead.append(output) }
     }
 
-    /// Gives pages back to the file system when most of the file is free.
+    /// Returns pages to the file system if most of the file is free.
     private func shrink() throws(SQLiteError) -> Bool {
         guard self.mayShrink, !self.isInMemory else { return false }
         let pages = try self.table.pages()
-        // Free pages are soon used again; only a file that stays far larger than what is in it is worth the work.
+        // Free pages are normally reused soon; shrinking is only worthwhile for a file that stays far larger than its
+        // content.
         let isTooLarge = pages.all * RunTable.pageBytes > self.limits.bytesMax
         guard pages.free > 0 && isTooLarge || pages.free > max(self.limits.pieceChunks, pages.all / 2) else {
             self.mayShrink = false
@@ -178,9 +179,9 @@ final class RunStore {
 }
 
 extension RunStore {
-    /// Calls `body` with the events of a device, parts of names too, the newest first, until it returns false.
+    /// Calls `body` with the events of a device, including parts of names, the newest first, until it returns false.
     ///
-    /// - `latest`: those that happened later are passed over.
+    /// - `latest`: later events are skipped.
     func visit(
         _ device: UInt64,
         notAfter latest: Instant,
@@ -196,13 +197,13 @@ extension RunStore {
                 for event in found.reversed() where event.at <= latest {
                     guard body(event) else { return }
                 }
-                // A chunk that begins with an earlier device holds all there is before it.
+                // A chunk that begins with an earlier device contains the first event of this device.
                 next = chunk.device == device && number > 0 ? number - 1 : nil
             }
         }
     }
 
-    /// The devices of all events. It reads everything.
+    /// Returns the devices of all events. Reads the whole file.
     func devices() throws(SQLiteError) -> Set<UInt64> {
         var devices: Set<UInt64> = []
         var found: [HistoryEvent] = []
@@ -216,11 +217,11 @@ extension RunStore {
         return devices
     }
 
-    /// Hands over the pushes of one run after the other, from the newest on, until no older one is wanted or very many
-    /// events were looked at.
+    /// Passes the pushes of one run after the other to the collector, from the newest run on, until no older push is
+    /// wanted or a limit of examined events is reached.
     ///
-    /// - `latest`: those that came later are not wanted.
-    /// - Returns: the newest moment of what was not looked at; nil when all that is wanted was.
+    /// - `latest`: later pushes are not wanted.
+    /// - Returns: the time of the newest event that was not examined; nil if all wanted ones were.
     func collectPushes(
         notAfter latest: Instant,
         _ collector: inout LoggedPushCollector
@@ -242,7 +243,7 @@ extension RunStore {
         return nil
     }
 
-    /// The last events that name a push, in the order they were added.
+    /// Returns the last events that name a push, in the order they were added.
     func pushEvents(_ apnsID: APNsID, countMax: Int) throws(SQLiteError) -> [HistoryEvent] {
         let hash = PushEntry.hash(apnsID, self.table.key)
         var newestFirst: [HistoryEvent] = []
@@ -269,41 +270,41 @@ extension RunStore {
 }
 
 extension HistoryEvent {
-    /// Whether it happened to this push, or to another that this one was coalesced with.
+    /// Returns true if the event is of this push, or of another push that this one was coalesced with.
     package func names(_ apnsID: APNsID) -> Bool {
-        // The bytes of a name may be those of an identifier.
+        // The bytes of a name may equal those of an identifier.
         (self.apnsID == apnsID || self.related == apnsID) && !self.isNamePart
     }
 }
 
-/// Events in the order they happened, and where the records end that they came in.
+/// Events in the order they happened, and the ends of the records they belong to.
 struct CollectedEvents {
     private struct RecordEnd {
         let sequence: UInt64
-        /// How many events there are up to its last one.
+        /// The number of events up to the last one of the record.
         let count: Int
     }
 
     private(set) var events: [HistoryEvent] = []
-    /// The ends of the records that have numbers.
+    /// The ends of the numbered records.
     private var ends: [RecordEnd] = []
 
-    /// Whether there is nothing to be written, not even the number of a record without events.
+    /// True if there is nothing to write, not even the number of a record without events.
     var isEmpty: Bool { self.events.isEmpty && self.ends.isEmpty }
 
     var count: Int { self.events.count }
 
-    /// The records that have numbers, in the order they came.
+    /// The numbers of the records, in the order they were added.
     var records: [UInt64] { self.ends.map(\.sequence) }
 
-    /// The lowest number of a record; nil when none has a number.
+    /// The lowest number of a record; nil if no record has a number.
     var oldestRecord: UInt64? { self.ends.lazy.map(\.sequence).min() }
 
     mutating func append(_ event: HistoryEvent) {
         self.events.append(event)
     }
 
-    /// What was appended last is the end of record `sequence`.
+    /// Marks the last appended event as the end of record `sequence`.
     mutating func endRecord(_ sequence: UInt64) {
         self.ends.append(RecordEnd(sequence: sequence, count: self.events.count))
     }
@@ -319,7 +320,8 @@ struct CollectedEvents {
         self.ends.removeAll(keepingCapacity: true)
     }
 
-    /// Removes the events of the records for which `isHeld` holds, with those without a number that came before each.
+    /// Removes the events of the records for which `isHeld` is true, along with events outside of numbered records
+    /// before each.
     mutating func removeRecords(where isHeld: (UInt64) -> Bool) {
         guard self.ends.contains(where: { isHeld($0.sequence) }) else { return }
         var kept = CollectedEvents()

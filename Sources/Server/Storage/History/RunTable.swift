@@ -2,40 +2,40 @@ import Engine
 import Policy
 package import Wire
 
-/// The SQLite file: chunks of about a page each, and runs that name them.
+/// The SQLite file of the history: chunks of about a page each, and runs that list them.
 ///
-/// Events lie in it sorted and in large pieces, not one a row: a row with two indexes over random keys dirties three
-/// pages an event, a chunk dirties one page for 270 events.
+/// Events are stored sorted in large pieces instead of one per row. A row with two indexes over random keys dirties
+/// three pages per event; a chunk dirties one page for 270 events.
 final class RunTable {
-    /// Why a file cannot be opened.
+    /// The reason why a file cannot be opened.
     enum OpeningFault: Error {
-        /// The file never can be opened: it is damaged, or not ours, or newer.
+        /// The file can never be opened: it is damaged, belongs to another program, or has another format.
         case unusable(String)
-        /// Perhaps it can later.
+        /// Opening failed, but may succeed later.
         case failed(SQLiteError)
     }
 
-    /// What a run's row says of it.
+    /// The state of a run, as stored in its row.
     enum RunState: Int64 {
         case live = 0
-        /// A merge's result, not whole yet.
+        /// The incomplete result of a merge.
         case unfinished = 1
         /// A run whose chunks are being deleted.
         case dead = 2
     }
 
-    /// "WGHi": the file is a history of WakeGate.
+    /// "WGHi", which identifies the file as a history of WakeGate.
     static let applicationID: Int64 = 0x5747_4869
     /// The format that this build reads and writes.
     static let version: Int64 = 2
     static let pageBytes = 8192
-    /// A chunk of this size and its row's header fill one page: no overflow pages, nothing left over.
+    /// The size at which a chunk and its row's header exactly fill one page, without overflow pages.
     static let chunkBytesMax = pageBytes - 48
 
     let database: SQLiteDatabase
-    /// What devices and pushes are numbered with.
+    /// The key that hashes devices and pushes to numbers.
     let key: HashKey
-    /// Whether the file was made, and not found.
+    /// True if the file was created now.
     let isNew: Bool
     private let insertChunk: SQLiteStatement
     private let selectChunk: SQLiteStatement
@@ -44,27 +44,27 @@ final class RunTable {
     private let updateRun: SQLiteStatement
     private let deleteRun: SQLiteStatement
     private let saveSequence: SQLiteStatement
-    /// The row of the next chunk. A row that any run names, dead or alive, is never given again: deleting a dead run's
-    /// chunks once more after a restart must not meet those of another.
+    /// The row of the next chunk. A row that any run lists, live or dead, is never used again: if a dead run's chunks
+    /// are deleted again after a restart, this must not delete chunks of another run.
     private var nextRow: Int64 = 1
-    /// Whether all that the log holds is in the file as well.
+    /// True if the whole log has been copied into the file.
     private var isLogCopied = false
 
     /// - Parameters:
-    ///   - path: nil for a database in memory.
-    ///   - key: what devices and pushes are numbered with; a file of another key is of no use.
-    ///   - vfs: the name of the file system layer; nil for the machine's own.
+    ///   - path: the file; nil for a database in memory.
+    ///   - key: the key that hashes devices and pushes; a file with another key is unusable.
+    ///   - vfs: the name of the file system layer; nil for the default one.
     init(path: String?, key: HashKey, vfs: String?) throws(OpeningFault) {
         self.key = key
         do {
             let database = try SQLiteDatabase(path: path ?? ":memory:", mode: .create, vfs: vfs)
-            // Nobody else opens the file while the gateway runs: no lock a transaction, and, said before the file is
-            // first looked at, no shared memory beside it.
+            // No other process opens the file while the gateway runs: this saves a lock per transaction and, since it
+            // is set before the first read, the shared memory file.
             try database.execute("PRAGMA locking_mode = EXCLUSIVE")
             self.isNew = try !Self.checkOrigin(database)
             try Self.prepare(database, isInMemory: path == nil)
             try Self.check(key, database)
-            // A former process may have left what a sync failed to write.
+            // A former process may have left log pages that a failed sync did not write.
             if path != nil { try database.settleLog() }
             self.database = database
             self.insertChunk = try database.prepare("INSERT INTO chunk (id, content) VALUES (?, ?)")
@@ -91,7 +91,7 @@ final class RunTable {
         SQLiteError(kind: .corrupt, code: 0, message: message)
     }
 
-    /// - Returns: whether there is a history already.
+    /// - Returns: true if the file already contains a history.
     private static func checkOrigin(_ database: SQLiteDatabase) throws -> Bool {
         if try database.integer("SELECT count(*) FROM sqlite_schema") == 0 { return false }
         guard try database.integer("PRAGMA application_id") == self.applicationID else {
@@ -104,7 +104,7 @@ final class RunTable {
         return true
     }
 
-    /// Marks a new file with its key, and refuses one whose mark is of another.
+    /// Stores the mark of the key in a new file, and refuses a file with another mark.
     private static func check(_ key: HashKey, _ database: SQLiteDatabase) throws {
         let mark = Int64(bitPattern: HistoryEvent.mark(of: key))
         guard let known = try database.integer("SELECT mark FROM key WHERE id = 1") else {
@@ -115,13 +115,13 @@ final class RunTable {
 
     private static func prepare(_ database: SQLiteDatabase, isInMemory: Bool) throws(SQLiteError) {
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
-        // Pages that deleted runs leave can be given back to the file system when the history shrinks.
+        // Free pages of deleted runs can then be returned to the file system when the history shrinks.
         try database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        // A commit syncs nothing: a killed process loses nothing, a power loss what came since the last `sync`. The log
-        // is never copied into the file, nor begun anew, without the syncs that keep the file whole.
+        // A commit is not synced: a killed process loses nothing, a power loss loses the commits since the last `sync`.
+        // The log is never copied or restarted without the syncs that keep the file consistent.
         try database.execute("PRAGMA journal_mode = \(isInMemory ? "MEMORY" : "WAL")")
         try database.execute("PRAGMA synchronous = \(isInMemory ? "OFF" : "NORMAL")")
-        // Debian's build overwrites whatever is deleted with zeros: that doubles what retention writes.
+        // Debian's build overwrites deleted data with zeros by default: that doubles the writes of retention.
         try database.execute("PRAGMA secure_delete = OFF")
         try database.execute("PRAGMA cache_size = -1024")
         try database.execute("PRAGMA temp_store = MEMORY")
@@ -139,7 +139,7 @@ final class RunTable {
         )
     }
 
-    /// Does all of `body`, or nothing of it.
+    /// Runs `body` in a transaction, which is rolled back if it throws.
     func transaction<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
         try self.database.execute("BEGIN IMMEDIATE")
         self.isLogCopied = false
@@ -148,40 +148,40 @@ final class RunTable {
             try self.database.execute("COMMIT")
             return result
         } catch {
-            // After some faults SQLite has rolled back already, and says so with an error.
+            // After some errors SQLite has already rolled back, and this fails.
             try? self.database.execute("ROLLBACK")
             throw error
         }
     }
 
-    /// The pages in the write-ahead log that wait to be copied into the file.
+    /// The number of pages in the write-ahead log that are not yet copied into the file.
     var logPages: Int { self.isLogCopied ? 0 : self.database.logPages }
 
-    /// Copies the log into the file, syncing both; the next transaction begins the log anew.
+    /// Copies the log into the file, syncing both; the next transaction restarts the log.
     func copyLog() throws(SQLiteError) {
         let (logPages, copiedPages) = try self.database.checkpoint(.passive)
         self.isLogCopied = logPages == copiedPages
     }
 
-    /// Makes all transactions durable that were committed.
+    /// Makes all committed transactions durable.
     func sync() throws(SQLiteError) {
         try self.database.syncLog()
     }
 
-    /// Gives up to `count` free pages back to the file system.
+    /// Returns up to `count` free pages to the file system.
     func giveBack(_ count: Int) throws(SQLiteError) {
         try self.transaction { () throws(SQLiteError) in
             try self.database.execute("PRAGMA incremental_vacuum(\(count))")
         }
     }
 
-    /// The pages of the file, and how many of them are free.
+    /// Returns the number of pages of the file, and the number of free ones.
     func pages() throws(SQLiteError) -> (all: Int, free: Int) {
         let all = try self.database.integer("PRAGMA page_count") ?? 0
         return (Int(all), Int(try self.database.integer("PRAGMA freelist_count") ?? 0))
     }
 
-    /// - Returns: its row.
+    /// - Returns: the chunk's row.
     func addChunk(_ content: ByteView) throws(SQLiteError) -> Int64 {
         let row = self.nextRow
         self.nextRow += 1
@@ -207,7 +207,7 @@ final class RunTable {
         try self.deleteChunk.run()
     }
 
-    /// Writes the run's row; a run without an id is given one.
+    /// Writes the run's row; assigns an id to a run without one.
     func save(_ run: inout HistoryRun, _ state: RunState) throws(SQLiteError) {
         var content = ByteBuffer()
         run.write(to: &content)
@@ -229,7 +229,7 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// The records of events that are in the file.
+    /// Returns the positions of the records of events that are in the file.
     func positions() throws(SQLiteError) -> RecordPositions {
         let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
         var newest: UInt64 = 0
@@ -244,9 +244,9 @@ final class RunTable {
         return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
     }
 
-    /// Says that these records of events are in the file, which said so of `former`.
+    /// Stores the positions of the records of events in the file; `former` are those already stored.
     ///
-    /// Row 1 has the number of the newest one, the rows behind it those where earlier numbers left off.
+    /// Row 1 has the number of the newest record; the other rows have the last records of earlier numberings.
     func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
         try self.save(positions.newest, row: 1)
         guard positions.leftOff != former.leftOff else { return }
@@ -260,7 +260,7 @@ final class RunTable {
         try self.saveSequence.run()
     }
 
-    /// Every run; to be called before a chunk is added.
+    /// Returns every run. Must be called before a chunk is added.
     func runs() throws(SQLiteError) -> [(run: HistoryRun, state: RunState)] {
         let select = try self.database.prepare("SELECT id, state, content FROM run")
         var runs: [(HistoryRun, RunState)] = []
@@ -275,44 +275,44 @@ final class RunTable {
     }
 }
 
-/// Events of one stretch of time, sorted by device, and what is needed to find one in it.
+/// A run: the events of a period, sorted by device, and an index to find them.
 ///
-/// What the chunks begin with is kept in memory: 12 bytes or 16 for each 8 KiB of events.
+/// The first keys of the chunks are kept in memory: 12 or 16 bytes per 8 KiB of events.
 package struct HistoryRun {
-    /// A chunk of events and the first device in it.
+    /// A chunk of events and its first device.
     struct EventChunk: Hashable {
         let device: UInt64
         let row: Int64
     }
 
-    /// A chunk of the index of pushes and the first hash in it.
+    /// A chunk of the index of pushes and its first hash.
     struct PushChunk: Hashable {
         let hash: UInt32
         let row: Int64
     }
 
-    /// The run's row; 0 before it has one.
+    /// The id of the run's row; 0 before it has one.
     var id: Int64 = 0
-    /// Orders runs in time.
+    /// The position of the run in the order of time.
     var order: UInt64 = 0
     var oldest = Instant.distantFuture
     var newest = Instant.distantPast
     var events = 0
-    /// Of all chunks.
+    /// The bytes of all chunks.
     var bytes = 0
     var eventChunks: [EventChunk] = []
     var pushChunks: [PushChunk] = []
 
-    /// Every chunk's row.
+    /// The rows of all chunks.
     package var rows: [Int64] { self.eventChunks.map(\.row) + self.pushChunks.map(\.row) }
 
-    /// The number of the last chunk that may hold events of `device`; nil when there is none.
+    /// Returns the index of the last chunk that may hold events of `device`; nil if there is none.
     package func lastEventChunk(of device: UInt64) -> Int? {
         let end = self.eventChunks.boundary { $0.device > device }
         return end == 0 ? nil : end - 1
     }
 
-    /// The numbers of the chunks of the index that may hold entries with this hash.
+    /// Returns the range of index chunks that may hold entries with this hash.
     package func pushChunks(of hash: UInt32) -> Range<Int> {
         let start = self.pushChunks.boundary { $0.hash >= hash }
         let end = self.pushChunks.boundary { $0.hash > hash }
@@ -321,7 +321,7 @@ package struct HistoryRun {
 }
 
 extension HistoryRun {
-    /// Appends the run's own row: seal, order, times, counts, and both lists of chunks.
+    /// Appends the content of the run's row: seal, order, times, counts, and both lists of chunks.
     package func write(to buffer: inout ByteBuffer) {
         buffer.append(word: 0)
         buffer.append(word: self.order)
@@ -341,7 +341,7 @@ extension HistoryRun {
         ChunkSeal.close(&buffer)
     }
 
-    /// nil when the row is damaged.
+    /// Decodes a run's row; nil if it is damaged.
     package init?(id: Int64, _ row: ByteView) {
         guard let content = ChunkSeal.open(row) else { return nil }
         var reader = ByteReader(content)
@@ -367,7 +367,8 @@ extension HistoryRun {
 }
 
 extension Array {
-    /// The first index whose element satisfies `belongsBehind`, which holds for all behind the first for which it does.
+    /// Returns the first index whose element satisfies `belongsBehind`. The predicate must be true for all elements
+    /// after the first for which it is true.
     func boundary(_ belongsBehind: (Element) -> Bool) -> Int {
         var range = self.indices
         while !range.isEmpty {
@@ -378,9 +379,9 @@ extension Array {
     }
 }
 
-/// Writes sorted events as the chunks of one run, and the index of the pushes they name.
+/// Writes sorted events as the chunks of one run, together with the index of the pushes they name.
 ///
-/// It is used within transactions of its caller. After an error it is of no use any more.
+/// Used within transactions of its caller. Unusable after an error.
 final class RunWriter {
     private let table: RunTable
     private(set) var run = HistoryRun()
@@ -394,7 +395,7 @@ final class RunWriter {
         self.entries.reserveCapacity(eventsMax)
     }
 
-    /// Gives the run a row before it is whole, so that what is written of it can be found after a crash.
+    /// Gives the run a row before it is complete, so that its chunks can be found after a crash.
     func saveUnfinished() throws(SQLiteError) {
         try self.table.save(&self.run, .unfinished)
     }
@@ -415,7 +416,7 @@ final class RunWriter {
         self.entries.append(entry.word)
     }
 
-    /// Writes what is left, and the run's row.
+    /// Writes the remaining events, the index, and the run's row.
     func finish(_ sorter: inout HalfWordSorter) throws(SQLiteError) -> HistoryRun {
         if self.chunk.eventCount > 0 { try self.endChunk() }
         sorter.sort(&self.entries)

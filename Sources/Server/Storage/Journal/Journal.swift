@@ -3,51 +3,52 @@ package import Engine
 import Platform
 package import Wire
 
-/// Keeps an engine's records in an SQLite file, as a journal: a commit appends what changed in rows of its own, and
-/// copies what still counts of the oldest rows, which it deletes.
+/// A journal of an engine's records in an SQLite file. A commit appends the changed records in new rows. It also
+/// compacts: it copies live records from the oldest rows and deletes those rows.
 ///
-/// It has one user at a time, on any thread. No other process may use the file: whoever opens it sees to that.
+/// Used by one caller at a time, on any thread. No other process may use the file; the caller that opens it ensures
+/// that.
 package final class Journal: RecordStore {
-    /// Called by a commit when a checkpoint is due. It is to have `JournalCheckpointer.checkpoint` called on another
+    /// Called by a commit when a checkpoint is due; must cause a call of `JournalCheckpointer.checkpoint` on another
     /// thread. While it is nil, commits make the checkpoints themselves.
     package var onCheckpointDue: (@Sendable () -> Void)?
-    /// What the history has made durable: rows with other events are kept, within `JournalLimits.heldBytesMax`. While
-    /// it is nil, none is kept for its events. It is set before `load`.
+    /// The progress of the history: rows with events that it has not made durable are kept, up to
+    /// `JournalLimits.heldBytesMax`. While it is nil, no row is kept for its events. Must be set before `load`.
     package var retention: EventRetention?
-    /// The bytes of records that the last commit copied from old rows.
+    /// The bytes of live records that the last commit copied from old rows.
     package private(set) var copiedBytesOfLastCommit = 0
 
     private let place: JournalPlace
     private let limits: JournalLimits
-    /// What is to be taken over, or made; nil when the journal has begun.
+    /// The result of the inspection at the start; nil once the journal has begun.
     private var found: JournalInspection?
-    /// The connection that reads what was found; nil when there is nothing to be read.
+    /// The connection for reading an existing journal; nil if there is nothing to read.
     private var reader: SQLiteDatabase?
-    /// Of the connection that commits; nil until the journal has begun.
+    /// The statements of the connection that commits; nil until the journal has begun.
     private var table: JournalTable?
     private var markFile: JournalMarkFile?
-    /// What the header of the next row says.
+    /// The values for the header of the next row.
     private var stamp = JournalRow.Stamp()
     private let progress: CheckpointProgress
-    /// The checkpointer that was made last.
+    /// The last checkpointer created.
     private var checkpointer: JournalCheckpointer?
     private var records = LiveRecords()
     private var pace: CompactionPace
-    /// The oldest row of the file, and the bytes of the rows from it on of which nothing counts.
+    /// The id of the oldest row in the file, and the bytes of the rows from it on that have no live records.
     private var firstInFile: Int64 = 1
     private var droppedBytes = 0
     /// The content of the row that is being filled.
     private var content = ByteBuffer()
     private var isLoaded: Bool
 
-    /// Looks at the journal, if there is one: nothing is written or made before `begin`.
+    /// Inspects the journal, if it exists; writes and creates nothing before `begin`.
     ///
-    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
-    /// - `follower`: a file that is first written when the journal has begun: where it is, the journal is not new.
-    /// - `acceptsLoss`: goes on with what is there when what was committed last is missing.
-    /// - `syncFolder`: makes the names in the folder of a file durable; nil for the machine's own way.
-    /// - Throws: `StoreError` when it cannot, when it is another program's, of another format or damaged, or lacks what
-    ///   was committed. Its files are then as they were.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
+    /// - `follower`: a file that is first written after the journal has begun. If it exists, the journal is not new.
+    /// - `acceptsLoss`: true to continue with the existing records if the last commits are missing.
+    /// - `syncFolder`: makes the names in the folder of a file durable; nil for the default implementation.
+    /// - Throws: `StoreError` if the journal cannot be read, belongs to another program, has another format, is
+    ///   damaged, or lacks committed records. Its files are then unchanged.
     package init(
         path: String,
         vfs: String? = nil,
@@ -67,11 +68,12 @@ package final class Journal: RecordStore {
         self.isLoaded = found.isEmpty
     }
 
-    /// What a start would refuse of the journal at `path`; nil when nothing is found without reading all of it.
+    /// Returns the error with which a start would refuse the journal at `path`; nil if a check without reading all rows
+    /// finds none.
     ///
-    /// - `follower`: as of `init`.
+    /// - `follower`: as in `init`.
     ///
-    /// Nothing is written, and another process may be committing to the journal.
+    /// Writes nothing. Another process may commit to the journal at the same time.
     package static func fault(path: String, follower: String? = nil) -> StoreError? {
         do throws(StoreError) {
             let place = try JournalPlace(path, follower: follower)
@@ -81,12 +83,12 @@ package final class Journal: RecordStore {
         } catch { return error }
     }
 
-    /// The bytes that the rows take in the file, and how many of them still count.
+    /// The bytes of all rows in the file, and the bytes of their live records.
     package var bytes: (all: Int, live: Int) {
         (self.droppedBytes + self.records.rows.bytes, self.records.rows.liveBytes)
     }
 
-    /// Why the store has failed, if it has. Any thread.
+    /// The reason why the store has failed; nil if it has not. Any thread.
     package var failure: StoreError? { self.progress.failure }
 
     package func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
@@ -112,7 +114,7 @@ package final class Journal: RecordStore {
             self.reader = nil
             try self.open(try JournalFile.make(self.place, isInsteadOfLost: loss != nil))
         case .found(let journal):
-            // It would keep the log from being copied into the file.
+            // An open reader would keep the log from being copied into the file.
             self.reader = nil
             try self.open(try JournalFile.takeOver(self.place, journal))
         }
@@ -120,7 +122,7 @@ package final class Journal: RecordStore {
 
     package func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
         precondition(self.failure != nil, "a store that has not failed is read once")
-        // On a connection of its own: this one's sees what the failed commit has written.
+        // A separate connection, as this one sees the writes of the failed commit.
         try JournalReader.load(path: self.place.path, vfs: self.place.vfs, take)
     }
 
@@ -131,7 +133,7 @@ package final class Journal: RecordStore {
         do throws(StoreError) {
             try self.write(batch.bytes, to: table)
         } catch {
-            // Nothing is rolled back, tried again or closed with a checkpoint: the file stays as it is.
+            // Nothing is rolled back, retried or closed with a checkpoint: the file stays unchanged.
             self.progress.fail(error)
             throw error
         }
@@ -139,7 +141,7 @@ package final class Journal: RecordStore {
         self.makeRoomInLog()
     }
 
-    /// A second connection, for checkpoints on another thread.
+    /// Creates a second connection for checkpoints on another thread.
     package func makeCheckpointer() -> JournalCheckpointer {
         let checkpointer = JournalCheckpointer(self.place, self.progress)
         // A failure is kept, and the next commit throws it.
@@ -164,9 +166,9 @@ package final class Journal: RecordStore {
 
     // MARK: Commits
 
-    /// The mark tells of a commit that is durable.
+    /// Writes the mark of a durable commit.
     private func noteCommit() {
-        // A failure is kept, and the next commit throws it: this one is durable.
+        // A failure is kept, and the next commit throws it: this commit is durable.
         do throws(StoreError) {
             try self.markFile?.note(
                 row: self.records.rows.next - 1,
@@ -194,7 +196,7 @@ package final class Journal: RecordStore {
         try table.commit()
     }
 
-    /// Cuts the batch, at the borders of records, into rows.
+    /// Splits the batch into rows, between records.
     private func append(_ batch: ByteView, to table: JournalTable) throws(StoreError) {
         var start = 0
         var offset = 0
@@ -214,16 +216,16 @@ package final class Journal: RecordStore {
         self.content.append(batch[start..<offset])
     }
 
-    /// The newest row holds this record of events.
+    /// Records that the newest row holds this record of events.
     private func hold(_ content: ByteView) {
         guard let record = try? EventRecord(content) else { preconditionFailure("a record of events is one") }
         let row = self.records.rows.next - 1
         self.records.held.append(row: row, sequence: record.sequence, events: record.eventCount)
     }
 
-    /// Lets go of the rows that the history needs no more, and of the oldest when it does not keep up.
+    /// Releases the rows that the history no longer needs, and the oldest ones if the history does not keep up.
     ///
-    /// - Returns: the first row that is kept for it.
+    /// - Returns: the first row that is kept for the history.
     private func releaseHeldRows() -> Int64 {
         guard let retention = self.retention else {
             self.records.held.release(through: .max)
@@ -237,7 +239,8 @@ package final class Journal: RecordStore {
         return first
     }
 
-    /// Copies what counts of the oldest rows, as far as this commit's turn goes; own rows begin at `newest`.
+    /// Copies live records from the oldest rows, as far as this commit's budget allows. The commit's own rows begin at
+    /// `newest`.
     private func compact(own bytes: Int, before newest: Int64, _ table: JournalTable) throws(StoreError) {
         self.copiedBytesOfLastCommit = 0
         self.pace.earn(bytes, self.records.rows)
@@ -271,7 +274,8 @@ package final class Journal: RecordStore {
         }
     }
 
-    /// Whether a record is the newest of its key; of those with events in one row the last may be.
+    /// Returns true if a record is the newest of its key. A row may hold several records of events, of which only the
+    /// last can be the newest.
     private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
         guard self.records.row(of: key) == row else { return false }
         guard key.kind == .events else { return true }
@@ -294,7 +298,7 @@ package final class Journal: RecordStore {
         self.stamp.previous = try table.insert(self.records.rows.next - 1, self.content.view)
     }
 
-    /// Sees to it that the log is copied into the file and begins anew, while commits go on.
+    /// Has the log copied into the file, so that it restarts, while commits continue.
     private func makeRoomInLog() {
         guard let database = self.table?.database else { return }
         let step = self.progress.committed(logPages: database.logPages)
@@ -311,7 +315,7 @@ package final class Journal: RecordStore {
             return
         }
         let generation = self.progress.generation
-        // A failure is kept, and the next commit throws it: this one is durable.
+        // A failure is kept, and the next commit throws it: this commit is durable.
         if let pages = try? JournalCheckpointer.copyLog(database, self.progress) {
             _ = self.progress.copied(pages, generation: generation)
         }
@@ -321,26 +325,27 @@ package final class Journal: RecordStore {
     }
 }
 
-/// How much of the oldest rows a commit writes again: enough to keep the file near twice the live data, and never so
-/// much that a commit takes several times as long.
+/// The rate of compaction: how many bytes of the oldest rows a commit copies and deletes. It keeps the file near twice
+/// the size of the live data, and limits a commit to a small multiple of its own time.
 ///
-/// Rows go in the order of their age, and no record is copied twice before all others had their turn. So over one
-/// turn at most the live bytes are copied while at least the dead bytes' worth is committed.
+/// Rows are compacted in order of age, so no record is copied twice before every other record had its turn. During one
+/// pass over the file, at most the live bytes are copied while at least as many bytes as the dead ones are committed.
 struct CompactionPace {
-    /// Dead bytes, as a share of the live ones, from which on rows are compacted.
+    /// The ratio of dead to live bytes above which rows are compacted.
     private static let deadShare = 0.9
-    /// Bytes copied for each byte committed: 1 at that share, and so much more as dead bytes exceed it.
+    /// The increase of the bytes copied per byte committed: the rate is 1 at that ratio and grows as dead bytes exceed
+    /// it.
     ///
-    /// With writes all over the keys 0.3 is enough. A long run of old rows in which nothing is dead is the other
-    /// extreme: passed at this rate, it makes the file 2.2 times as large as the live data at the worst moment.
+    /// For writes spread over all keys, 0.3 is enough. The other extreme is a long run of old rows without dead bytes:
+    /// at this rate, the file grows to at most 2.2 times the size of the live data while the run is passed.
     private static let rateIncrease = 16.0
     private static let rateMax = 6.0
-    /// Bytes of rows read or deleted for each byte committed.
+    /// Bytes of rows read or deleted per byte committed.
     private static let passRate = 12
 
-    /// Bytes of live records that may be copied.
+    /// Bytes of live records that may be copied now.
     private var copyBytes = 0
-    /// Bytes of rows that may be read and deleted.
+    /// Bytes of rows that may be read and deleted now.
     private var passBytes = 0
     private var isDue = false
     private let limits: JournalLimits
@@ -349,8 +354,8 @@ struct CompactionPace {
         self.limits = limits
     }
 
-    /// A commit of `bytes` earns the right to so much work. What is not used is kept, up to a row's worth, so that
-    /// small commits come to the row's turn too.
+    /// Adds the budget that a commit of `bytes` earns. An unused budget is kept up to about one row, so that small
+    /// commits also reach the next row.
     mutating func earn(_ bytes: Int, _ rows: borrowing RowLedger) {
         let live = Double(rows.liveBytes)
         let excess = live > 0 ? Double(rows.deadBytes) / live - Self.deadShare : 1
@@ -360,7 +365,7 @@ struct CompactionPace {
         self.passBytes = min(self.passBytes, 4 * self.limits.rowBytesMax) + bytes * Self.passRate
     }
 
-    /// Whether the oldest row may go now; then it is paid for.
+    /// Returns true and spends the budget if the oldest row may be compacted now.
     mutating func spend(on row: RowLedger.Row) -> Bool {
         let live = Int(row.liveBytes)
         guard live == 0 || self.isDue, live <= self.copyBytes, Int(row.bytes) <= self.passBytes else { return false }
@@ -370,63 +375,64 @@ struct CompactionPace {
     }
 }
 
-/// How much work the journal puts into one commit, and when.
+/// The limits of the journal: the amount of work per commit, and when it is due.
 package struct JournalLimits: Sendable {
-    /// The content of a row, unless one record is longer.
+    /// The largest content of a row in bytes, unless one record is longer.
     ///
-    /// With pages of 16 KiB a row of this size is four full overflow pages and 2 KiB in a leaf, so that next to
-    /// nothing of the file is padding.
+    /// With pages of 16 KiB, a row of this size fills four overflow pages and 2 KiB of a leaf, so that almost nothing
+    /// of the file is padding.
     package var rowBytesMax = 67_500
-    /// Rows of this many bytes in all are not compacted: the pages of a small file are not worth writing again.
+    /// The total size of rows, in bytes, up to which they are not compacted: rewriting the pages of a small file is not
+    /// worthwhile.
     package var compactionFloorBytes = 1 << 20
-    /// Bytes of rows that are deleted together. Deleting the rows of each commit with it dirties as many pages again as
-    /// the commit's own records do, since SQLite evens out three leaves each time.
+    /// Bytes of rows that are deleted together. Deleting rows in every commit would dirty as many pages again as the
+    /// commit's own records, since SQLite rebalances three leaves each time.
     package var deletionBytes = 512 << 10
-    /// Pages in the write-ahead log that are not in the file yet, at which a checkpoint is asked for: 3 MiB. Syncing
-    /// so few beside a commit makes it wait for a millisecond; asked for at fewer, more than one lone commit in a
-    /// hundred would.
+    /// The pages of the write-ahead log not yet in the file that trigger a checkpoint: 3 MiB. Syncing this few pages
+    /// delays a concurrent commit by a millisecond. With a lower limit, more than 1% of isolated commits would be
+    /// delayed.
     package var checkpointPages = 192
-    /// How many such pages make commits wait for the checkpoint that is being made: 32 MiB.
+    /// The number of such pages above which commits wait for the current checkpoint: 32 MiB.
     package var waitPages = 2048
-    /// Pages in the write-ahead log at which a commit copies the last of them itself, so that the next one begins the
-    /// log anew: 64 MiB. A log that is written again and again is synced faster than one that grows.
+    /// The pages of the write-ahead log at which a commit copies the last ones itself, so that the next commit restarts
+    /// the log: 64 MiB. Overwriting a log and syncing it is faster than growing it.
     package var restartPages = 4096
-    /// How many pages that may be.
+    /// The most pages that a commit copies in that way.
     package var restPages = 96
-    /// Pages in the write-ahead log at which a commit waits until all are copied: 128 MiB.
+    /// The pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
     package var logPagesMax = 8192
 
-    /// The bytes of rows that are kept because the history has not made their events durable, which takes it seconds:
-    /// 256 MiB. Beyond that it cannot be written, and the oldest events are given up.
+    /// The bytes of rows kept because the history has not made their events durable, which normally takes seconds: 256
+    /// MiB. Beyond that the history evidently cannot be written, and the oldest events are dropped.
     package var heldBytesMax = 256 << 20
 
     package init() {}
 }
 
-/// The content of a row: what this build writes first of all, and then records, one behind the other.
+/// The format of a row's content: a header, then consecutive records.
 ///
-/// Byte 0 is the version, all numbers are little-endian: bytes 1...8 are the id of the oldest row when this one was
-/// written, 9...16 the checksum of the row before it, 17...24 the journal's number, 25...32 the number of its commit,
-/// 33...40 when that began, in milliseconds since 1970. Rows of version 1 have bytes 0...8 alone.
+/// Byte 0 is the version. All numbers are little-endian: bytes 1...8 are the id of the oldest row when this one was
+/// written, 9...16 the checksum of the previous row, 17...24 the journal's number, 25...32 the number of its commit,
+/// 33...40 the start of the commit in milliseconds since 1970. Rows of version 1 only have bytes 0...8.
 package enum JournalRow {
     static let version: UInt8 = 2
-    /// The bytes before the first record of a row of this version.
+    /// The length of the header of this version in bytes.
     package static let headerBytes = 41
     private static let oldHeaderBytes = 9
 
-    /// What the header of a row says of the row's place.
+    /// The position of a row in its journal, as stored in the row's header.
     package struct Stamp: Hashable {
-        /// The checksum of the row before, so that rows of another journal, or of another past, do not fit; nil when it
-        /// is not noted.
+        /// The checksum of the previous row, so that rows of another journal or another history do not fit; nil if it
+        /// is not stored.
         package var previous: Int64?
-        /// The journal's number; nil when it is not noted.
+        /// The journal's number; nil if it is not stored.
         var journal: UInt64?
-        /// How many commits the journal has had since it counts them, this one included.
+        /// The number of commits since the journal began to count them, including this one.
         var commits: Int64 = 0
-        /// Milliseconds since 1970; nil when it is not noted.
+        /// Milliseconds since 1970; nil if it is not stored.
         var time: Int64?
 
-        /// A stamp of what is noted; nothing else is.
+        /// Creates a stamp with the stored values.
         package init(previous: Int64? = nil, journal: UInt64? = nil, commits: Int64 = 0, time: Int64? = nil) {
             self.previous = previous
             self.journal = journal
@@ -435,7 +441,7 @@ package enum JournalRow {
         }
     }
 
-    /// Appends the header of a row whose oldest row is said later.
+    /// Appends the header of a row; `setFirst` sets the oldest row later.
     package static func appendHeader(_ stamp: Stamp, to buffer: inout ByteBuffer) {
         buffer.append(Self.version)
         buffer.append(memoryOf: UInt64(0))
@@ -445,12 +451,12 @@ package enum JournalRow {
         buffer.append(memoryOf: (stamp.time ?? 0).littleEndian)
     }
 
-    /// Writes into the header that `buffer` begins with the id of the oldest row.
+    /// Writes the id of the oldest row into the header at the start of `buffer`.
     package static func setFirst(_ first: Int64, in buffer: inout ByteBuffer) {
         buffer.overwrite(memoryOf: first.littleEndian, at: 1)
     }
 
-    /// The id of the oldest row when this one was written.
+    /// Returns the id of the oldest row when this row was written.
     static func first(of content: ByteView) -> Int64 {
         Int64(littleEndian: content.load(Int64.self, at: 1))
     }
@@ -465,12 +471,12 @@ package enum JournalRow {
         )
     }
 
-    /// The place of the first record of a row.
+    /// Returns the offset of the first record of a row.
     static func recordsOffset(of content: ByteView) -> Int {
         content[0] > 1 ? Self.headerBytes : Self.oldHeaderBytes
     }
 
-    /// What is wrong with the row, as a clause; nil when nothing is.
+    /// Returns the fault of the row as a clause; nil if it has none.
     static func fault(_ content: ByteView, checksum: Int64, row: Int64) -> String? {
         guard RowChecksum.of(content, row: row) == checksum else { return "the checksum of row \(row) is wrong" }
         guard !content.isEmpty, content.count >= Self.recordsOffset(of: content) else {
@@ -483,9 +489,9 @@ package enum JournalRow {
     }
 }
 
-/// The checksum of a row: its content cannot change, nor take another row's place, without being noticed.
+/// The checksum of a row, which detects changed content and content moved to another row id.
 package enum RowChecksum {
-    /// The checksum of a row with this content at the place `row`.
+    /// Returns the checksum of a row with this content and the id `row`.
     package static func of(_ content: ByteView, row: Int64) -> Int64 {
         let hash = unsafe XXH3_64bits_withSeed(
             content.buffer.baseAddress,
@@ -496,7 +502,7 @@ package enum RowChecksum {
     }
 }
 
-/// The statements a journal runs again and again.
+/// The prepared statements of a journal.
 struct JournalTable {
     let database: SQLiteDatabase
     private let beginning: SQLiteStatement
@@ -532,7 +538,7 @@ struct JournalTable {
         return checksum
     }
 
-    /// Hands over the content of a row, whose checksum is right.
+    /// Passes the content of a row to `body` after verifying its checksum.
     func read(_ row: Int64, _ body: (ByteView) throws(StoreError) -> Void) throws(StoreError) {
         defer { self.selection.reset() }
         do throws(SQLiteError) {

@@ -2,13 +2,13 @@ package import Engine
 import Glibc
 import Platform
 
-/// Copies a journal while others commit to it.
+/// Copies a journal while other connections commit to it.
 package enum JournalBackup {
-    /// Makes `copy`, a journal of its own, in one file, that holds what was committed at one moment during the call.
+    /// Creates `copy`, a separate journal in one file, with the state of the original at one instant during the call.
     ///
-    /// The copy appears under its name when it is whole, checked and on the disk.
+    /// The copy gets its name only when it is complete, verified and durable.
     ///
-    /// - Throws: `StoreError` when it cannot, or when `copy` is there already.
+    /// - Throws: `StoreError` if that fails, or if `copy` exists.
     package static func make(of path: String, to copy: String, vfs: String? = nil) throws(StoreError) {
         let partial = copy + ".partial"
         guard !FileSystem.exists(copy) else {
@@ -19,7 +19,7 @@ package enum JournalBackup {
         do throws(StoreError) {
             let database = try JournalFile.open(path, mode: .readOnly, vfs: vfs)
             do throws(SQLiteError) { try database.backUp(to: partial) } catch { throw StoreError(backup: copy, error) }
-            // The copy is a journal of its own, and what is later mixed up with its original does not fit.
+            // The copy has its own identity, so that files of the original that are mixed with it later do not fit.
             try JournalNote.write(.first(number: 1, try JournalFile.verify(place)), in: place)
             try self.sync(partial, copy)
         } catch {
@@ -29,7 +29,7 @@ package enum JournalBackup {
         try JournalFile.syncFolder(of: copy)
     }
 
-    /// The files of the journal at `path`, but for what connections share while they are open.
+    /// Returns the paths of the journal at `path` without the shared memory of open connections.
     package static func paths(of path: String) -> [String] {
         [path, path + "-wal", JournalMarkFile.path(of: path)]
     }
@@ -44,7 +44,7 @@ package enum JournalBackup {
         do throws(SystemError) {
             let file = try OpenFile(partial, O_RDWR | O_CLOEXEC)
             try file.sync()
-            // Something may have taken the name since it was looked for.
+            // Another file may have taken the name since the check.
             try FileSystem.link(partial, orRenameTo: copy)
             try? FileSystem.remove(partial)
         } catch {

@@ -1,17 +1,17 @@
 package import Engine
 import Platform
 
-/// Copies the write-ahead log into the file, on its own connection and on a thread beside the one that commits.
+/// A checkpointer: copies the write-ahead log into the file, on its own connection and on another thread than commits.
 ///
-/// It has one user at a time. It is `Sendable` without the compiler's proof: all it shares with the journal is
-/// `CheckpointProgress`, which locks, and its connection goes over to the one thread that uses it.
+/// Used by one caller at a time. `@unchecked Sendable`: it shares only `CheckpointProgress` with the journal, which
+/// locks, and its connection is used by one thread only.
 package final class JournalCheckpointer: @unchecked Sendable {
-    /// Passes of one checkpoint. Each finds what was committed during the one before; that soon is little.
+    /// The most passes of one checkpoint. Each copies the commits made during the previous pass, which soon are few.
     private static let passesMax = 8
 
     private let place: JournalPlace
     private let progress: CheckpointProgress
-    /// Nil before the journal is open for commits.
+    /// The connection; nil before the journal is open for commits.
     private var opened: SQLiteDatabase?
 
     init(_ place: JournalPlace, _ progress: CheckpointProgress) {
@@ -19,13 +19,13 @@ package final class JournalCheckpointer: @unchecked Sendable {
         self.progress = progress
     }
 
-    /// Copies what is in the log, until what came meanwhile is so little that a commit can copy it in passing.
+    /// Copies the log into the file until the remaining pages are so few that a commit can copy them itself.
     ///
-    /// - Throws: `StoreError` when it failed, now or before. The journal then commits nothing more.
+    /// - Throws: `StoreError` if this or an earlier operation failed. The journal then rejects all further commits.
     package func checkpoint() throws(StoreError) {
         if let failure = self.progress.failure { throw failure }
         defer { self.progress.finish() }
-        // Before everything was verified nothing is written.
+        // Nothing is written before the journal is verified.
         guard self.progress.markFile != nil else { return }
         let database = try self.open()
         for _ in 0..<Self.passesMax {
@@ -37,22 +37,22 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// Makes the mark durable, so that it is not far behind after a loss of power.
+    /// Makes the mark durable, so that it is only slightly behind after a loss of power.
     ///
-    /// - Throws: `StoreError` when it failed. The journal then commits nothing more.
+    /// - Throws: `StoreError` if that failed. The journal then rejects all further commits.
     package func syncMark() throws(StoreError) {
         try Self.syncMark(self.progress)
     }
 
-    /// Looks whether the journal's files are still there, under their names.
+    /// Checks that the journal's files still exist under their names.
     ///
-    /// - Throws: `StoreError` when they are not, once. The journal then commits nothing more.
+    /// - Throws: `StoreError` once if they do not. The journal then rejects all further commits.
     package func checkFiles() throws(StoreError) {
         try self.progress.checkFiles()
     }
 
-    /// Opens the connection, to be called before the journal says that it has a mark: later the machine may have no
-    /// descriptor left.
+    /// Opens the connection. Called before the journal announces its mark, as the process may have no descriptor left
+    /// later.
     @discardableResult
     func open() throws(StoreError) -> SQLiteDatabase {
         if let opened { return opened }
@@ -60,7 +60,7 @@ package final class JournalCheckpointer: @unchecked Sendable {
             let database = try JournalFile.connect(self.place, .readWrite)
             try JournalFile.checkIdentity(database)
             try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
-                // With FULL a checkpoint syncs the log before the file, and the file before the log may begin anew.
+                // With FULL, a checkpoint syncs the log before the file, and the file before the log may restart.
                 try database.execute("PRAGMA synchronous = FULL")
             }
             self.opened = database
@@ -78,11 +78,12 @@ package final class JournalCheckpointer: @unchecked Sendable {
         }
     }
 
-    /// One checkpoint, as far as it gets without waiting.
+    /// Runs one checkpoint as far as possible without waiting.
     ///
-    /// - Returns: how many pages of the log are now in the file; nil when somebody else is at it.
-    /// - Throws: `StoreError` when it failed, after which the store counts as failed: pages the kernel could not
-    ///   write it may have dropped, so that a second try would succeed without them.
+    /// - Returns: the number of pages of the log that are now in the file; nil if another connection holds the
+    ///   checkpoint lock.
+    /// - Throws: `StoreError` if it failed. The store then counts as failed: the kernel may have dropped pages that it
+    ///   could not write, so a second attempt could succeed without them.
     static func copyLog(_ database: SQLiteDatabase, _ progress: CheckpointProgress) throws(StoreError) -> Int? {
         try self.guarded(database, progress) { () throws(SQLiteError) in
             do throws(SQLiteError) { return try database.checkpoint(.passive).copiedPages } catch {
@@ -105,28 +106,27 @@ package final class JournalCheckpointer: @unchecked Sendable {
     }
 }
 
-/// Makes a journal's checkpoints on a thread of its own, and looks after its files and its mark each second. `stop`
-/// ends it.
+/// A thread that makes a journal's checkpoints, and checks its files and syncs its mark each second. `stop` ends it.
 ///
-/// `Sendable` without the compiler's proof: `wishMonitor` guards `wishes`.
+/// `@unchecked Sendable`: `wishMonitor` guards `wishes`.
 package final class CheckpointThread: @unchecked Sendable {
-    /// What others ask of the thread.
+    /// The pending requests to the thread.
     private struct Wishes {
         var isCheckpointDue = false
         var isStopping = false
     }
 
-    /// How often the files and the mark are looked after, in nanoseconds.
+    /// The interval between checks of the files and syncs of the mark, in nanoseconds.
     private static let lookInterval: Int64 = 1_000_000_000
 
     private let wishMonitor = Monitor()
     private var wishes = Wishes()
     private let ended = Latch()
 
-    /// Starts the thread, and has the journal call on it.
+    /// Starts the thread and connects it to the journal.
     ///
-    /// - `onFailure`: called on the thread, at most once, when a checkpoint failed, or a file is gone, and the store
-    ///   with it.
+    /// - `onFailure`: called on the thread, at most once, if a checkpoint failed or a file is gone, and the store has
+    ///   failed.
     package init(
         _ journal: Journal,
         onFailure: @escaping @Sendable (StoreError) -> Void = { _ in }
@@ -143,7 +143,7 @@ package final class CheckpointThread: @unchecked Sendable {
         journal.onCheckpointDue = { self.wish { $0.isCheckpointDue = true } }
     }
 
-    /// Ends the thread after the checkpoint it is at, and waits for that.
+    /// Ends the thread after the current checkpoint, and waits for that.
     package func stop() {
         self.wish { $0.isStopping = true }
         self.ended.wait()
@@ -156,7 +156,7 @@ package final class CheckpointThread: @unchecked Sendable {
         }
     }
 
-    /// Waits for a wish, at most until `moment`.
+    /// Waits for a request, at most until `moment`, and returns the pending requests.
     private func takeWishes(waitingUntil moment: Int64) -> Wishes {
         self.wishMonitor.withLock {
             while !self.wishes.isCheckpointDue, !self.wishes.isStopping {
@@ -178,7 +178,8 @@ package final class CheckpointThread: @unchecked Sendable {
                     try checkpointer.checkpoint()
                     isMarkBehind = true
                 }
-                // Commits wait for whatever is synced beside them, and there may be many checkpoints in a second.
+                // Checked once a second only: a concurrent sync delays commits, and there may be many checkpoints in a
+                // second.
                 guard SystemClock.monotonicNanoseconds >= nextLook else { continue }
                 nextLook = SystemClock.monotonicNanoseconds + Self.lookInterval
                 try checkpointer.checkFiles()
@@ -192,16 +193,16 @@ package final class CheckpointThread: @unchecked Sendable {
     }
 }
 
-/// What the thread that commits and the one that makes checkpoints know of each other.
+/// The state shared by the thread that commits and the thread that makes checkpoints.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `state`.
+/// `@unchecked Sendable`: `monitor` guards `state`.
 final class CheckpointProgress: @unchecked Sendable {
-    /// What a commit does next.
+    /// The next action of a commit.
     enum Step: Hashable {
         case nothing
-        /// The commit tells the other thread to make a checkpoint.
+        /// The commit asks the other thread for a checkpoint.
         case ask
-        /// The commit waits until the other thread has copied what it is copying.
+        /// The commit waits until the other thread has finished its pass.
         case wait
         /// The commit copies the rest of the log itself.
         case copyRest
@@ -213,14 +214,14 @@ final class CheckpointProgress: @unchecked Sendable {
         var files: JournalFileWatch?
         var logPages = 0
         var copiedPages = 0
-        /// How often the log was begun anew.
+        /// The number of times the log has restarted.
         var generation = 0
-        /// A checkpoint was asked for and is not finished.
+        /// A checkpoint was requested and is not finished.
         var isAsked = false
-        /// Whether the other thread is copying, and how often it began to.
+        /// True if the other thread is in a pass, and the number of passes begun.
         var isCopying = false
         var passes = 0
-        /// The log's pages at which the next checkpoint is asked for, and at which a commit copies the rest itself.
+        /// The log's pages at which the next checkpoint is requested, and at which a commit copies the rest itself.
         var askPages: Int
         var restPages: Int
     }
@@ -234,31 +235,31 @@ final class CheckpointProgress: @unchecked Sendable {
         self.state = State(askPages: limits.checkpointPages, restPages: limits.restartPages)
     }
 
-    /// Why the store has failed; it stays failed.
+    /// The reason why the store has failed; a failure is permanent.
     var failure: StoreError? {
         self.withLock { $0.failure }
     }
 
-    /// The first failure counts.
+    /// Sets the failure; only the first one is kept.
     func fail(_ error: StoreError) {
         self.withLock { if $0.failure == nil { $0.failure = error } }
     }
 
-    /// The mark of the journal; nil before the journal is open for commits.
+    /// The mark file of the journal; nil before the journal is open for commits.
     var markFile: JournalMarkFile? {
         get { self.withLock { $0.markFile } }
         set { self.withLock { $0.markFile = newValue } }
     }
 
-    /// Watches the files from here on.
+    /// Starts to watch the files.
     func watch(_ files: JournalFileWatch) {
         self.withLock { $0.files = files }
     }
 
-    /// Looks whether the files are still there, and fails the store when they are not. One thread calls it.
+    /// Checks the files, and fails the store if they changed. Called by one thread only.
     func checkFiles() throws(StoreError) {
         guard var files = self.withLock({ $0.failure == nil ? $0.files : nil }) else { return }
-        // Outside the lock: commits do not wait while files are looked at.
+        // Outside the lock: commits must not wait while files are checked.
         let fault = files.fault()
         let isFirst = self.withLock { state in
             state.files = files
@@ -269,14 +270,14 @@ final class CheckpointProgress: @unchecked Sendable {
         if isFirst, let fault { throw fault }
     }
 
-    /// How often the log was begun anew.
+    /// The number of times the log has restarted.
     var generation: Int {
         self.withLock { $0.generation }
     }
 
     // MARK: The thread that commits
 
-    /// A commit has returned, after which the log holds `logPages`.
+    /// Records a commit, after which the log holds `logPages`, and returns its next action.
     func committed(logPages: Int) -> Step {
         self.withLock { state in
             if logPages < state.logPages {
@@ -295,7 +296,7 @@ final class CheckpointProgress: @unchecked Sendable {
         if state.isCopying, rest > self.limits.waitPages || state.logPages >= self.limits.logPagesMax { return .wait }
         let isSmall = rest <= self.limits.restPages && !state.isCopying
         if state.logPages >= state.restPages, isSmall || state.logPages >= self.limits.logPagesMax {
-            // With a reader in its way it may not succeed; the next try is some pages later.
+            // A reader may block the copy; the next attempt is made some pages later.
             state.restPages = state.logPages + self.limits.checkpointPages
             return .copyRest
         }
@@ -304,7 +305,7 @@ final class CheckpointProgress: @unchecked Sendable {
         return .ask
     }
 
-    /// Waits until the other thread has copied what it is copying.
+    /// Waits until the other thread has finished its pass.
     func waitForPass() {
         self.monitor.lock()
         let pass = self.state.passes
@@ -314,10 +315,10 @@ final class CheckpointProgress: @unchecked Sendable {
 
     // MARK: Either thread
 
-    /// A checkpoint has copied the log's first `pages`.
+    /// Records that a checkpoint has copied the log's first `pages`.
     ///
-    /// - Parameter generation: what it was when the checkpoint began.
-    /// - Returns: whether another one would find much to copy.
+    /// - Parameter generation: the generation when the checkpoint began.
+    /// - Returns: true if another pass would have much to copy.
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.withLock { state in
             guard generation == state.generation else { return false }
@@ -327,12 +328,12 @@ final class CheckpointProgress: @unchecked Sendable {
         }
     }
 
-    /// The checkpoint that was asked for is finished.
+    /// Records that the requested checkpoint is finished.
     func finish() {
         self.withLock { state in
             state.isAsked = false
             let rest = state.logPages - state.copiedPages
-            // What a reader holds back is not tried again before more has come.
+            // Pages blocked by a reader are not tried again before more have been added.
             let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
             state.askPages = base + self.limits.checkpointPages
         }

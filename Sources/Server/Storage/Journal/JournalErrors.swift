@@ -2,7 +2,7 @@ package import Engine
 import Platform
 
 extension StoreError {
-    /// What SQLite says of the journal at `path`, and what to do about it.
+    /// Describes an SQLite error of the journal at `path`, and the remedy.
     init(journal path: String, _ error: SQLiteError) {
         let cause = error.message
         switch error.kind {
@@ -45,13 +45,13 @@ extension StoreError {
         }
     }
 
-    /// Whether SQLite found in the file something else than what every journal has, such as no table.
+    /// Returns true if SQLite reported a fault of the content that no journal has, such as a missing table.
     private static func isOfContent(_ error: SQLiteError) -> Bool {
         error.code == 1
     }
 
-    /// Whether the journal's file or its log cannot take another page within that limit: of a write that failed in a
-    /// commit SQLite does not say the cause.
+    /// Returns true if the journal's file or its log would exceed the file size limit with another page. SQLite does
+    /// not report the cause of a failed write in a commit.
     private static func isAtLimit(_ path: String) -> Bool {
         let limit = ProcessFigures.fileBytesMax
         return ["", "-wal"].contains { name in
@@ -60,14 +60,14 @@ extension StoreError {
         }
     }
 
-    /// The file is another program's.
+    /// Reports a file of another program.
     init(foreign path: String) {
         self.init(
             message: "\(path) is not a journal of WakeGate. Name another state folder, or move the file away."
         )
     }
 
-    /// - Parameter rollback: what another program keeps for going back; SQLite would lay it over the journal.
+    /// - Parameter rollback: the rollback journal of another program, which SQLite would apply to the journal.
     init(stray rollback: String) {
         self.init(
             message: "\(rollback) is not of WakeGate: a program that changed the journal was cut off, or the file "
@@ -76,42 +76,42 @@ extension StoreError {
         )
     }
 
-    /// The log is that of another journal, as its rows say, and those of the file and of the mark.
+    /// Reports a log that belongs to another journal than the file and the mark.
     init(foreignLog place: JournalPlace) {
         self.init(
             message: "\(place.path) is damaged: its log, \(place.logPath), is of another journal. Put back the one "
-                + "that belongs to it, or move that one away and start once with --accept-loss to go on with what is "
-                + "in the file."
+                + "that belongs to it, or move that one away and start once with --accept-loss to continue with "
+                + "what is in the file."
         )
     }
 
-    /// A backup lies beside the log or the mark of another journal.
+    /// Reports a backup next to the log or the mark of another journal.
     init(mixed place: JournalPlace) {
         self.init(
-            message: "\(place.path) is a backup, and what lies beside it is of another journal. Move "
+            message: "\(place.path) is a backup, and the files next to it are of another journal. Move "
                 + "\(place.logPath) and \(place.markPath) away; the backup is whole without them."
         )
     }
 
-    /// - Parameter fault: what is wrong, as a clause.
+    /// - Parameter fault: the fault as a clause.
     init(damaged path: String, _ fault: String) {
         self.init(
             message: "\(path) is damaged: \(fault). Start from a backup (`wakegate backup` makes them), or move the "
-                + "file and the ones beside it that begin with its name away, and start once with --accept-loss to "
+                + "file and the files next to it that begin with its name away, and start once with --accept-loss to "
                 + "begin with no state."
         )
     }
 }
 
 extension StoreLoss {
-    /// What a journal has lost of which nothing tells how much it is.
+    /// Creates the loss of a journal whose extent is unknown.
     init(_ place: JournalPlace, _ fault: String) {
         self.init(file: place.path, fault: fault)
     }
 
-    /// What a journal lacks of what its mark knows.
+    /// Creates the loss of the commits between the newest row and the mark.
     ///
-    /// - Parameter newest: what is there; nil for nothing.
+    /// - Parameter newest: the position of the newest existing row; nil if there is none.
     init(_ place: JournalPlace, _ fault: String, mark: JournalMark, newest: JournalPosition?) {
         self.init(
             file: place.path,
@@ -126,12 +126,12 @@ extension StoreLoss {
     var refusal: StoreError {
         StoreError(
             message: "\(self.file) is damaged: \(self.summary). Nothing was changed. Start from a backup (`wakegate "
-                + "backup` makes them), put back what is missing, or start once with --accept-loss to go on with what "
-                + "is there."
+                + "backup` makes them), put back what is missing, or start once with --accept-loss to continue with "
+                + "what is there."
         )
     }
 
-    /// What is wrong and how much is missing, as a clause about the file.
+    /// The fault and the extent of the loss, as a clause about the file.
     package var summary: String {
         guard let rows, let commits else { return self.fault }
         var text = "\(self.fault): \(rows) rows of \(commits) commits are missing"
@@ -140,9 +140,9 @@ extension StoreLoss {
         return text
     }
 
-    /// A moment in UTC, as RFC 3339 writes it.
+    /// Returns a time in UTC in the format of RFC 3339.
     private static func date(_ milliseconds: Int64) -> String {
-        // Four digits have no other year.
+        // Years outside of this range do not have four digits.
         guard (0..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds)" }
         return WallTime.text(milliseconds)
     }

@@ -1,18 +1,18 @@
 import Engine
 import Platform
 
-/// The file of a journal: what marks it as one, and how each connection to it is set up.
+/// The file of a journal: its identifying marks, and the setup of each connection.
 enum JournalFile {
-    /// "WkGJ", by which `file` and SQLite's tools tell it from other programs' databases.
+    /// "WkGJ", which identifies the file to `file` and SQLite's tools.
     static let applicationID: Int64 = 0x576B_474A
     /// The format that this build reads and writes.
     static let format: Int64 = 2
     static let pageBytes = 16_384
 
-    /// Makes a journal without rows, where there is none or one whose making was cut off, and its mark.
+    /// Creates a journal without rows and its mark, or completes one whose creation was interrupted.
     ///
-    /// The mark is durable before the file is made, so that a file without rows is known for a new one; but where the
-    /// journal is made instead of one that is lost, the mark that misses it stays until all is done.
+    /// The mark is made durable before the file is created, so that a file without rows is recognized as new. If the
+    /// journal replaces a lost one, the mark of the lost one stays until the new journal is complete.
     static func make(
         _ place: JournalPlace,
         isInsteadOfLost: Bool
@@ -35,7 +35,7 @@ enum JournalFile {
         return file
     }
 
-    /// A connection that commits to a journal that was read and verified; makes durable what is there.
+    /// Opens the connection that commits to an existing, verified journal, and makes its content durable.
     static func takeOver(
         _ place: JournalPlace,
         _ found: FoundJournal
@@ -46,12 +46,13 @@ enum JournalFile {
         try self.explain(place.path) { () throws(SQLiteError) in try self.settle(database) }
         guard found.loss == nil, !found.isCopy, var mark = found.mark else {
             let mark = JournalMark.first(number: (found.mark?.number ?? 0) + 1, found.newest)
-            // What is given up is missed until it is gone: whoever is cut off in between finds it missing again.
+            // Until the loss is complete, the old mark stays: a start after an interruption reports the loss again.
             let early = found.loss == nil ? try self.makeMark(mark, place) : nil
             try self.explain(place.path) { () throws(SQLiteError) in
                 try JournalNote.remove(database)
-                // In the file itself, so that a log that is missing together with its mark is missed. What was given up
-                // in the log goes with it: the next start would find it there, and miss it again.
+                // Checkpointed into the file, so that the loss of the log together with the mark is noticed. With a
+                // loss, the log is also truncated: the next start would otherwise find the abandoned commits there and
+                // report them again.
                 let (logPages, copiedPages) = try database.checkpoint(found.loss == nil ? .passive : .truncate)
                 guard copiedPages == logPages else {
                     throw SQLiteError(kind: .busy, code: 0, message: "its log cannot be copied into it")
@@ -69,9 +70,9 @@ enum JournalFile {
         return (database, try JournalMarkFile(place, mark, isNew: false), mark)
     }
 
-    /// Reads a journal whole that has no log and no user.
+    /// Reads all of a journal that has no log and no other user.
     ///
-    /// - Returns: where its newest row lies; nil when there is none.
+    /// - Returns: the position of its newest row; nil if there is none.
     static func verify(_ place: JournalPlace) throws(StoreError) -> JournalPosition? {
         let database = try self.connect(place, .fileAlone)
         try self.checkIdentity(database)
@@ -80,7 +81,7 @@ enum JournalFile {
         return try JournalPosition.newest(database)
     }
 
-    /// Refuses pages that are used twice, or are in use and count as free: they would be written over one day.
+    /// Refuses a file with pages that are used twice, or are both used and free: they would be overwritten later.
     static func checkPages(_ database: SQLiteDatabase) throws(StoreError) {
         let verdict = try self.explain(database.path) { () throws(SQLiteError) in
             try database.text("PRAGMA quick_check(1)")
@@ -98,13 +99,13 @@ enum JournalFile {
                     + "folder on a local file system."
             )
         }
-        // What is in a file is worth nothing while its name is not durable, and a process that died while it made the
-        // file may have left that undone: SQLite syncs the folder only after making a file itself.
+        // The content of a file is worthless until its name is durable. A process that died while it created the file
+        // may have left that undone, since SQLite only syncs the folder after it creates a file itself.
         try place.syncFolder()
         try self.explain(place.path) { () throws(SQLiteError) in try self.setUpForCommits(database) }
     }
 
-    /// A connection to a file that is there, or is made with `.create`; whose it is was not looked at.
+    /// Opens a connection to an existing file, or creates it with `.create`; does not check the file's identity.
     static func connect(_ place: JournalPlace, _ mode: SQLiteDatabase.Mode) throws(StoreError) -> SQLiteDatabase {
         try self.explain(place.path) { () throws(SQLiteError) in
             let database = try SQLiteDatabase(path: place.path, mode: mode, vfs: place.vfs)
@@ -113,14 +114,14 @@ enum JournalFile {
         }
     }
 
-    /// A further connection to a file that is there.
+    /// Opens a further connection to an existing file.
     static func open(_ path: String, mode: SQLiteDatabase.Mode, vfs: String?) throws(StoreError) -> SQLiteDatabase {
         let database = try self.connect(try JournalPlace(path, vfs: vfs), mode)
         try self.checkIdentity(database)
         return database
     }
 
-    /// Syncs the folder `path` lies in.
+    /// Syncs the folder that contains `path`.
     static func syncFolder(of path: String) throws(StoreError) {
         let end = path.lastIndex(of: "/")
         let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
@@ -139,27 +140,28 @@ enum JournalFile {
     }
 
     private static func setUp(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // Nobody else has business in the file; somebody who looks into it for a moment shall not fail a commit.
+        // A program that reads the file briefly should not fail a commit.
         try database.execute("PRAGMA busy_timeout = 5000")
-        // Whoever closes last would copy the whole log into the file, even after a sync that failed.
+        // The last connection would otherwise copy the whole log into the file when it closes, even after a failed
+        // sync.
         try database.keepLogOnClose()
     }
 
-    /// Says, as a clause, that the file at a place, which has no log, is shorter than it says itself; nil when it is
-    /// not, or does not say.
+    /// Returns a clause if a file without a log is shorter than its header says; nil if it is complete, or its header
+    /// does not give a size.
     static func cutClause(_ place: JournalPlace) -> String? {
         guard let size = place.size(place.path),
             let header = try? SQLiteFile(path: place.path, mode: .readOnly, vfs: place.vfs).read(100, at: 0)
         else { return nil }
         func word(_ offset: Int) -> Int { header[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
-        // Of SQLite's header: the size of a page is in the upper half of the word at 16; the count of pages is of the
-        // change that the word at 92 names.
+        // From SQLite's header: the page size is in the upper half of the word at 16. The page count is valid if the
+        // word at 92 equals the change counter at 24.
         let bytes = word(28) * self.pageBytes
         guard word(16) >> 16 == self.pageBytes, word(24) == word(92), size < bytes else { return nil }
         return "it is cut off after \(size) of \(bytes) bytes"
     }
 
-    /// Whether the file holds nothing yet, of this program or another.
+    /// Returns true if the file holds nothing yet, from this program or another.
     static func isEmpty(_ database: SQLiteDatabase) throws(SQLiteError) -> Bool {
         for question in ["PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema"] {
             if try database.integer(question) != 0 { return false }
@@ -168,11 +170,11 @@ enum JournalFile {
     }
 
     private static func create(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // Half the system calls of 8 KiB pages in a large commit; a lone push writes one page and page 1.
+        // Large commits need half the system calls of 8 KiB pages. A single push writes one page and page 1.
         try database.execute("PRAGMA page_size = \(self.pageBytes)")
         try database.execute("PRAGMA auto_vacuum = NONE")
-        // One sync a commit instead of three, and others may read and copy meanwhile. It runs to its end, where the
-        // change is committed, so that a failure is seen.
+        // WAL needs one sync per commit instead of three, and lets other connections read and copy. The statement runs
+        // to its end, where the change is committed, so that a failure is reported.
         try database.execute("PRAGMA journal_mode = WAL")
         try database.execute(
             """
@@ -185,7 +187,7 @@ enum JournalFile {
         )
     }
 
-    /// - Throws: when it is no journal, or of a format that this build does not read.
+    /// - Throws: an error if the file is not a journal, or has a format that this build does not read.
     static func checkIdentity(_ database: SQLiteDatabase) throws(StoreError) {
         let path = database.path
         let (id, format) = try self.explain(path) { () throws(SQLiteError) in
@@ -198,7 +200,7 @@ enum JournalFile {
                     + "version of WakeGate that wrote it, or a newer one."
             )
         }
-        guard format > 0 else { throw StoreError(damaged: path, "there is no format \(format)") }
+        guard format > 0 else { throw StoreError(damaged: path, "format \(format) does not exist") }
         guard format == self.format else {
             throw StoreError(
                 message: "\(path) has format \(format), and this build reads format \(self.format). Start commit "
@@ -208,22 +210,23 @@ enum JournalFile {
     }
 
     private static func setUpForCommits(_ database: SQLiteDatabase) throws(SQLiteError) {
-        // A commit is on the disk when it returns: the promise itself.
+        // A commit is durable when it returns.
         try database.execute("PRAGMA synchronous = FULL")
-        // Debian compiles it in: every page of a deleted row would be written once more, full of zeros.
+        // Debian's build enables it: every page of a deleted row would be written once more, filled with zeros.
         try database.execute("PRAGMA secure_delete = OFF")
-        // A transaction that outgrows the cache would write pages before its end, and then once more.
+        // A transaction larger than the cache would write pages before its end, and then once more.
         try database.execute("PRAGMA cache_spill = OFF")
-        // Rows are written once and read once, long after: a larger cache finds nothing more, a small one stays warm.
+        // Rows are written once and read once, much later: a larger cache would have no more hits, and a small one
+        // stays warm.
         try database.execute("PRAGMA cache_size = -4096")
-        // Nothing needs temporary files; should a statement ever want one, a full /tmp shall not fail a commit.
+        // No statement needs temporary files; if one ever does, a full /tmp should not fail a commit.
         try database.execute("PRAGMA temp_store = MEMORY")
     }
 
-    /// Makes what a former process left in the log durable in the file.
+    /// Makes the commits that a former process left in the log durable in the file.
     ///
-    /// A sync that failed may have left commits that can be read and are not on the disk. New commits behind them in
-    /// the log would be lost with them.
+    /// After a failed sync, commits may be readable without being on the disk. New commits after them in the log would
+    /// be lost with them.
     private static func settle(_ database: SQLiteDatabase) throws(SQLiteError) {
         try database.execute("BEGIN IMMEDIATE")
         _ = try database.integer("SELECT max(id) FROM rows")

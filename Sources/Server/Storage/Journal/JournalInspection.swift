@@ -1,13 +1,13 @@
 import Engine
 import Wire
 
-/// What a start finds of a journal before it writes anything.
+/// The state of a journal that a start finds before it writes.
 enum JournalInspection {
-    /// Nothing was ever committed, or what was is given up: the journal is to be made.
+    /// Nothing was ever committed, or the committed records are abandoned: the journal must be created.
     case new(StoreLoss?)
     case found(FoundJournal)
 
-    /// Whether there is no row to be read.
+    /// True if no row exists.
     var isEmpty: Bool {
         switch self {
         case .new: true
@@ -15,7 +15,7 @@ enum JournalInspection {
         }
     }
 
-    /// What is given up.
+    /// The loss that is accepted.
     var loss: StoreLoss? {
         switch self {
         case .new(let loss): loss
@@ -23,7 +23,7 @@ enum JournalInspection {
         }
     }
 
-    /// What begins on it goes on beside another journal.
+    /// True if opening this journal would fork its history.
     var beginsAnother: Bool {
         switch self {
         case .new(let loss): loss != nil
@@ -31,21 +31,21 @@ enum JournalInspection {
         }
     }
 
-    /// Reads what is there, and compares it with the mark; no file is changed or made but the memory that connections
-    /// share.
+    /// Reads the journal and compares it with its mark. Changes and creates no file except the shared memory of
+    /// connections.
     ///
     /// - Parameters:
-    ///   - acceptsLoss: what was committed last may be missing.
-    ///   - isAlone: no other process has the journal open; without this the log is not looked into by itself.
-    /// - Returns: what there is, and the connection that has looked at it; nil for a journal that is to be made.
-    /// - Throws: `StoreError` when the journal is another program's, of another format or damaged, or lacks what was
-    ///   committed.
+    ///   - acceptsLoss: true if the last commits may be missing.
+    ///   - isAlone: true if no other process has the journal open; otherwise the log itself is not examined.
+    /// - Returns: the state, and the connection that has read it; nil for a journal that must be created.
+    /// - Throws: `StoreError` if the journal belongs to another program, has another format, is damaged, or lacks
+    ///   committed records.
     static func of(
         _ place: JournalPlace,
         acceptsLoss: Bool,
         isAlone: Bool = true
     ) throws(StoreError) -> (found: JournalInspection, reader: SQLiteDatabase?) {
-        // The mark first: while another process commits, a mark that is read later would be ahead of what is read.
+        // The mark is read first: while another process commits, a mark read later would be ahead of the rows.
         var mark = try JournalMarkFile.read(place)
         let file = place.size(place.path)
         if let file, 1..<512 ~= file { throw StoreError(damaged: place.path, "it is cut off after \(file) bytes") }
@@ -55,13 +55,13 @@ enum JournalInspection {
             let log = isLogEmpty ? "" : ", and its log \(place.logPath) is not"
             let trace = follower.map { ", and \($0), which is written after it, is there" } ?? ""
             let fault = "it is \(file == nil ? "missing" : "empty")\(log)\(trace)"
-            // The log of a journal that is new is made after the file.
+            // The log of a new journal is created after the file.
             let isLost = !isLogEmpty || mark == nil && (file != nil || follower != nil)
             return (.new(try Self.loss(place, mark, fault, isLost: isLost, acceptsLoss)), nil)
         }
         if (place.size(place.rollbackPath) ?? 0) > 0 {
             guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: place.rollbackPath) }
-            // What was cut off while SQLite made the file, which it takes back when the file is opened for writing.
+            // SQLite was interrupted while it created the file; it rolls back when the file is opened for writing.
             let isLost = mark == nil && follower != nil
             return (.new(try Self.loss(place, mark, "it holds nothing", isLost: isLost, acceptsLoss)), nil)
         }
@@ -70,7 +70,7 @@ enum JournalInspection {
         }
         let note = JournalNote.read(place)
         if let note {
-            // Beside the note of a copy lies nothing, or the mark that the first start on it has just made.
+            // Next to a backup the mark is absent, or the one that its first start has just created.
             let isBegun = mark?.row == note.row && mark?.checksum == note.checksum
             guard isBegun || mark == nil && isLogEmpty else { throw StoreError(mixed: place) }
             mark = mark ?? note
@@ -95,7 +95,7 @@ enum JournalInspection {
         return (.found(found), database)
     }
 
-    /// What is lost with a journal that holds nothing; nil when it never held anything.
+    /// Returns the loss of a journal without content; nil if it never had any.
     private static func loss(
         _ place: JournalPlace,
         _ mark: JournalMark?,
@@ -110,20 +110,20 @@ enum JournalInspection {
     }
 }
 
-/// A journal that is there.
+/// An existing journal.
 struct FoundJournal {
-    /// Nil when there is no row.
+    /// The position of the newest row; nil if there is none.
     let newest: JournalPosition?
     let mark: JournalMark?
-    /// Whether it is a backup on which no start has begun.
+    /// True if it is a backup that has not been started.
     let isCopy: Bool
-    /// What is given up.
+    /// The loss that is accepted.
     let loss: StoreLoss?
 }
 
-/// A journal beside its mark, on a connection that writes nothing.
+/// A comparison of a journal with its mark, on a read-only connection.
 private struct JournalComparison {
-    /// Nil when there is no row.
+    /// The position of the newest row; nil if there is none.
     let newest: JournalPosition?
     private let database: SQLiteDatabase
     private let place: JournalPlace
@@ -140,15 +140,15 @@ private struct JournalComparison {
         self.place = place
         self.mark = mark
         self.isLogEmpty = isLogEmpty
-        // Until the connection is closed, it sees the journal as it is at its first question.
+        // Until it is closed, the connection sees the journal as of its first query.
         try JournalFile.explain(place.path) { () throws(SQLiteError) in try database.execute("BEGIN") }
         try JournalFile.checkIdentity(database)
         self.newest = try JournalPosition.newest(database)
     }
 
-    /// What the journal lacks of what was committed; nil when nothing is known to be missing.
+    /// Returns the committed records that the journal lacks; nil if none are known to be missing.
     ///
-    /// - Throws: when it holds what no loss explains.
+    /// - Throws: an error if the files contradict each other in a way that no loss explains.
     func missing(isAlone: Bool) throws(StoreError) -> StoreLoss? {
         let markPath = self.place.markPath
         let looksIntoLog = isAlone && !self.isLogEmpty
@@ -174,16 +174,18 @@ private struct JournalComparison {
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
         guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
-        // Without a log, too, which a program may have copied into the file and removed: a process that dies leaves the
-        // mark a commit behind at most, and what a loss of power leaves of it tells nothing of a log.
+        // Also without a log, which a program may have copied into the file and removed. After a process died, the mark
+        // is at most one commit behind; after a loss of power it says nothing about a log.
         return self.missingInLog(looksIntoLog)
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.place, fault) }
 
-    /// Whether the newest row is in the log alone, and of another journal than the mark, and than the file's own rows.
+    /// Returns true if the newest row is only in the log, and belongs to a journal other than those of the mark and of
+    /// the file's own rows.
     ///
-    /// - Throws: when those are the mark's: then the log is what is another's, and nothing may come of it.
+    /// - Throws: an error if the file's own rows match the mark: the log then belongs to another journal and must not
+    ///   be used.
     private func isLogOfAnother(_ mark: JournalMark) throws(StoreError) -> Bool {
         guard let newest, newest.row != mark.row, let number = newest.stamp.journal,
             number != mark.journal
@@ -191,13 +193,13 @@ private struct JournalComparison {
         let own: JournalPosition?
         do throws(StoreError) {
             let file = try JournalFile.connect(self.place, .fileAlone)
-            // As long as all lies in the log.
+            // All rows may still be in the log.
             let isEmpty = try JournalFile.explain(self.place.path) { () throws(SQLiteError) in
                 try JournalFile.isEmpty(file)
             }
             own = isEmpty ? nil : try JournalPosition.newest(file)
         } catch {
-            // Between two checkpoints the pages of the file alone need not fit together.
+            // Between two checkpoints the pages of the file itself may be inconsistent.
             return false
         }
         guard let own else { return true }
@@ -213,9 +215,9 @@ private struct JournalComparison {
         return self.loss("\(commits) commits in its log, \(self.place.logPath), cannot be read any more")
     }
 
-    /// Refuses a log that is older than the file, which SQLite would lay over newer pages.
+    /// Refuses a log that is older than the file; SQLite would overlay newer pages with it.
     private func checkLogAge() throws(StoreError) {
-        // The pages of the file alone need not fit together: between two checkpoints that is no fault.
+        // Between two checkpoints the pages of the file itself may be inconsistent; that is not a fault.
         guard let file = try? SQLiteDatabase(path: self.place.path, mode: .fileAlone, vfs: self.place.vfs),
             let row = try? file.integer("SELECT max(id) FROM rows"), row > self.newest?.row ?? 0
         else { return }
@@ -228,7 +230,7 @@ private struct JournalComparison {
 }
 
 extension JournalPosition {
-    /// The newest row; nil when there is none.
+    /// Returns the position of the newest row; nil if there is none.
     static func newest(_ database: SQLiteDatabase) throws(StoreError) -> JournalPosition? {
         let (row, checksum, stamp) = try JournalFile.explain(database.path) {
             () throws(SQLiteError) -> (Int64, Int64, JournalRow.Stamp?) in

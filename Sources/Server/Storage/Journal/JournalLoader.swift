@@ -6,26 +6,25 @@ package import Wire
 package struct JournalLoader: ~Copyable {
     private(set) var records = LiveRecords()
     private let path: String
-    /// From the newest to the oldest.
+    /// The rows read so far, the newest first.
     private var rows: [RowLedger.Row] = []
     private var oldest: Int64 = 1
-    /// The oldest row there must be, as the newest one says.
+    /// The oldest row that must exist, as stored in the newest row.
     private var first: Int64 = 1
-    /// The checksum of the next row, as the one behind it says; nil when that does not say.
+    /// The checksum of the next (older) row, as stored in the row after it; nil if it is not stored there.
     private var next: Int64?
 
     private init(path: String) {
         self.path = path
     }
 
-    /// Hands over the newest record of each key, and returns where they lie.
+    /// Passes the newest record of each key to `take`, and returns the rows of these records.
     ///
     /// - Parameters:
     ///   - database: a journal.
-    ///   - take: called with each key and its newest record, which is valid during the call; of events with every
+    ///   - take: called with each key and its newest record, which is valid during the call; for events, with every
     ///     record.
-    /// - Throws: what `take` throws, and `StoreError`, with the file's name, for rows that are damaged or cannot be
-    ///   read.
+    /// - Throws: errors of `take`, and `StoreError` with the file's name if rows are damaged or cannot be read.
     package static func load(
         _ database: SQLiteDatabase,
         _ take: (RecordKey, ByteView) throws(StoreError) -> Void
@@ -84,7 +83,7 @@ package struct JournalLoader: ~Copyable {
         )
     }
 
-    /// Takes a record of events; of all of them the newest counts, the last one in the first row that has any.
+    /// Takes a record of events. The newest of all is live: the last one in the first row that has any.
     private mutating func noteEvents(
         _ key: RecordKey,
         _ content: ByteView,
@@ -124,13 +123,13 @@ package struct JournalLoader: ~Copyable {
     }
 }
 
-/// Reads what a journal's file holds, on a connection of its own, and changes nothing.
+/// Reads a journal's file on a separate connection, without changing it.
 package enum JournalReader {
-    /// Hands over the newest record of every key, as of the last commit that returned; a view is valid during the call.
+    /// Passes the newest record of every key, as of the last commit that returned; a view is valid during the call.
     ///
-    /// While a journal that has failed still exists, nothing of the commit that failed is seen.
+    /// If a failed journal is still open, the writes of its failed commit are not visible.
     ///
-    /// - Throws: `StoreError` when the file cannot be read whole; then nothing that was handed over may be used.
+    /// - Throws: `StoreError` if the file cannot be read completely; the records passed so far must then not be used.
     package static func load(
         path: String,
         vfs: String? = nil,
@@ -141,13 +140,13 @@ package enum JournalReader {
     }
 }
 
-/// Reads the records of events that a journal has, on connections of its own, while another commits to it.
+/// Reads a journal's records of events on separate connections, while another connection commits to it.
 package struct JournalEvents: Sendable {
-    /// Where a pass goes on.
+    /// The position at which the next pass continues.
     package struct Position: Hashable, Sendable {
         /// The first row to read.
         package var row: Int64
-        /// The number of the last record that was read: those up to it are passed over.
+        /// The number of the last record read: records up to it are skipped.
         package var sequence: UInt64
 
         package init(row: Int64, sequence: UInt64) {
@@ -159,18 +158,18 @@ package struct JournalEvents: Sendable {
     private let path: String
     private let vfs: String?
 
-    /// - `vfs`: the name of SQLite's file system layer; nil for the machine's own.
+    /// - `vfs`: the name of SQLite's file system layer; nil for the default one.
     package init(path: String, vfs: String? = nil) {
         self.path = path
         self.vfs = vfs
     }
 
-    /// Hands over records from `position` on, in the order of their numbers, until `take` refuses one or there is none
-    /// left, and moves `position` behind the last that was taken.
+    /// Passes records from `position` on to `take`, in the order of their numbers, until it refuses one or none is
+    /// left. Moves `position` behind the last record taken.
     ///
     /// - `take`: takes a record, which is valid during the call, or returns false.
-    /// - Returns: whether there is none left.
-    /// - Throws: `StoreError` when the journal cannot be read.
+    /// - Returns: true if no record is left.
+    /// - Throws: `StoreError` if the journal cannot be read.
     package func read(
         from position: inout Position,
         _ take: (EventRecord) -> Bool
@@ -190,7 +189,7 @@ package struct JournalEvents: Sendable {
         return true
     }
 
-    /// - Returns: whether all records of the row were taken.
+    /// - Returns: true if all records of the row were taken.
     private func read(
         _ content: ByteView,
         _ sequence: inout UInt64,
@@ -214,8 +213,8 @@ package struct JournalEvents: Sendable {
     }
 }
 
-/// What a store and the history know of each other: up to which record the history has made events durable, and how
-/// much the store keeps until it has. Safe to use from several threads.
+/// The state shared by a store and the history: the record up to which the history has made events durable, and the
+/// bytes the store keeps until then. Safe to use from several threads.
 package final class EventRetention: Sendable {
     private let durable: Atomic<UInt64>
     private let held = Atomic(0)
@@ -227,10 +226,11 @@ package final class EventRetention: Sendable {
         self.durable = Atomic(durableSequence)
     }
 
-    /// The events of all records up to this one are durable in the history: the store may let go of them.
+    /// The number of the record up to which all events are durable in the history: the store may release them.
     package var durableSequence: UInt64 { self.durable.load(ordering: .acquiring) }
 
-    /// The history has made the events durable of all records up to `sequence`; less than before changes nothing.
+    /// Records that the history has made the events of all records up to `sequence` durable; a lower number has no
+    /// effect.
     package func advance(to sequence: UInt64) {
         self.durable.max(sequence, ordering: .acquiringAndReleasing)
     }
@@ -238,18 +238,18 @@ package final class EventRetention: Sendable {
     /// The bytes that the store keeps for the history.
     package var heldBytes: Int { self.held.load(ordering: .relaxed) }
 
-    /// The first row that the store keeps for the history; 0 while that is not known.
+    /// The first row that the store keeps for the history; 0 while it is not known.
     package var firstHeldRow: Int64 { self.firstRow.load(ordering: .relaxed) }
 
-    /// The store keeps so many bytes for the history, from a row on.
+    /// Records the bytes that the store keeps for the history, and the first row of them.
     package func hold(bytes: Int, from row: Int64) {
         self.held.store(bytes, ordering: .relaxed)
         self.firstRow.store(row, ordering: .relaxed)
     }
 
-    /// The store has let go of so many events that are not durable in the history, as it keeps no more.
+    /// Counts events that the store has released although they are not durable in the history, because of its limit.
     package func giveUp(events: Int) { self.givenUp.add(events, ordering: .relaxed) }
 
-    /// How many events were given up since the last call.
+    /// Returns the number of events dropped in that way since the last call.
     package func takeGivenUp() -> Int { self.givenUp.exchange(0, ordering: .relaxed) }
 }

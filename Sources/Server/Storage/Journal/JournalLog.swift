@@ -1,14 +1,15 @@
 import Platform
 import Wire
 
-/// Looks into a write-ahead log for commits that SQLite would leave out without a word: it takes the first frame that
-/// does not fit for the log's end.
+/// A scan of a write-ahead log for commits that SQLite would silently ignore: SQLite treats the first invalid frame as
+/// the end of the log.
 ///
-/// Behind the last whole commit a process that died leaves frames of one more at most, as each is synced before the
-/// next begins. So two ends of commits behind the first bad frame mean that a frame was damaged, not that writing
-/// ended.
+/// After the last whole commit, a process that died leaves frames of at most one more commit, as each commit is synced
+/// before the next begins. Two ends of commits after the first bad frame therefore mean that a frame was damaged, not
+/// that writing stopped.
 /// The format is SQLite's (https://www.sqlite.org/fileformat2.html#the_write_ahead_log): a header of 32 bytes, then
-/// frames of a header of 24 and a page, big-endian, each checksum going on from the one before it.
+/// frames with a header of 24 bytes and a page. Numbers are big-endian, and each checksum continues from the previous
+/// one.
 struct JournalLog {
     private static let headerBytes = 32
     private static let frameHeaderBytes = 24
@@ -17,9 +18,9 @@ struct JournalLog {
     private let bytes: ByteView
     private let pageBytes: Int
 
-    /// How many commits in the log at `path` cannot be read any more.
+    /// Returns the number of commits in the log at `path` that can no longer be read.
     static func unreadableCommits(_ path: String) -> Int {
-        // What cannot be mapped SQLite cannot read either, and says so.
+        // If the file cannot be mapped, SQLite cannot read it either and reports that.
         guard let file = MappedFile(path) else { return 0 }
         return file.withView { bytes in
             guard bytes.count > Self.headerBytes else { return 0 }
@@ -36,9 +37,9 @@ struct JournalLog {
 
     private var frameBytes: Int { Self.frameHeaderBytes + self.pageBytes }
 
-    /// The ends of commits that are in the log and cannot be reached.
+    /// The number of commit ends in the log that cannot be reached.
     private var commitsBehindTheEnd: Int {
-        // Frames of the log before this one, which was begun anew over it, have another salt.
+        // Frames left from before the log restarted have another salt.
         let first = self.goodFrames
         let salt = self.header(first.isHeaderGood ? 16 : Self.headerBytes + 8)
         guard salt != 0 else { return 0 }
@@ -50,7 +51,7 @@ struct JournalLog {
         return commits
     }
 
-    /// The frames up to the first bad one, and whether the log's header is good.
+    /// The number of frames before the first bad one; true if the log's header is valid.
     private var goodFrames: (count: Int, isHeaderGood: Bool) {
         guard self.number(0) & ~1 == Self.magic, self.number(8) == UInt32(self.pageBytes) else { return (0, false) }
         var sum = Checksum(isBigEndian: self.number(0) & 1 == 1)

@@ -2,28 +2,28 @@ import Engine
 import Platform
 import Wire
 
-/// What a start must find in a journal: the newest row, and whose it is.
+/// The newest row and the identity of a journal, which a start compares with the journal.
 ///
-/// A mark is never ahead of what is durable. After a crash of the process it is behind by one commit at most, after a
-/// loss of power by what was committed since its last sync.
+/// A mark is never ahead of the durable rows. After a crash of the process it is at most one commit behind; after a
+/// loss of power it may lack the commits since its last sync.
 struct JournalMark: Hashable {
     /// "WkGMark" and the version.
     private static let magic: UInt64 = 0x576B_474D_6172_6B01
     static let bytes = 64
 
-    /// Of several marks the one with the highest number counts.
+    /// The number of the mark; of several marks the one with the highest number is valid.
     var number: UInt64
-    /// The journal's number, by which it is told from others and from its own copies.
+    /// The journal's number, which distinguishes it from other journals and from its own copies.
     var journal: UInt64
-    /// The newest row, 0 when there was none, and its checksum.
+    /// The newest row, 0 if there was none, and its checksum.
     var row: Int64
     var checksum: Int64
-    /// How many commits the journal has had since it counts them.
+    /// The number of commits since the journal began to count them.
     var commits: Int64
-    /// When the newest commit began, in milliseconds since 1970; 0 when there was none.
+    /// The start of the newest commit, in milliseconds since 1970; 0 if there was none.
     var time: Int64
 
-    /// The first mark of a journal whose newest row, if there is one, lies at `position`.
+    /// Returns the first mark of a journal whose newest row, if any, is at `position`.
     static func first(number: UInt64, _ position: JournalPosition?) -> JournalMark {
         var random = RandomBits()
         return JournalMark(
@@ -36,7 +36,7 @@ struct JournalMark: Hashable {
         )
     }
 
-    /// - Returns: nil when the bytes are no mark, or a damaged one.
+    /// - Returns: nil if the bytes are not a mark or are damaged.
     init?(stored bytes: ByteView) {
         guard bytes.count == Self.bytes, Self.word(bytes, 0) == Self.magic else { return nil }
         guard Self.word(bytes, 56) == UInt64(bitPattern: RowChecksum.of(bytes[0..<56], row: 0)) else { return nil }
@@ -76,25 +76,25 @@ struct JournalMark: Hashable {
     }
 }
 
-/// Where the newest row of a journal lies, and what its header says.
+/// The position of the newest row of a journal, and its header.
 struct JournalPosition: Hashable {
     let row: Int64
     let checksum: Int64
     let stamp: JournalRow.Stamp
 }
 
-/// The file beside a journal that holds its mark, three times, each in a sector and page of its own.
+/// The file next to a journal that holds its mark three times, each copy in a separate sector and page.
 ///
-/// The first place is written after every commit and synced with the rest. The other two are written in turns, and only
-/// to be synced at once: whatever a loss of power tears, one of them is whole, and it was not ahead.
+/// The first copy is written after every commit without a sync. The other two are written alternately, and are synced
+/// at once. Whatever write a loss of power interrupts, one copy is whole and not ahead of the journal.
 ///
-/// It is `Sendable` without the compiler's proof: the thread that commits alone uses `running`, `syncing` guards
-/// `durable` and `nextPlace`, and `lock` guards `mark`.
+/// `@unchecked Sendable`: only the committing thread uses `running`, `syncing` guards `durable` and `nextPlace`, and
+/// `lock` guards `mark`.
 final class JournalMarkFile: @unchecked Sendable {
     private static let placeBytes = 4096
     private static let places = 3
 
-    /// The path of the mark of the journal at `path`.
+    /// Returns the path of the mark of the journal at `path`.
     static func path(of path: String) -> String { path + "-mark" }
 
     private let path: String
@@ -106,9 +106,9 @@ final class JournalMarkFile: @unchecked Sendable {
     private let lock = Monitor()
     private var mark: JournalMark
 
-    /// Opens the file of a journal whose mark is to be `mark`, and makes that durable.
+    /// Opens the mark file of a journal, and makes `mark` durable in it.
     ///
-    /// - Parameter isNew: whatever the file holds is written over; its name is not made durable.
+    /// - Parameter isNew: true to overwrite the file. Its name is not made durable.
     init(_ place: JournalPlace, _ mark: JournalMark, isNew: Bool) throws(StoreError) {
         self.path = Self.path(of: place.path)
         self.mark = mark
@@ -122,7 +122,7 @@ final class JournalMarkFile: @unchecked Sendable {
             return
         }
         do throws(SQLiteError) {
-            // Whole places, so that the file has its size from the start.
+            // Whole pages, so that the file has its final size from the start.
             var content = ByteBuffer()
             mark.store(to: &self.buffer)
             for _ in 0..<Self.places {
@@ -134,7 +134,7 @@ final class JournalMarkFile: @unchecked Sendable {
         } catch { throw StoreError(journal: place.path, error) }
     }
 
-    /// The newest mark of the journal; nil when the file is missing, or holds no whole one.
+    /// Returns the newest mark of the journal; nil if the file is missing or holds no valid mark.
     static func read(_ place: JournalPlace) throws(StoreError) -> JournalMark? {
         let path = self.path(of: place.path)
         guard SQLiteFile.exists(path, vfs: place.vfs) else { return nil }
@@ -149,7 +149,7 @@ final class JournalMarkFile: @unchecked Sendable {
         } catch { throw StoreError(journal: path, error) }
     }
 
-    /// Notes what a commit that is durable has added, without a sync.
+    /// Writes the mark of a durable commit, without a sync.
     func note(row: Int64, checksum: Int64, commits: Int64, time: Int64) throws(StoreError) {
         self.lock.lock()
         self.mark.number += 1
@@ -182,18 +182,18 @@ final class JournalMarkFile: @unchecked Sendable {
     }
 }
 
-/// The mark that a backup carries in itself: it is whole as one file, and what it must hold is in it.
+/// The mark inside a backup, which makes the backup complete as one file.
 ///
-/// The first start on it takes the note out, and makes the file beside it that goes on as the mark.
+/// The first start on the backup removes the note and creates the mark file, which replaces it.
 enum JournalNote {
-    /// Notes `mark` in a copy that nobody uses, and leaves nothing beside it.
+    /// Writes `mark` into a copy that is not in use, and leaves no other file next to it.
     ///
-    /// - Throws: `StoreError` when the note is not found afterwards.
+    /// - Throws: `StoreError` if the note cannot be read back.
     static func write(_ mark: JournalMark, in place: JournalPlace) throws(StoreError) {
         try JournalFile.explain(place.path) { () throws(SQLiteError) in
             var buffer = ByteBuffer()
             mark.store(to: &buffer)
-            // Closed, it copies the log into the file and removes it.
+            // Closing the connection copies the log into the file and removes the log.
             let database = try SQLiteDatabase(path: place.path, mode: .readWrite, vfs: place.vfs)
             try database.execute("BEGIN IMMEDIATE; CREATE TABLE note (mark BLOB NOT NULL)")
             let insertion = try database.prepare("INSERT INTO note VALUES (?1)")
@@ -206,16 +206,16 @@ enum JournalNote {
         }
     }
 
-    /// The mark that the file alone notes, without its log; nil when it has none.
+    /// Returns the mark noted in the file itself, without its log; nil if there is none.
     static func read(_ place: JournalPlace) -> JournalMark? {
-        // Between two checkpoints the file's pages need not fit together, and the note is none of a copy.
+        // Between two checkpoints the file's pages may be inconsistent; the file is then not a backup.
         guard let database = try? SQLiteDatabase(path: place.path, mode: .fileAlone, vfs: place.vfs),
             let statement = try? database.prepare("SELECT mark FROM note"), (try? statement.step()) == true
         else { return nil }
         return JournalMark(stored: statement.bytes(0))
     }
 
-    /// Takes the note out, in a transaction of its own.
+    /// Removes the note in a separate transaction.
     static func remove(_ database: SQLiteDatabase) throws(SQLiteError) {
         try database.execute("DROP TABLE IF EXISTS note")
     }

@@ -2,22 +2,23 @@ import Engine
 import Glibc
 import Platform
 
-/// Where a journal lies, and how its files are reached.
+/// The location of a journal and of the files next to it.
 struct JournalPlace {
-    /// The journal's own file, behind all symbolic links: the log and the mark lie beside it.
+    /// The path of the journal's own file, with all symbolic links resolved. The log and the mark are in the same
+    /// folder.
     let path: String
-    /// The path by which it was named.
+    /// The path as configured.
     let name: String
-    /// The name of SQLite's file system layer; nil for the machine's own.
+    /// The name of SQLite's file system layer; nil for the default one.
     let vfs: String?
-    /// A file that is first written when the journal has begun; nil when there is none.
+    /// A file that is first written after the journal has begun; nil if there is none.
     let follower: String?
     private let folderSync: ((String) throws(StoreError) -> Void)?
 
     /// - Parameters:
-    ///   - follower: a file that is first written when the journal has begun.
-    ///   - syncFolder: makes the names in the folder of a file durable; nil for the machine's own way.
-    /// - Throws: when the path is a link that leads nowhere.
+    ///   - follower: a file that is first written after the journal has begun.
+    ///   - syncFolder: makes the names in the folder of a file durable; nil for the default implementation.
+    /// - Throws: an error if the path is a link without a target.
     init(
         _ path: String,
         vfs: String? = nil,
@@ -33,10 +34,10 @@ struct JournalPlace {
 
     var logPath: String { self.path + "-wal" }
     var markPath: String { JournalMarkFile.path(of: self.path) }
-    /// What SQLite keeps for going back, while it makes a journal.
+    /// SQLite's rollback journal, which exists while SQLite creates the file.
     var rollbackPath: String { self.path + "-journal" }
 
-    /// What a path leads to; the path itself when nothing is there.
+    /// Returns the target of a path; the path itself without a target.
     private static func target(_ path: String) throws(StoreError) -> String {
         do throws(SystemError) { return try FileSystem.target(of: path) } catch {
             guard (try? FileSystem.linkStatus(path)) != nil else { return path }
@@ -55,9 +56,9 @@ struct JournalPlace {
         }
     }
 
-    /// The bytes of a file; nil when there is none.
+    /// Returns the size of a file in bytes; nil if there is none.
     func size(_ path: String) -> Int? {
-        // Not on the machine: closing a file that SQLite has open would let go of its locks.
+        // Not with SQLite's file: closing a file that SQLite has open would release its locks.
         guard self.vfs == nil else { return try? SQLiteFile(path: path, mode: .readOnly, vfs: self.vfs).size() }
         return (try? FileSystem.status(path))?.size
     }
@@ -67,41 +68,41 @@ struct JournalPlace {
     }
 }
 
-/// Finds out, before SQLite opens the files of a journal, why it could not write them: it opens what it may not write
-/// for reading, and the failures that come of it later name no cause.
+/// Checks before SQLite opens the files of a journal whether they can be written. SQLite opens files that may not be
+/// written as read-only, and its later errors do not name the cause.
 ///
-/// Nothing may have the files open: closing one lets go of the locks that this process has on it.
+/// No file may be open in this process: closing a file releases the process's locks on it.
 enum JournalAccess {
-    /// - Throws: `StoreError` that names the file that is no ordinary one, or cannot be written, and why.
+    /// - Throws: `StoreError` that names the file that is not an ordinary file or cannot be written, and the reason.
     static func check(_ place: JournalPlace) throws(StoreError) {
         try self.checkKinds(place)
         for path in self.paths(place) { try self.checkFile(path) }
     }
 
-    /// - Throws: `StoreError` that names the file that is no ordinary one: a pipe would keep whoever opens it waiting;
-    ///   or the one that lies where no start looks for it.
+    /// - Throws: `StoreError` that names a file that is not an ordinary file, such as a FIFO, whose opening would
+    ///   block; or a file in a place where no start looks for it.
     static func checkKinds(_ place: JournalPlace) throws(StoreError) {
         for path in self.paths(place) + [place.rollbackPath] {
             guard let status = try? FileSystem.linkStatus(path), status.kind != .file else { continue }
             if status.kind == .link {
                 throw StoreError(
-                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Put back the file "
-                        + "in its place."
+                    message: "\(path) is a symbolic link, which only \(place.name) itself may be. Replace the link "
+                        + "with the file."
                 )
             }
-            throw StoreError(message: "\(path) is no ordinary file. Move it away, or name another state folder.")
+            throw StoreError(message: "\(path) is not a regular file. Move it away, or name another state folder.")
         }
         guard place.name != place.path else { return }
         for end in ["-wal", "-mark"] { try self.checkStray(place.name + end, place.path + end, place) }
     }
 
-    /// - Throws: when the log or the mark lies beside a link, and not beside the file that it leads to.
+    /// - Throws: an error if the log or the mark is next to a link instead of next to the link's target.
     private static func checkStray(_ path: String, _ target: String, _ place: JournalPlace) throws(StoreError) {
         guard (try? FileSystem.linkStatus(path)) != nil else { return }
         let (status, other) = (try? FileSystem.status(path), try? FileSystem.status(target))
         guard status == nil || status?.identity != other?.identity else { return }
         throw StoreError(
-            message: "\(path) lies beside a symbolic link, and is looked for beside the file it leads to, as "
+            message: "\(path) lies next to a symbolic link, and is looked for next to the file it leads to, as "
                 + "\(target). Put it back there if it belongs to that file, or move it away."
         )
     }
@@ -129,16 +130,16 @@ enum JournalAccess {
     }
 }
 
-/// Sees whether the files of a journal that is open still have their names, and what was written to them.
+/// Checks whether the files of an open journal still have their names and their content.
 ///
-/// A file that was removed or replaced takes everything that is written to it, and a start finds nothing of that.
+/// Writes to a file that was removed or replaced would be lost at the next start.
 struct JournalFileWatch {
     private let paths: [String]
     private var known: [String: FileStatus.Identity] = [:]
-    /// The most bytes each file was seen to have.
+    /// The largest size seen of each file, in bytes.
     private var bytes: [String: Int] = [:]
 
-    /// - Parameter place: of a journal whose files have all been made.
+    /// - Parameter place: the place of a journal whose files all exist.
     init(_ place: JournalPlace) {
         self.paths = place.vfs == nil ? [place.path, place.logPath, place.markPath] : []
         for path in self.paths {
@@ -148,7 +149,8 @@ struct JournalFileWatch {
         }
     }
 
-    /// What became of a file; nil when all are as they were. None of them ever becomes shorter by itself.
+    /// Returns an error if a file is gone, replaced or shorter than before; nil if all are unchanged. These files never
+    /// shrink in normal operation.
     mutating func fault() -> StoreError? {
         for path in self.paths {
             guard let (identity, size) = Self.look(path) else { return Self.error(path, "is gone") }

@@ -1,13 +1,13 @@
 import Engine
 
-/// Where the newest record of each key lies.
+/// The row of the newest record of each key.
 package struct LiveRecords: ~Copyable {
-    /// The bytes of a record, header included, that a place can express.
+    /// The most bytes of a record, header included, that a place can represent.
     static let recordBytesMax = 1 << 20 - 1
-    /// Indexes past this one would take more memory than a machine that keeps so many devices has: 2 GiB.
+    /// The largest index of a key. Higher indexes would need more than 2 GiB of memory.
     package static let indexMax: UInt32 = 1 << 28
 
-    /// By kind and index: row id << 20 | record bytes; 0 for a key without a record.
+    /// The place of each record by kind and index: row id << 20 | record bytes; 0 for a key without a record.
     private var places: [[UInt64]]
     private(set) var rows: RowLedger
     /// The rows that are kept for the history.
@@ -23,7 +23,7 @@ package struct LiveRecords: ~Copyable {
         return bytes <= Self.recordBytesMax && isIndex
     }
 
-    /// The row that holds the newest record of `key`, of events the newest of all; nil when there is none.
+    /// Returns the row of the newest record of `key`; of events, the newest of all. Nil if there is none.
     func row(of key: RecordKey) -> Int64? {
         let slot = Self.slot(key)
         let kind = Int(key.kind.rawValue)
@@ -31,7 +31,7 @@ package struct LiveRecords: ~Copyable {
         return Int64(self.places[kind][slot] >> 20)
     }
 
-    /// Notes that the newest record of `key` now lies in `row`.
+    /// Records that the newest record of `key` is now in `row`.
     mutating func put(_ key: RecordKey, row: Int64, bytes: Int) {
         let old = self.exchange(key, row: row, bytes: bytes)
         let isFirst = old == 0 || Int64(old >> 20) != row
@@ -40,7 +40,7 @@ package struct LiveRecords: ~Copyable {
         self.rows.addLive(bytes, row: row)
     }
 
-    /// Notes where a record lies without counting it, and returns what was noted before.
+    /// Sets the place of a record without counting its bytes, and returns the previous value.
     mutating func exchange(_ key: RecordKey, row: Int64, bytes: Int) -> UInt64 {
         precondition(Self.canHold(key, bytes: bytes), "a record of \(bytes) bytes about index \(key.index)")
         let slot = Self.slot(key)
@@ -68,8 +68,9 @@ package struct LiveRecords: ~Copyable {
         self.rows = rows
     }
 
-    /// `RecordKey.everyTopic`, the largest index, wraps round to the first slot. All events share one: the newest of
-    /// their records counts for as long as there is no other, so that the next one's number is known.
+    /// Returns the index of a key's place. `RecordKey.everyTopic`, the largest index, wraps around to the first place.
+    /// All events share one place: the newest record of events is live until there is a newer one, so that the next
+    /// number is known.
     private static func slot(_ key: RecordKey) -> Int {
         key.kind == .events ? 0 : Int(key.index &+ 1)
     }
@@ -81,29 +82,29 @@ package struct LiveRecords: ~Copyable {
     }
 }
 
-/// The rows of the file, from the oldest to the newest, and how many of their bytes still count.
+/// The rows of the file in order of age, the oldest first, and the number of their live bytes.
 struct RowLedger: ~Copyable {
     struct Row: Hashable {
-        /// What the row takes in the file, about.
+        /// The approximate size of the row in the file.
         var bytes: UInt32
-        /// The bytes of its records that are the newest of their keys.
+        /// The bytes of its live records, the newest of their keys.
         var liveBytes: UInt32
     }
 
-    /// What a row takes in the file beside its content.
+    /// The bytes of a row in the file in addition to its content.
     static let overheadBytes = 32
 
     private var rows: [Row] = []
-    /// The place of the oldest row; what lies before it is of rows that are gone.
+    /// The index of the oldest row; elements before it belong to deleted rows.
     private var head = 0
-    /// The id of the oldest row, or of the next one when there is none.
+    /// The id of the oldest row, or of the next one if there is none.
     private(set) var first: Int64 = 1
     private(set) var bytes = 0
     private(set) var liveBytes = 0
 
     init() {}
 
-    /// - Parameter rows: from the oldest to the newest.
+    /// - Parameter rows: the rows, the oldest first.
     init(rows: [Row], first: Int64) {
         self.rows = rows
         self.first = first
@@ -118,7 +119,7 @@ struct RowLedger: ~Copyable {
     /// The id of the next row.
     var next: Int64 { self.first + Int64(self.count) }
 
-    /// The bytes of records that are out of date.
+    /// The bytes of outdated records.
     var deadBytes: Int { self.bytes - self.liveBytes }
 
     /// The oldest row.
@@ -128,7 +129,7 @@ struct RowLedger: ~Copyable {
         self.rows.append(Row(bytes: 0, liveBytes: 0))
     }
 
-    /// Says how long the newest row became.
+    /// Sets the size of the newest row.
     mutating func setNewest(contentBytes: Int) {
         let bytes = contentBytes + Self.overheadBytes
         self.rows[self.rows.count - 1].bytes = UInt32(bytes)
@@ -158,38 +159,38 @@ struct RowLedger: ~Copyable {
     }
 }
 
-/// The rows with events that the history has not made durable: they are kept, as are all rows behind the first of them.
+/// The rows with events that the history has not yet made durable. The journal keeps them and all later rows.
 struct HeldEvents: ~Copyable {
     /// A row with events.
     struct Row: Hashable {
         let row: Int64
-        /// The number of the last record of events in it.
+        /// The number of the last record of events in the row.
         var sequence: UInt64
         var events: Int
-        /// The bytes of the rows that were added before it.
+        /// The bytes of all rows added before it.
         var bytesBefore: Int
     }
 
     private var rows: [Row] = []
-    /// The place of the first row that is kept; what lies before it was let go of.
+    /// The index of the first row that is kept; elements before it were released.
     private var head = 0
-    /// The bytes of all rows that were ever added.
+    /// The bytes of all rows ever added.
     private var addedBytes = 0
-    /// The number of the newest record of events, kept or not; 0 when there is none.
+    /// The number of the newest record of events, kept or not; 0 if there is none.
     private(set) var newestSequence: UInt64 = 0
 
     init() {}
 
-    /// The oldest row that is kept; nil when there is none.
+    /// The oldest row that is kept; nil if there is none.
     var first: Row? { self.head < self.rows.count ? self.rows[self.head] : nil }
 
     /// The bytes of the rows that are kept.
     var bytes: Int { self.first.map { self.addedBytes - $0.bytesBefore } ?? 0 }
 
-    /// The last row that was noted; nil when there is none.
+    /// The last row recorded; nil if there is none.
     var last: Row? { self.rows.last }
 
-    /// Notes that the newest row, which is being filled, holds a record of so many events.
+    /// Records that the newest row, which is being filled, holds a record of `events` events.
     mutating func append(row: Int64, sequence: UInt64, events: Int) {
         self.newestSequence = max(self.newestSequence, sequence)
         if let last = self.rows.last, last.row == row {
@@ -200,19 +201,19 @@ struct HeldEvents: ~Copyable {
         }
     }
 
-    /// The newest row takes so many bytes.
+    /// Records the size of the newest row.
     mutating func endRow(bytes: Int) {
         self.addedBytes += bytes
     }
 
-    /// Lets go of the rows whose events are durable elsewhere, up to record `sequence`.
+    /// Releases the rows whose events are durable in the history, up to record `sequence`.
     mutating func release(through sequence: UInt64) {
         while let first = self.first, first.sequence <= sequence { self.removeFirst() }
     }
 
-    /// Lets go of the oldest rows until the others take `bytesMax` at most.
+    /// Releases the oldest rows until the others have at most `bytesMax`.
     ///
-    /// - Returns: how many events those had.
+    /// - Returns: the number of events in the released rows.
     mutating func giveUp(toBytes bytesMax: Int) -> Int {
         var events = 0
         while self.bytes > bytesMax, let first = self.first {
@@ -222,11 +223,11 @@ struct HeldEvents: ~Copyable {
         return events
     }
 
-    /// Brings what was appended from the newest row to the oldest into order.
+    /// Reverses the rows, which were appended from the newest to the oldest, and sets their byte positions.
     ///
     /// - Parameters:
-    ///   - ledger: every row, from the oldest to the newest.
-    ///   - oldest: the first of them.
+    ///   - ledger: all rows, the oldest first.
+    ///   - oldest: the id of the first of them.
     mutating func finishLoading(_ ledger: [RowLedger.Row], oldest: Int64) {
         self.rows.reverse()
         var place = 0

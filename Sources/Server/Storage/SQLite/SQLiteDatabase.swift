@@ -2,36 +2,37 @@ internal import CSQLite
 import Glibc
 package import Wire
 
-/// One connection to an SQLite file. It has one user at a time, on any thread.
+/// A connection to an SQLite file. Used by one caller at a time, on any thread.
 @safe
 package final class SQLiteDatabase {
     package enum Mode: Sendable {
         case readOnly, readWrite
-        /// What the file alone holds: no log, no lock, and nothing is made beside it. Nobody may write meanwhile.
+        /// The file itself without its log or locks; no file is created next to it. The file must not be written at the
+        /// same time.
         case fileAlone
-        /// Made when it is not there.
+        /// Read and write; creates the file if it does not exist.
         case create
     }
 
-    /// How far a checkpoint goes.
+    /// The extent of a checkpoint.
     package enum Checkpoint: Sendable {
-        /// As far as it gets without waiting for anybody.
+        /// As far as possible without waiting.
         case passive
-        /// To the end, so that the next commit begins the log anew; waits for nobody, and is `busy` instead.
+        /// Complete, so that the next commit restarts the log; fails with `busy` instead of waiting.
         case restart
-        /// To the end, and nothing is left of the log.
+        /// Complete, and the log is truncated.
         case truncate
     }
 
     package let path: String
     private let connection: OpaquePointer
-    /// Pages in the write-ahead log after the last commit of this connection.
+    /// The pages in the write-ahead log after the last commit of this connection.
     package fileprivate(set) var logPages = 0
 
     /// Opens the file.
     ///
     /// - `path`: the file, or ":memory:".
-    /// - `vfs`: the name of the file system layer; nil for the machine's own.
+    /// - `vfs`: the name of the file system layer; nil for the default one.
     package init(path: String, mode: Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
         var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
@@ -51,7 +52,7 @@ package final class SQLiteDatabase {
         }
         unsafe self.connection = opened
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
-        // The hook takes the place of SQLite's own checkpoints, which would run inside commits.
+        // The hook replaces SQLite's automatic checkpoints, which would run inside commits.
         unsafe sqlite3_wal_hook(
             self.connection,
             { context, _, _, pages in
@@ -67,7 +68,7 @@ package final class SQLiteDatabase {
         unsafe sqlite3_close_v2(self.connection)
     }
 
-    /// The URI by which SQLite takes a file for one that cannot change.
+    /// Returns the URI by which SQLite treats a file as immutable.
     private static func immutableURI(_ path: String) -> String {
         var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
         for byte in path.utf8 {
@@ -85,24 +86,24 @@ package final class SQLiteDatabase {
         return uri + "?immutable=1"
     }
 
-    /// Runs one or more statements that give no rows that matter.
+    /// Runs one or more statements whose rows are ignored.
     package func execute(_ sql: String) throws(SQLiteError) {
         try unsafe self.check(sqlite3_exec(self.connection, sql, nil, nil, nil))
     }
 
-    /// The first column of the first row; nil when there is no row or the value is NULL.
+    /// Returns the first column of the first row; nil if no row exists or the value is NULL.
     package func integer(_ sql: String) throws(SQLiteError) -> Int64? {
         let statement = try self.prepare(sql)
         return try statement.step() ? statement.integerOrNil(0) : nil
     }
 
-    /// The first column of the first row as text; nil when there is no row or the value is NULL.
+    /// Returns the first column of the first row as text; nil if no row exists or the value is NULL.
     package func text(_ sql: String) throws(SQLiteError) -> String? {
         let statement = try self.prepare(sql)
         return try statement.step() ? statement.bytes(0).string : nil
     }
 
-    /// A statement to be run again and again; it must not outlive the connection.
+    /// Prepares a statement for repeated use; it must not outlive the connection.
     package func prepare(_ sql: String) throws(SQLiteError) -> SQLiteStatement {
         var statement: OpaquePointer?
         try unsafe self.check(
@@ -121,7 +122,7 @@ package final class SQLiteDatabase {
 
     /// Copies pages of the write-ahead log into the file, and syncs both.
     ///
-    /// - Returns: the pages in the log, and how many of them are now in the file.
+    /// - Returns: the pages in the log, and the number of them that are now in the file.
     package func checkpoint(_ mode: Checkpoint) throws(SQLiteError) -> (logPages: Int, copiedPages: Int) {
         var logPages: Int32 = 0
         var copiedPages: Int32 = 0
@@ -139,8 +140,8 @@ package final class SQLiteDatabase {
 
     /// Syncs the file, not the write-ahead log.
     ///
-    /// A passive checkpoint syncs the file only when no commit came meanwhile. Without this, the checkpoint that
-    /// meets none would sync all that those before it wrote.
+    /// A passive checkpoint syncs the file only if no commit was made during it. Without this call, the first such
+    /// checkpoint would sync all writes of the earlier ones.
     package func syncFile() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_FILE_POINTER, &found))
@@ -148,22 +149,22 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Syncs the write-ahead log: what was committed is durable then, whatever the commits themselves synced.
+    /// Syncs the write-ahead log: all commits are then durable, even if they did not sync themselves.
     package func syncLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found))
-        // The pointer has no methods while there is no log.
+        // The pointer has no methods if no log exists.
         guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// Closing leaves the write-ahead log as it is; by default the last connection copies it into the file first.
+    /// Makes closing leave the write-ahead log unchanged; by default the last connection copies it into the file first.
     package func keepLogOnClose() throws(SQLiteError) {
         try unsafe self.check(wakegate_sqlite_keep_log_on_close(self.connection))
     }
 
-    /// Has what an earlier process has left in the log on the disk, in a transaction of its own: what can be read and
-    /// was not synced would be lost with the power.
+    /// Makes the commits that an earlier process left in the log durable, in a separate transaction. They can be read,
+    /// but without a sync they would be lost with the power.
     package func settleLog() throws(SQLiteError) {
         try self.execute("BEGIN IMMEDIATE")
         do throws(SQLiteError) {
@@ -176,16 +177,16 @@ package final class SQLiteDatabase {
         }
     }
 
-    /// Writes the valid part of the write-ahead log over itself and syncs it; it needs a transaction that has read.
+    /// Rewrites the valid part of the write-ahead log in place and syncs it; needs a transaction that has read.
     ///
-    /// After a sync that failed the kernel may hold pages that are not on the disk and count as written. Written
-    /// again, they are synced in earnest, or fail.
+    /// After a failed sync, the kernel may hold pages that count as written but are not on the disk. When they are
+    /// written again, the next sync really writes them, or fails.
     package func rewriteLog() throws(SQLiteError) {
         var found: UnsafeMutablePointer<sqlite3_file>?
         try unsafe self.check(
             sqlite3_file_control(self.connection, nil, SQLITE_FCNTL_JOURNAL_POINTER, &found)
         )
-        // The pointer has no methods while there is no log.
+        // The pointer has no methods if no log exists.
         guard let file = unsafe found, let methods = unsafe file.pointee.pMethods else { return }
         let headerBytes = 32
         var header = [UInt8](repeating: 0, count: headerBytes)
@@ -194,7 +195,7 @@ package final class SQLiteDatabase {
         guard 512...65536 ~= pageBytes else { return }
         var frame = [UInt8](repeating: 0, count: 24 + pageBytes)
         var offset = Int64(headerBytes)
-        // A frame belongs to the log while it repeats the two salts of the log's header.
+        // A frame belongs to the log if it repeats the two salts of the log's header.
         while try unsafe self.check(read: methods.pointee.xRead(file, &frame, Int32(frame.count), offset)),
             frame[8..<16] == header[16..<24]
         {
@@ -205,7 +206,7 @@ package final class SQLiteDatabase {
         try unsafe self.check(methods.pointee.xSync(file, SQLITE_SYNC_NORMAL))
     }
 
-    /// False at the end of a file.
+    /// Returns false at the end of a file.
     private func check(read code: Int32) throws(SQLiteError) -> Bool {
         // SQLITE_IOERR_SHORT_READ is a macro with an operator, which Swift does not import.
         if code == SQLITE_IOERR | (2 << 8) { return false }
@@ -213,7 +214,7 @@ package final class SQLiteDatabase {
         return true
     }
 
-    /// Copies the whole database, as it is at this moment, into a new file. Others may write meanwhile.
+    /// Copies the whole current database into a new file. Other connections may write at the same time.
     package func backUp(to path: String, vfs: String? = nil) throws(SQLiteError) {
         let target = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
         guard let backup = unsafe sqlite3_backup_init(target.connection, "main", self.connection, "main") else {
@@ -252,7 +253,7 @@ package final class SQLiteStatement {
         try unsafe self.database.check(sqlite3_bind_int64(self.statement, Int32(parameter), value))
     }
 
-    /// Binds a blob; its bytes must stay as they are until the statement is reset.
+    /// Binds a blob; its bytes must not change until the statement is reset.
     package func bind(_ parameter: Int, _ bytes: ByteView) throws(SQLiteError) {
         if bytes.isEmpty {
             try unsafe self.database.check(sqlite3_bind_zeroblob(self.statement, Int32(parameter), 0))
@@ -264,9 +265,9 @@ package final class SQLiteStatement {
         }
     }
 
-    /// Goes on to the next row.
+    /// Advances to the next row.
     ///
-    /// - Returns: false when there is none; a statement that changes something has then done it.
+    /// - Returns: false if there is none; a statement that changes data has then done so.
     package func step() throws(SQLiteError) -> Bool {
         let code = unsafe sqlite3_step(self.statement)
         switch code {
@@ -276,13 +277,13 @@ package final class SQLiteStatement {
         }
     }
 
-    /// Makes it ready to be run again, and lets go of what is bound.
+    /// Prepares the statement to run again, and removes its bindings.
     package func reset() {
         unsafe sqlite3_reset(self.statement)
         unsafe sqlite3_clear_bindings(self.statement)
     }
 
-    /// Runs it to its end, ignoring rows, and resets it whatever happens.
+    /// Runs the statement to its end, ignoring rows, and always resets it.
     package func run() throws(SQLiteError) {
         defer { self.reset() }
         while try self.step() {}
@@ -297,7 +298,7 @@ package final class SQLiteStatement {
         return isNull ? nil : self.integer(column)
     }
 
-    /// A blob's or text's bytes, valid until the statement goes on or is reset.
+    /// Returns the bytes of a blob or text, valid until the next step or reset.
     package func bytes(_ column: Int) -> ByteView {
         let base = unsafe sqlite3_column_blob(self.statement, Int32(column))
         let count = unsafe Int(sqlite3_column_bytes(self.statement, Int32(column)))
@@ -305,14 +306,13 @@ package final class SQLiteStatement {
     }
 }
 
-/// A file beside a database, read and written through the same file system layer as the database. It has one user at
-/// a time, on any thread.
+/// A file next to a database, accessed through the same file system layer. Used by one caller at a time, on any thread.
 @safe
 package final class SQLiteFile {
     package let path: String
     private let file: UnsafeMutablePointer<sqlite3_file>
 
-    /// Whether the file is there and not empty.
+    /// Returns true if the file exists and is not empty.
     package static func exists(_ path: String, vfs: String? = nil) -> Bool {
         guard let layer = unsafe sqlite3_vfs_find(vfs) else { return false }
         var isThere: Int32 = 0
@@ -322,8 +322,8 @@ package final class SQLiteFile {
 
     /// Opens the file.
     ///
-    /// - `path`: absolute, and no symbolic link.
-    /// - `mode`: the first sync of a file that was made makes its name durable, too.
+    /// - `path`: the absolute path, not a symbolic link.
+    /// - `mode`: after `create`, the first sync also makes the file's name durable.
     package init(path: String, mode: SQLiteDatabase.Mode, vfs: String? = nil) throws(SQLiteError) {
         self.path = path
         guard let layer = unsafe sqlite3_vfs_find(vfs) else {
@@ -333,7 +333,7 @@ package final class SQLiteFile {
         let memory = UnsafeMutableRawPointer.allocate(byteCount: bytes, alignment: 16)
         unsafe memory.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
         unsafe self.file = memory.assumingMemoryBound(to: sqlite3_file.self)
-        // The kind of file for which SQLite's layers ask no other file's permissions, and take no locks.
+        // The file type for which SQLite's layers copy no other file's permissions and take no locks.
         var flags = SQLITE_OPEN_SUPER_JOURNAL
         switch mode {
         case .readOnly, .fileAlone: flags |= SQLITE_OPEN_READONLY
@@ -343,7 +343,7 @@ package final class SQLiteFile {
         var opened: Int32 = 0
         let code = unsafe layer.pointee.xOpen(layer, path, self.file, flags, &opened)
         guard code == SQLITE_OK else { throw unsafe SQLiteError(code, layer) }
-        // The layer for Unix opens for reading alone what may not be written.
+        // SQLite's Unix layer opens files that may not be written as read-only.
         guard flags & SQLITE_OPEN_READWRITE == 0 || opened & SQLITE_OPEN_READONLY == 0 else {
             throw SQLiteError(kind: .readOnly, code: SQLITE_READONLY, message: "it may not be written")
         }
@@ -360,7 +360,7 @@ package final class SQLiteFile {
         return Int(bytes)
     }
 
-    /// Bytes from `offset` on; zeros stand for what is beyond the file's end.
+    /// Returns bytes from `offset` on; bytes beyond the file's end are zero.
     package func read(_ count: Int, at offset: Int) throws(SQLiteError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         let code = unsafe self.file.pointee.pMethods.pointee.xRead(self.file, &bytes, Int32(count), Int64(offset))
@@ -386,7 +386,7 @@ package final class SQLiteFile {
 }
 
 extension SQLiteError {
-    /// What a file system layer has answered, with the operating system's cause where `layer` knows it.
+    /// Creates the error of a file system layer, with the operating system's cause if `layer` knows it.
     fileprivate init(_ code: Int32, _ layer: UnsafeMutablePointer<sqlite3_vfs>?) {
         let plain = unsafe SQLiteError(code, nil as OpaquePointer?)
         var message = plain.message
@@ -417,19 +417,19 @@ extension SQLiteError {
     }
 }
 
-/// Why SQLite refused or failed.
+/// An error of SQLite.
 package struct SQLiteError: Error, Hashable, Sendable {
-    /// The kinds of failure that callers tell apart.
+    /// The kinds of failure that callers distinguish.
     package enum Kind: Hashable, Sendable {
-        /// The disk, or what the process may use of it, is full.
+        /// The disk or the process's quota is full.
         case full
-        /// The file may not become larger: the process's own limit of file sizes.
+        /// The file would exceed the process's limit of file sizes.
         case tooLarge
         /// The file or its folder may not be written.
         case readOnly
         /// The file cannot be opened.
         case cannotOpen
-        /// The file is no SQLite database.
+        /// The file is not an SQLite database.
         case notDatabase
         /// The file is damaged.
         case corrupt
@@ -443,7 +443,7 @@ package struct SQLiteError: Error, Hashable, Sendable {
     package let kind: Kind
     /// SQLite's extended result code.
     package let code: Int32
-    /// What SQLite and the operating system say, as one clause without a full stop.
+    /// The messages of SQLite and the operating system, as one clause without a full stop.
     package let message: String
 
     package init(kind: Kind, code: Int32, message: String) {

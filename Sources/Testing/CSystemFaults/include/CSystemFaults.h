@@ -1,8 +1,8 @@
-// System calls, and calls of OpenSSL, that fail on command, and a clock that stands.
+// System calls and OpenSSL calls that fail on command, and a clock that stands.
 //
-// The linker's option --wrap leads what the tests' program itself calls here; what libraries call goes to the system as
-// ever. A thread that has joined some faults has its calls counted, and the ones that a plan names fail. All other
-// threads' calls go through.
+// The linker's option --wrap redirects the calls of the test program itself to this code; the calls of libraries go to
+// the system as usual. A thread that has joined some faults has its calls counted, and the calls that a plan selects
+// fail. The calls of all other threads proceed normally.
 #ifndef WAKEGATE_CSYSTEMFAULTS_H
 #define WAKEGATE_CSYSTEMFAULTS_H
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 typedef struct wakegate_faults wakegate_faults;
 
-// The steps that a plan may name.
+// The steps that a plan may select.
 enum {
     WAKEGATE_FAULTS_ACCEPT,
     WAKEGATE_FAULTS_RECEIVE,
@@ -42,38 +42,38 @@ enum {
     WAKEGATE_FAULTS_STEPS,
 };
 
-// In the place of an error: one byte alone is taken or given. A peek finds what is there.
+// A value instead of an error: only one byte is transferred. A peek returns all available bytes.
 enum { WAKEGATE_FAULTS_ONE_BYTE = -1 };
 
-// Returns NULL when there is no memory.
+// Returns NULL if memory is exhausted.
 wakegate_faults *wakegate_faults_make(void);
 
-// No thread may be joined any more.
+// Frees the faults; no thread may be joined any more.
 void wakegate_faults_free(wakegate_faults *faults);
 
-// From now on the calling thread's calls are counted and may fail; NULL lets it go. Its monotonic clock stands at the
-// moment at which the first thread joined.
+// Starts to count the calling thread's calls, which may fail; NULL makes the thread leave. Its monotonic clock stands
+// at the time when the first thread joined.
 void wakegate_faults_join(wakegate_faults *faults);
 
-// Counts anew: calls `nth` (from 0) to `nth + times - 1` of `step` fail with `error`. A `times` of 0 fails none.
+// Restarts the count: calls `nth` (from 0) to `nth + times - 1` of `step` fail with `error`. A `times` of 0 fails none.
 void wakegate_faults_plan(wakegate_faults *faults, int step, int64_t nth, int64_t times, int error);
 
-// Sockets take `bytes` at a time at most, and every other time nothing at all; they give as many. 0: as they like.
+// Limits sockets to `bytes` bytes per call; every other send transfers none. 0 removes the limit.
 void wakegate_faults_slow(wakegate_faults *faults, size_t bytes);
 
-// Has time pass on the clock of joined threads.
+// Advances the clock of joined threads.
 void wakegate_faults_advance(wakegate_faults *faults, int64_t milliseconds);
 
-// Calls of a step that were counted since the last plan.
+// Returns the number of calls of a step since the last plan.
 int64_t wakegate_faults_calls(wakegate_faults *faults, int step);
 
-// Calls that failed since the last plan.
+// Returns the number of calls that failed since the last plan.
 int64_t wakegate_faults_met(wakegate_faults *faults);
 
-// Descriptors that joined threads have opened, and have not closed.
+// Returns the number of descriptors that joined threads have opened and not closed.
 int64_t wakegate_faults_open(wakegate_faults *faults);
 
-// How often joined threads have closed what was not open: another's descriptor may have had its number.
+// Returns how often joined threads closed a descriptor that was not open: another one may have had its number.
 int64_t wakegate_faults_wrong_closes(wakegate_faults *faults);
 
 #endif

@@ -1,15 +1,15 @@
 package import Foundation
 
-/// An authority of client certificates in a folder of its own, made with openssl; removed with the last reference.
+/// An authority of client certificates in a temporary folder, made with openssl; removed with the last reference.
 package final class TestAuthority {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// When a certificate is good.
+    /// The validity period of a certificate.
     package enum Validity: Sendable {
         case now, yesterday, tomorrow
-        /// For the next seconds, enough for a few requests.
+        /// Valid for a few seconds, enough for a few requests.
         case briefly
     }
 
@@ -17,8 +17,8 @@ package final class TestAuthority {
     private var count = 0
 
     /// - Parameters:
-    ///   - name: its common name; two authorities may have the same.
-    ///   - parent: another authority that signs its certificate; nil when it signs that itself.
+    ///   - name: the common name; two authorities may have the same.
+    ///   - parent: another authority that signs its certificate; nil if it is self-signed.
     package init(_ name: String = "Test CA", by parent: TestAuthority? = nil) throws {
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
         try self.write("", to: "database")
@@ -35,14 +35,14 @@ package final class TestAuthority {
 
     deinit { try? FileManager.default.removeItem(at: self.folder) }
 
-    /// The path of its own certificate, in PEM.
+    /// The path of the authority's own certificate, in PEM.
     package var certificate: String { self.path("ca.pem") }
 
-    /// A certificate for a client, and the path of the file that holds it and then its key.
+    /// Issues a certificate for a client, and returns the path of the file with the certificate and its key.
     ///
-    /// - `subject`: as `openssl req -subj` takes it.
+    /// - `subject`: the argument of `openssl req -subj`.
     /// - `extensions`: lines of an OpenSSL configuration; further sections may follow.
-    /// - `keySpecification`: as `openssl req -newkey` takes it.
+    /// - `keySpecification`: the argument of `openssl req -newkey`.
     package func issue(
         _ subject: String,
         extensions: String = "extendedKeyUsage = clientAuth",
@@ -61,14 +61,14 @@ package final class TestAuthority {
         return self.path("\(self.count).pem")
     }
 
-    /// Revokes a certificate that it issued; `revocations` has it from then on.
+    /// Revokes a certificate that it issued, and adds it to `revocations`.
     package func revoke(_ file: String) throws {
         try self.openSSL(["ca", "-config", self.path("ca.cnf")] + self.own + ["-revoke", file])
     }
 
-    /// What it has revoked, a list in PEM.
+    /// Returns the revocation list in PEM.
     ///
-    /// - Parameter isOverdue: whether the next one should have come.
+    /// - Parameter isOverdue: true if the next list should already have been published.
     package func revocations(isOverdue: Bool = false) throws -> Data {
         let times =
             isOverdue ? ["-crl_lastupdate", Self.time(-7200), "-crl_nextupdate", Self.time(-3600)] : ["-crldays", "2"]
@@ -77,7 +77,7 @@ package final class TestAuthority {
         return try Data(contentsOf: URL(fileURLWithPath: file))
     }
 
-    /// The lines of the extension that names topics; the environment and its own use stand before it.
+    /// Returns the lines of the extension that names topics, preceded by the environments and the extended key usage.
     package static func extensions(topics: [(topic: String, kind: String)], environments: [Int] = []) -> String {
         var lines = ["extendedKeyUsage = clientAuth"]
         lines += environments.map { "1.2.840.113635.100.6.3.\($0) = ASN1:NULL" }
@@ -90,7 +90,7 @@ package final class TestAuthority {
         return lines.joined(separator: "\n")
     }
 
-    // MARK: Its own affairs
+    // MARK: Implementation
 
     private static let authorityExtensions = """
         basicConstraints = critical,CA:TRUE
@@ -132,7 +132,7 @@ package final class TestAuthority {
         )
     }
 
-    /// A moment so many seconds from now, as `openssl ca` takes it.
+    /// Returns the time `seconds` from now in the format of `openssl ca`.
     private static func time(_ seconds: Double) -> String {
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")

@@ -13,11 +13,11 @@ package struct DatabaseRows {
         package let device: DeviceToken
         package let holder: GatewayNumber
         package let deadline: Instant
-        /// nil while it is in flight.
+        /// The time when the wake ended; nil while it is in flight.
         package fileprivate(set) var ended: Instant?
     }
 
-    /// Of which gateway's connection a row of counts is; 0 for gateways that are buried.
+    /// The key of a row of counters: a gateway and one of its connections; gateway 0 has the counters of buried ones.
     struct Counter: Hashable {
         let gateway: Int32
         let connection: Int
@@ -28,26 +28,26 @@ package struct DatabaseRows {
         let topic: UInt32
     }
 
-    /// How long the ids of ended wakes lead to their devices, in milliseconds.
+    /// The time in milliseconds for which the ids of ended wakes lead to their devices.
     private static let endedWakeMemory: Int64 = 600_000
 
     package private(set) var devices: [DeviceToken: Device] = [:]
     package private(set) var due: [DeviceToken: Instant] = [:]
     package private(set) var ready: [DeviceToken: [SharedDeviceChange.ReadyLane]] = [:]
     package private(set) var wakes: [WakeID: Wake] = [:]
-    /// By number.
+    /// The topics by number.
     package internal(set) var topics: [String] = []
     private var counts: [Counter: [TopicIndex: Books]] = [:]
     private var rejections: [RejectionKey: [UInt8]] = [:]
-    /// What is kept under names, and how often each was kept.
+    /// The values by name, with the number of times each was stored.
     package internal(set) var values: [String: (content: [UInt8], version: Int)] = [:]
     package private(set) var events: [HistoryEvent] = []
-    /// The latest moment of a commit, in policy time.
+    /// The latest policy time of a commit.
     package private(set) var lastMoment = Instant.distantPast
 
     init() {}
 
-    /// What is counted.
+    /// Returns the sums of all counters.
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = Books()
         var byTopic: [TopicIndex: Books] = [:]
@@ -65,7 +65,7 @@ package struct DatabaseRows {
         )
     }
 
-    /// The devices of wakes that are in flight, or ended less than ten minutes before `now`.
+    /// Returns the devices of wakes that are in flight or ended less than ten minutes before `now`.
     func devices(of wakes: [WakeID], at now: Instant) -> [DeviceToken] {
         wakes.compactMap { id in
             guard let wake = self.wakes[id] else { return nil }
@@ -74,12 +74,12 @@ package struct DatabaseRows {
         }
     }
 
-    /// Devices with wakes in flight that a gateway holds.
+    /// Returns the devices with wakes in flight that a gateway holds.
     func devices(heldBy gateway: GatewayNumber) -> [DeviceToken] {
         Set(self.wakes.values.filter { $0.holder == gateway && $0.ended == nil }.map(\.device)).inOrder
     }
 
-    /// A device's wakes in flight that a gateway holds.
+    /// Returns a device's wakes in flight that a gateway holds.
     func wakes(of device: DeviceToken, heldBy gateway: GatewayNumber) -> [WakeID] {
         let wakes = self.wakes.filter { _, wake in
             wake.device == device && wake.holder == gateway && wake.ended == nil
@@ -87,14 +87,14 @@ package struct DatabaseRows {
         return wakes.keys.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 
-    /// Devices with something due by `now`, the first first.
+    /// Returns the devices with something due by `now`, in the order of their due times.
     func devicesDue(by now: Instant) -> [DeviceToken] {
         let due = self.due.filter { $0.value <= now }
         let byMoment = Dictionary(grouping: due, by: \.value)
         return byMoment.sorted { $0.key < $1.key }.flatMap { $0.value.map(\.key).inOrder }
     }
 
-    /// Devices with a lane that waits for a slot and is asked for, the one that has waited longest first.
+    /// Returns the devices with a waiting lane that the plan takes, in the order of waiting, the longest first.
     func devicesReady(_ plan: ReadyPlan) -> [DeviceToken] {
         let devices = Set(plan.devices)
         var since: [Instant: [DeviceToken]] = [:]
@@ -106,7 +106,7 @@ package struct DatabaseRows {
         return since.sorted { $0.key < $1.key }.flatMap { $0.value.inOrder }
     }
 
-    /// Devices that have requests, sessions or habits, behind `token` in the order of tokens.
+    /// Returns the devices with requests, sessions or habits after `token` in token order.
     func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
@@ -115,7 +115,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// Devices of these topics, or of any, behind `token` in the order of tokens.
+    /// Returns the devices of these topics, or of any topic, after `token` in token order.
     func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
@@ -123,7 +123,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// The topics of which something waits for a slot, and since when the longest does.
+    /// The topics with waiting lanes, and the time since which the longest has waited.
     var readyTopics: [(topic: TopicIndex, since: Instant)] {
         var first: [TopicIndex: Instant] = [:]
         for (token, lanes) in self.ready {
@@ -133,14 +133,14 @@ package struct DatabaseRows {
         return first.sorted { $0.key.rawValue < $1.key.rawValue }.map { (topic: $0.key, since: $0.value) }
     }
 
-    /// Whether a device waits there that no one has yet.
+    /// Returns true if the device exists.
     func has(_ token: DeviceToken) -> Bool { self.devices[token] != nil }
 
     // MARK: Changes
 
-    /// Everything of a commit is there from now on.
+    /// Applies a commit.
     ///
-    /// - Returns: the wakes it ended that others hold.
+    /// - Returns: the wakes ended by it that other gateways hold.
     mutating func take(_ commit: DatabaseCommit) -> [HeldElsewhere] {
         var elsewhere: [HeldElsewhere] = []
         for change in commit.writes.devices {
@@ -167,7 +167,7 @@ package struct DatabaseRows {
         return elsewhere
     }
 
-    /// What a dead gateway counted is counted by the dead.
+    /// Moves the counters of a dead gateway to those of all dead ones.
     mutating func bury(_ gateway: GatewayNumber) {
         let dead = Counter(gateway: 0, connection: 0)
         for (counter, row) in self.counts where counter.gateway == gateway.rawValue {
@@ -181,30 +181,30 @@ package struct DatabaseRows {
 struct DatabaseCommit {
     let gateway: GatewayNumber
     let connection: Int
-    /// Of the step that it is of, in policy time.
+    /// The policy time of the commit's step.
     let moment: Instant
     let writes: ClusterWrites
-    /// What the connection has counted since its gateway was attached, of the topics that changed.
+    /// The totals of the connection since its gateway was attached, for the topics that changed.
     let counts: [TopicIndex: Books]
 }
 
-/// One transaction of a simulated database, as its server knows it, and how far its client has come with it.
+/// A transaction of a simulated database, with the states of its server and its client.
 final class DatabaseTransaction {
-    /// What the server has done of it.
+    /// The state of the transaction at the server.
     enum State {
-        /// Nothing, or locks were taken and another one's is waited for.
+        /// Not started, or taking locks and waiting for another transaction's.
         case loading
         /// Rows were read.
         case open
-        /// A commit waits for another commit, which inserts the same device.
+        /// The commit waits for another commit that inserts the same device.
         case inserting
-        /// A commit is written, and a standby does not have it yet.
+        /// The commit is written, but not yet replicated to a standby.
         case replicating
         case committed([HeldElsewhere])
         case rolledBack
     }
 
-    /// What its client waits for.
+    /// The event that its client waits for.
     enum Wait {
         case rows, nothing, end
     }
@@ -212,29 +212,29 @@ final class DatabaseTransaction {
     let number: TransactionNumber
     let store: SimulatedClusterStore
     let gateway: GatewayNumber
-    /// The place of its connection among its store's.
+    /// The index of its connection in its store.
     let connection: Int
     let plan: LoadPlan
 
     var state = State.loading
     var wait = Wait.rows
-    /// The client has lost the connection: what was on its way does not arrive.
+    /// True if the client has lost the connection: replies on their way do not arrive.
     var isCut = false
-    /// The client asks, over another connection, what has become of it.
+    /// True if the client asks over another connection about the transaction's result.
     var isInDoubt = false
-    /// The client has given it up.
+    /// True if the client has abandoned it.
     var isAbandoned = false
-    /// When its rows were read, in policy time.
+    /// The policy time when its rows were read.
     var moment = Instant.distantPast
-    /// Whose locks it has, and whose it takes yet, in order.
+    /// The devices whose locks it holds, and those whose locks it still takes, in order.
     var locked: [DeviceToken] = []
     var wanted: [DeviceToken] = []
     /// The number of locks that it has waited for.
     var waitCount = 0
-    /// Devices that were there when it looked for them.
+    /// The named devices that existed when it looked for them.
     var found: Set<DeviceToken> = []
     var commit: DatabaseCommit?
-    /// What its connection has counted when it is committed, of the topics that change.
+    /// The totals of its connection after the commit, for the topics that change.
     var counts: [TopicIndex: Books] = [:]
 
     init(
@@ -259,13 +259,13 @@ final class DatabaseTransaction {
     }
 }
 
-/// What a simulated database has seen, in its order, for checkers that trust no gateway.
+/// The history of a simulated database in order, for checkers that do not trust the gateways.
 package struct DatabaseLog {
-    /// One commit that is durable.
+    /// A durable commit.
     package struct Commit {
-        /// In virtual time.
+        /// The virtual time of the commit.
         package let at: Int64
-        /// Of the step, in policy time.
+        /// The policy time of the step.
         package let moment: Instant
         package let gateway: GatewayNumber
         package let devices: [DeviceToken]
@@ -275,14 +275,14 @@ package struct DatabaseLog {
     }
 
     package internal(set) var commits: [Commit] = []
-    /// The commit that launched each wake, and the one that ended it, by their places in `commits`.
+    /// The commits that launched and that ended each wake, as indexes in `commits`.
     package private(set) var launches: [WakeID: Int] = [:]
     package private(set) var ends: [WakeID: Int] = [:]
-    /// When each gateway was found dead, in virtual time.
+    /// The virtual time at which each gateway was found dead.
     package internal(set) var deaths: [GatewayNumber: Int64] = [:]
-    /// How often each thing has happened.
+    /// The number of occurrences of each event.
     package private(set) var counts: [Event: Int] = [:]
-    /// The rules that a gateway broke.
+    /// The rules that a gateway violated.
     package internal(set) var misuses: [String] = []
 
     package enum Event: String, CaseIterable, Sendable {
@@ -323,28 +323,27 @@ package struct DatabaseLog {
     }
 }
 
-/// What is to happen at moments of virtual time: the first first, and of one moment in the order in which it was
-/// planned.
+/// Events planned for virtual times, in order; those of the same time are in the order in which they were planned.
 package struct EventCalendar {
     private var queue = MomentQueue<() -> Void>()
 
     package init() {}
 
-    /// The moment of the first event; nil when nothing is planned.
+    /// The time of the first event; nil if none is planned.
     package var firstAt: Int64? { self.queue.first?.moment }
 
     package mutating func plan(at moment: Int64, _ event: @escaping () -> Void) {
         self.queue.insert(event, at: moment)
     }
 
-    /// Takes the first event.
+    /// Removes and returns the first event.
     package mutating func popFirst() -> (at: Int64, event: () -> Void)? {
         self.queue.popDue(.max).map { ($0.moment, $0.value) }
     }
 }
 
 extension ReadyPlan {
-    /// Whether a lane that waits for `target` is asked for.
+    /// Returns true if the plan takes a lane that waits for `target`.
     func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {
         case .push: return self.takesPushes

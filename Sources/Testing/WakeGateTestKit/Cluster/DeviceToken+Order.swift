@@ -1,7 +1,7 @@
 import Wire
 
 extension DeviceToken {
-    /// Whether it comes before another in the order in which a database has bytes.
+    /// Returns true if it comes before another token in a database's byte order.
     func precedes(_ other: DeviceToken) -> Bool {
         self.withBytes { left in
             other.withBytes { right in
@@ -15,6 +15,6 @@ extension DeviceToken {
 }
 
 extension Sequence<DeviceToken> {
-    /// In the order in which a database has bytes.
+    /// The tokens in a database's byte order.
     var inOrder: [DeviceToken] { self.sorted { $0.precedes($1) } }
 }

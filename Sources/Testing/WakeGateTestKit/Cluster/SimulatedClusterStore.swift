@@ -1,16 +1,16 @@
 package import Engine
 
-/// A gateway's way to a `SimulatedDatabase`: what it asks travels there, and what comes back rings.
+/// A gateway's connection to a `SimulatedDatabase`, with delays for requests and replies; each reply rings.
 ///
-/// A test kills it, pauses it as a stopped process is paused, and cuts its connections. After a connection was cut with
-/// a commit on its way, it finds out what has become of that before it says anything.
+/// A test can kill it, pause it like a stopped process, and cut its connections. If a connection was cut while a commit
+/// was on its way, it finds out the result before it replies.
 package final class SimulatedClusterStore: ClusterStore {
-    /// A connection that transactions use, one at a time.
+    /// A connection that transactions use one at a time.
     private struct Connection {
         var transaction: TransactionNumber?
-        /// When what was sent last arrives, in virtual time.
+        /// The virtual time at which the last request arrives.
         var arrival: Int64 = 0
-        /// What it has counted since the gateway was attached.
+        /// The totals since the gateway was attached.
         var counts: [TopicIndex: Books] = [:]
     }
 
@@ -20,22 +20,22 @@ package final class SimulatedClusterStore: ClusterStore {
     private var replies: [ClusterReply] = []
     private var connections: [Connection]
     private var transactions: [TransactionNumber: DatabaseTransaction] = [:]
-    /// nil while it is not attached, as far as it knows.
+    /// The session; nil while it is detached, as far as it knows.
     private var session: DatabaseSession?
-    /// When what was sent last over the connection for everything else arrives, and what was sent back.
+    /// The virtual times at which the last request and the last reply on the connection for other requests arrive.
     private var controlArrival: Int64 = 0
     private var controlReply: Int64 = 0
-    /// What has come while the process is stopped.
+    /// The replies that arrived while the process is stopped.
     private var unheard: [() -> Void] = []
-    /// Every number it was attached under.
+    /// All numbers under which it was attached.
     package private(set) var numbers: Set<GatewayNumber> = []
     package private(set) var isPaused = false
-    /// The most claims that its engine had open at a time.
+    /// The most claims that its engine had open at the same time.
     package private(set) var claimsAtOnceMax = 0
-    /// The process is gone.
+    /// True if the process is gone.
     package private(set) var isDead = false
 
-    /// Tries to attach itself at once.
+    /// Creates a store, which tries to attach at once.
     package init(
         _ database: SimulatedDatabase,
         transactionsMax: Int = 4,
@@ -49,10 +49,10 @@ package final class SimulatedClusterStore: ClusterStore {
         database.settle()
     }
 
-    /// The number it is attached under, as far as it knows.
+    /// The number under which it is attached, as far as it knows.
     package var number: GatewayNumber? { self.session?.number }
 
-    /// How many transactions its engine has open.
+    /// The number of open transactions of its engine.
     package var openCount: Int { self.transactions.count }
 
     package func takeReplies(into replies: inout [ClusterReply]) {
@@ -85,12 +85,12 @@ package final class SimulatedClusterStore: ClusterStore {
     }
 }
 
-// MARK: - What a test does to it
+// MARK: - Actions of tests
 
 extension SimulatedClusterStore {
-    /// The process is gone.
+    /// Ends the process.
     ///
-    /// - `withMachine`: nobody tells the database, which finds out by hearing nothing.
+    /// - `withMachine`: true if the machine dies, too: the database then notices only by the silence.
     package func kill(withMachine: Bool) {
         guard !self.isDead else { return }
         self.isDead = true
@@ -105,7 +105,7 @@ extension SimulatedClusterStore {
         self.database.settle()
     }
 
-    /// The process is stopped: nothing is heard until it goes on. Its engine must not be stepped meanwhile.
+    /// Stops the process: it receives nothing until `resume`. Its engine must not be stepped meanwhile.
     package func pause() { self.isPaused = true }
 
     package func resume() {
@@ -116,7 +116,7 @@ extension SimulatedClusterStore {
         self.ring()
     }
 
-    /// Every connection is cut.
+    /// Cuts every connection.
     package func cutAll() {
         guard let session = self.session, session.isConnected else { return }
         self.database.log.note(.controlCut)
@@ -125,7 +125,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// The connection of one open transaction is cut, if there is one.
+    /// Cuts the connection of one open transaction, if there is one.
     package func cutOne() {
         let open = self.transactions.values.filter { !$0.isCut }.sorted { $0.number.rawValue < $1.number.rawValue }
         guard !open.isEmpty else { return }
@@ -205,13 +205,13 @@ extension SimulatedClusterStore {
         database.plan(at: arrival) { request(database) }
     }
 
-    /// The engine is done with a transaction.
+    /// Frees the connection of a transaction that the engine has finished.
     private func close(_ transaction: DatabaseTransaction) {
         self.transactions[transaction.number] = nil
         self.connections[transaction.connection].transaction = nil
     }
 
-    /// The rows are on their way.
+    /// Sends the rows to the client.
     func rows(_ loaded: LoadedDevices, of transaction: DatabaseTransaction) {
         self.later {
             guard !transaction.isCut, !transaction.isAbandoned else { return }
@@ -220,7 +220,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// The end of a transaction is on its way.
+    /// Sends the end of a transaction to the client.
     func ended(_ transaction: DatabaseTransaction, _ end: DatabaseEnd) {
         if transaction.isInDoubt { return self.resolved(transaction, end) }
         guard !transaction.isCut else { return }
@@ -234,7 +234,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// What has become of a commit, whose connection was cut, is on its way.
+    /// Sends the result of a commit whose connection was cut.
     func resolved(_ transaction: DatabaseTransaction, _ end: DatabaseEnd) {
         self.later { self.finish(transaction, end) }
     }
@@ -253,7 +253,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// A transaction's connection is gone.
+    /// Cuts a transaction's connection.
     private func cut(_ transaction: DatabaseTransaction) {
         guard !transaction.isCut, self.transactions[transaction.number] === transaction else { return }
         transaction.isCut = true
@@ -270,7 +270,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// The server finds that the client of a transaction is gone; a commit that has arrived goes on.
+    /// Handles the loss of a transaction's client at the server; a commit that has arrived continues.
     private func hangUp(_ transaction: DatabaseTransaction) {
         switch transaction.state {
         case .loading, .open: self.database.rollBack(transaction)
@@ -279,10 +279,10 @@ extension SimulatedClusterStore {
     }
 }
 
-// MARK: - Everything else
+// MARK: - Other requests
 
 extension SimulatedClusterStore {
-    /// Comes under a new number when what was under way under the old one has ended.
+    /// Attaches under a new number once the commits under the old number have ended.
     func attachAgain() {
         guard !self.isDead else { return }
         self.later(self.database.pace.reconnection) {
@@ -303,7 +303,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// The session has ended; the gateway hears of it, at times long after others have.
+    /// Ends the session; the gateway may be notified long after others.
     func disconnected(_ session: DatabaseSession, _ error: StoreError) {
         let pace = self.database.pace
         self.laterInOrder(self.database.draw(0...1) == 0 ? pace.way : pace.reconnection) {
@@ -317,7 +317,7 @@ extension SimulatedClusterStore {
         }
     }
 
-    /// A request over the connection for everything that is no transaction, where all stays in its order.
+    /// Sends a request over the connection for everything except transactions, which keeps the order of requests.
     private func control(_ request: @escaping (SimulatedDatabase, DatabaseSession) -> Void) {
         guard let session = self.session else { return }
         let database = self.database
@@ -325,17 +325,17 @@ extension SimulatedClusterStore {
         database.plan(at: self.controlArrival) { request(database, session) }
     }
 
-    /// A reply over that connection.
+    /// Sends a reply over that connection.
     func reply(_ reply: ClusterReply, to session: DatabaseSession) {
         self.laterInOrder { if self.session === session { self.deliver(reply) } }
     }
 
-    /// A notice, which may overtake others.
+    /// Sends a notice, which may overtake others.
     func told(_ notice: ClusterNotice, _ session: DatabaseSession) {
         self.later { if self.session === session { self.deliver(.told(notice)) } }
     }
 
-    /// A question, over the connection for these: no transaction and no lock keeps it from its answer.
+    /// Sends a query over its own connection: transactions and locks do not delay its answer.
     private func ask(_ number: TransactionNumber, _ answer: @escaping (SimulatedDatabase) -> ClusterReply) {
         guard self.session != nil else {
             return self.deliver(.failed(number, SimulatedDatabase.refusal("The database is not there.")))
@@ -365,7 +365,7 @@ extension SimulatedClusterStore {
         database.plan(at: self.controlReply) { self.hear(event) }
     }
 
-    /// What comes to the process waits while it is stopped.
+    /// Delivers an event to the process, or keeps it while the process is stopped.
     private func hear(_ event: @escaping () -> Void) {
         guard !self.isDead else { return }
         guard !self.isPaused else { return self.unheard.append(event) }

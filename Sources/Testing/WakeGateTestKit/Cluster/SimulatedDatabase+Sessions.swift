@@ -1,9 +1,9 @@
 import Engine
 
-// MARK: - Gateways come and go
+// MARK: - Sessions of gateways
 
 extension SimulatedDatabase {
-    /// A gateway comes under a new number.
+    /// Attaches a gateway under a new number.
     func attach(_ store: SimulatedClusterStore) {
         guard !self.isDown else { return store.attachAgain() }
         self.findDead()
@@ -25,7 +25,7 @@ extension SimulatedDatabase {
         store.attached(attachment, session)
     }
 
-    /// Ends the session of a gateway that is not heard of in time.
+    /// Ends the session of a gateway that is silent for too long.
     private func listen(_ session: DatabaseSession) {
         guard !self.isImmediate else { return }
         self.plan(after: Int(Self.silenceMax)) {
@@ -35,16 +35,16 @@ extension SimulatedDatabase {
         }
     }
 
-    /// A session ends, and its gateway learns of it when it listens.
+    /// Ends a session; its gateway is notified with a delay.
     func disconnect(_ session: DatabaseSession, _ reason: String) {
         guard session.isConnected else { return }
         session.isConnected = false
         session.store.disconnected(session, StoreError(message: reason))
     }
 
-    /// Nobody's session stands under these numbers: nothing is committed under them any more.
+    /// Fences the gateways without a session: nothing is committed under their numbers any more.
     ///
-    /// What such a gateway has written and is not acknowledged is waited for, by looking again later.
+    /// A gateway with unreplicated commits is left for the next call.
     func findDead() {
         for number in self.sessions.keys.sorted() {
             guard let session = self.sessions[number], session.isAlive, !session.isConnected,
@@ -57,7 +57,7 @@ extension SimulatedDatabase {
     }
 }
 
-// MARK: - What gateways say
+// MARK: - Requests of gateways
 
 extension SimulatedDatabase {
     func report(_ report: GatewayReport, of session: DatabaseSession) {
@@ -70,7 +70,7 @@ extension SimulatedDatabase {
         session.store.reply(.view(self.view), to: session)
     }
 
-    /// What there is, as of now.
+    /// The current state of the cluster.
     private var view: ClusterView {
         let numbers = self.sessions.keys.sorted()
         let members = numbers.compactMap { number -> ClusterView.Member? in
@@ -90,7 +90,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Tells a gateway of topics and values that it does not know yet.
+    /// Sends topics and values to a gateway that does not know them.
     private func tellNews(to session: DatabaseSession) {
         if session.topicCount < self.rows.topics.count {
             session.topicCount = self.rows.topics.count
@@ -103,7 +103,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Tells all others of something they may not hear of at once.
+    /// Sends news to all other gateways; some notices may be lost.
     private func tellNewsToOthers(than session: DatabaseSession) {
         for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
             self.tellNews(to: other)

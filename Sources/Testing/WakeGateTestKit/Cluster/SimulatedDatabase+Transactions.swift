@@ -5,7 +5,7 @@ import Wire
 // MARK: - Rows
 
 extension SimulatedDatabase {
-    /// A transaction begins.
+    /// Starts a transaction.
     func load(_ transaction: DatabaseTransaction) {
         guard !transaction.isOver, !self.isDown else { return }
         if self.heldLoads != nil {
@@ -26,12 +26,12 @@ extension SimulatedDatabase {
         self.lock(transaction)
     }
 
-    /// The devices of tokens and wakes that there are.
+    /// Returns the existing devices of tokens and wakes.
     private func named(_ tokens: [DeviceToken], _ wakes: [WakeID]) -> Set<DeviceToken> {
         Set(tokens.filter { self.rows.has($0) }).union(self.rows.devices(of: wakes, at: self.policyNow))
     }
 
-    /// The named devices that a load leaves out, as others have locked them.
+    /// Returns the named devices that a load skips because other transactions have locked them.
     private func passedOver(_ transaction: DatabaseTransaction) -> [PassedOverDevice] {
         let plan = transaction.plan
         guard plan.passesOverLocked else { return [] }
@@ -47,7 +47,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Reads the last committed version of the rows that a question needs.
+    /// Reads the last committed version of the rows for a query.
     func read(_ plan: ReadPlan) -> LoadedDevices {
         self.log.note(.read)
         let named = self.named(plan.tokens, plan.wakes)
@@ -78,7 +78,7 @@ extension SimulatedDatabase {
         )
     }
 
-    /// Takes the locks that are wanted yet, in order, as far as they are to be had.
+    /// Takes the remaining locks in order, until one is taken.
     private func lock(_ transaction: DatabaseTransaction) {
         while let token = transaction.wanted.first {
             guard self.locks[token] == nil else {
@@ -93,7 +93,7 @@ extension SimulatedDatabase {
         self.read(transaction)
     }
 
-    /// A transaction waits for the lock of one row for a moment only.
+    /// Limits the wait of a transaction for the lock of one row.
     private func watchLock(_ transaction: DatabaseTransaction) {
         transaction.waitCount += 1
         let wait = transaction.waitCount
@@ -106,7 +106,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Reads the rows as they were committed last, and those that are selected and that nobody else has locked.
+    /// Reads the last committed rows, and selects rows that other transactions have not locked.
     private func read(_ transaction: DatabaseTransaction) {
         let plan = transaction.plan
         var devices = transaction.found.inOrder
@@ -156,7 +156,7 @@ extension SimulatedDatabase {
         return free
     }
 
-    /// A transaction whose client says nothing more is rolled back after a while.
+    /// Rolls back a transaction whose client is silent for too long.
     private func watch(_ transaction: DatabaseTransaction) {
         guard !self.isImmediate else { return }
         self.plan(after: Int(Self.silenceMax)) {
@@ -170,7 +170,7 @@ extension SimulatedDatabase {
 // MARK: - Ends
 
 extension SimulatedDatabase {
-    /// A commit has arrived.
+    /// Handles the arrival of a commit.
     func commit(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
         guard !self.isDown else { return }
         if self.held != nil {
@@ -181,7 +181,7 @@ extension SimulatedDatabase {
     }
 
     private func decide(_ transaction: DatabaseTransaction, _ commit: DatabaseCommit) {
-        // One that was rolled back meanwhile, or about which its client has asked.
+        // It was rolled back meanwhile, or its client has asked about its result.
         guard case .open = transaction.state else {
             return transaction.store.ended(transaction, .failed(self.anyFailure("The transaction is gone.")))
         }
@@ -207,7 +207,7 @@ extension SimulatedDatabase {
         self.insert(transaction)
     }
 
-    /// Writes a commit, unless somebody was faster to insert one of its devices.
+    /// Writes a commit, unless another transaction has inserted one of its devices before.
     private func insert(_ transaction: DatabaseTransaction) {
         guard let commit = transaction.commit else { return }
         let newcomers = commit.writes.devices.filter(\.isNew).map(\.device.token)
@@ -237,7 +237,7 @@ extension SimulatedDatabase {
         for transaction in waiting { if case .inserting = transaction.state { self.insert(transaction) } }
     }
 
-    /// A commit is on a standby: others see it, and its client is told.
+    /// Makes a commit durable: others see it, and its client is notified.
     func become(durable transaction: DatabaseTransaction) {
         guard let commit = transaction.commit else { return }
         self.log.note(commit, at: self.now)
@@ -246,20 +246,20 @@ extension SimulatedDatabase {
         transaction.store.ended(transaction, .committed)
     }
 
-    /// Nothing of a transaction remains, and its client is told.
+    /// Rolls back a transaction and notifies its client.
     func fail(_ transaction: DatabaseTransaction, _ failure: ClusterFailure) {
         self.rollBack(transaction)
         transaction.store.ended(transaction, .failed(failure))
     }
 
-    /// Nothing of a transaction remains, unless it has committed.
+    /// Rolls back a transaction, unless it has committed.
     func rollBack(_ transaction: DatabaseTransaction) {
         guard !transaction.isOver else { return }
         transaction.state = .rolledBack
         self.leave(transaction)
     }
 
-    /// A transaction lets go of its locks, and of its places in the queues for others'.
+    /// Releases the locks of a transaction, and its places in the queues for other locks.
     private func leave(_ transaction: DatabaseTransaction) {
         self.transactions.removeAll { $0 === transaction }
         self.replicating.removeAll { $0 === transaction }
@@ -270,21 +270,21 @@ extension SimulatedDatabase {
             self.locks[token] = (next, lock.waiting)
             next.wanted.removeFirst()
             next.locked.append(token)
-            // In a turn of its own: this one lets go of everything first.
+            // In a separate event: this transaction releases everything first.
             self.plan(after: 0) { if !next.isOver { self.lock(next) } }
         }
         transaction.locked = []
     }
 
-    /// A client has lost its connection while a commit was on its way, and asks what has become of it.
+    /// Answers a client that has lost its connection while a commit was on its way.
     ///
-    /// Nothing of the old connection is done any more from here on.
+    /// Nothing of the old connection is processed after that.
     func resolve(_ transaction: DatabaseTransaction) {
         guard !self.isDown else {
             return self.plan(after: max(1, self.draw(self.pace.reconnection))) { self.resolve(transaction) }
         }
         switch transaction.state {
-        // The reply finds its way when it is decided.
+        // The reply is sent when the result is known.
         case .replicating: transaction.isInDoubt = true
         case .loading, .open, .inserting, .rolledBack:
             self.rollBack(transaction)
@@ -296,14 +296,14 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Either of the ways to say that a transaction has changed nothing.
+    /// Returns one of the two failures that mean that a transaction has changed nothing.
     func anyFailure(_ message: String) -> ClusterFailure {
         self.generator.once(in: 2) ? .conflict : Self.refusal(message)
     }
 
     static func refusal(_ message: String) -> ClusterFailure { .refused(StoreError(message: message)) }
 
-    /// Notes what a gateway must not do.
+    /// Records violations of the rules for gateways.
     private func check(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         var seen: Set<DeviceToken> = []
         for change in commit.writes.devices {
@@ -325,7 +325,7 @@ extension SimulatedDatabase {
         self.checkBurial(commit, of: transaction)
     }
 
-    /// Whoever buries a gateway ends every wake that it held of the devices that were read.
+    /// Checks that a burial ends every wake that the dead gateway held on the devices read.
     private func checkBurial(_ commit: DatabaseCommit, of transaction: DatabaseTransaction) {
         guard case .wakes(let dead, _) = transaction.plan.selection else { return }
         let ended = Set(commit.writes.devices.flatMap(\.ended))

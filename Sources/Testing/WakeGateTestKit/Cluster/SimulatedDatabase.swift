@@ -2,27 +2,27 @@ import Engine
 package import Policy
 import Wire
 
-/// A database in memory and in virtual time that several gateways share, each through a `SimulatedClusterStore`.
+/// A database in memory and virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///
-/// It does what PostgreSQL does for them: rows are locked by one transaction at a time and waited for in turn, what was
-/// waited for is read as it was committed last, and what is acknowledged is on a standby. Everything takes a time that
-/// a seed draws, and fails when the seed or the test says so.
+/// It behaves like PostgreSQL: a row is locked by one transaction at a time, others wait in turn, a row that was waited
+/// for is read in its last committed version, and acknowledged commits are on a standby. Each action takes a time that
+/// a seed determines, and fails if the seed or the test requires it.
 ///
-/// A test moves time on with `step` or `run`. With `DatabasePace.immediate` nothing needs that: what is asked for is
-/// done in the call that asks, no session ends by itself, and only locks are waited for.
+/// A test advances time with `step` or `run`. With `DatabasePace.immediate` that is not needed: each request is
+/// processed within its call, no session ends without a cause, and only locks are waited for.
 package final class SimulatedDatabase {
-    /// How long a gateway may not be heard of, or a transaction wait for its client, in milliseconds.
+    /// The longest silence of a gateway, and the longest wait of a transaction for its client, in milliseconds.
     package static let silenceMax: Int64 = 3000
-    /// For how long a load waits for the lock of one row, in milliseconds.
+    /// The longest wait of a load for the lock of one row, in milliseconds.
     static let lockMax = 250
 
-    /// Virtual time, in milliseconds since 1970: that of all who have a right clock.
+    /// The virtual time in milliseconds since 1970, which every correct clock shows.
     package private(set) var now: Int64
-    /// Where somebody else has the clock: asked before everything that is done at once.
+    /// An external clock, if there is one: read before every immediate action.
     package var follow: (() -> Int64)?
     package var pace: DatabasePace
     package var faults = DatabaseFaults.none
-    /// There is no room: nothing is committed.
+    /// True if the disk is full: nothing is committed.
     package var isFull = false
     package internal(set) var rows = DatabaseRows()
     package internal(set) var log = DatabaseLog()
@@ -32,31 +32,31 @@ package final class SimulatedDatabase {
     private var calendar = EventCalendar()
     private var isRunning = false
 
-    /// The primary's clock is ahead of virtual time by so much, and policy time ahead of the primary's clock.
+    /// The offset of the primary's clock from virtual time, and that of policy time from the primary's clock.
     private(set) var clockAhead: Int64 = 0
     private(set) var shift: Int64 = 0
-    /// There is no primary.
+    /// True while the primary is down.
     var isDown = false
 
     var sessions: [GatewayNumber: DatabaseSession] = [:]
     var lastNumber: Int32 = 0
-    /// Who has the lock of a row, and who waits for it, the first first.
+    /// The holder of each row's lock, and the transactions that wait for it, in order.
     var locks: [DeviceToken: (holder: DatabaseTransaction, waiting: [DatabaseTransaction])] = [:]
-    /// Transactions that have begun and are not over, in the order in which they began.
+    /// The transactions in progress, in the order in which they began.
     var transactions: [DatabaseTransaction] = []
-    /// Commits that are written and not acknowledged, in the order of the log.
+    /// The commits that are written and not acknowledged, in the order of the log.
     var replicating: [DatabaseTransaction] = []
     var lastReplicatedAt: Int64 = 0
-    /// Commits that wait for one of those, which inserts the same device.
+    /// The commits that wait for one of those because it inserts the same device.
     var inserting: [DatabaseTransaction] = []
-    /// Commits that wait for the test; nil when none has to.
+    /// The commits held back by the test; nil if commits are not held.
     var held: [() -> Void]?
-    /// Loads that wait for the test; nil when none has to.
+    /// The loads held back by the test; nil if loads are not held.
     var heldLoads: [() -> Void]?
-    /// How many commits are refused from now on.
+    /// The number of further commits to refuse.
     var refusals = 0
 
-    /// - `start`: in milliseconds since 1970.
+    /// - `start`: the virtual time at the start, in milliseconds since 1970.
     package init(seed: UInt64, pace: DatabasePace = .usual, start: Int64 = 1_700_000_000_000) {
         self.generator = SeededGenerator(seed: seed)
         self.pace = pace
@@ -69,18 +69,18 @@ package final class SimulatedDatabase {
     /// The primary's clock, in milliseconds since 1970.
     package var wall: Int64 { self.now + self.clockAhead }
 
-    /// What a transaction that begins now takes for the present.
+    /// The policy time of a transaction that begins now.
     package var policyNow: Instant {
         let now = Instant(milliseconds: self.wall + self.shift)
         return now < self.rows.lastMoment ? self.rows.lastMoment : now
     }
 
-    /// When the next thing happens by itself; nil when nothing does.
+    /// The time of the next planned event; nil if there is none.
     package var nextEventAt: Int64? { self.calendar.firstAt }
 
-    /// Moves on to what happens next.
+    /// Advances to the next event and runs it.
     ///
-    /// - Returns: false when nothing does.
+    /// - Returns: false if there is none.
     @discardableResult
     package func step() -> Bool {
         guard let (moment, event) = self.calendar.popFirst() else { return false }
@@ -89,7 +89,7 @@ package final class SimulatedDatabase {
         return true
     }
 
-    /// Moves on to a moment, and does what happens until then.
+    /// Advances to a time, and runs all events up to it.
     package func run(until moment: Int64) {
         while let next = self.calendar.firstAt, next <= moment { self.step() }
         if self.now < moment { self.now = moment }
@@ -103,7 +103,7 @@ package final class SimulatedDatabase {
         self.calendar.plan(at: max(self.now, moment), event)
     }
 
-    /// Does what there is to do at once, where nothing takes time.
+    /// Runs all events that are due now, if actions take no time.
     func settle() {
         guard self.isImmediate, !self.isRunning else { return }
         self.isRunning = true
@@ -112,34 +112,34 @@ package final class SimulatedDatabase {
         self.isRunning = false
     }
 
-    /// The primary's clock is another one, which differs from virtual time by so much.
+    /// Sets the offset of the primary's clock from virtual time, in milliseconds.
     func clockChanges(to ahead: Int64) {
         self.log.note(ahead < self.clockAhead ? .clockBack : .clockForth)
         self.clockAhead = ahead
-        // Policy time goes on from the last commit when the new clock is behind.
+        // Policy time continues from the last commit if the new clock is behind.
         let behind = self.rows.lastMoment.milliseconds.subtractingReportingOverflow(self.wall + self.shift)
         if !behind.overflow, behind.partialValue > 0 { self.shift += behind.partialValue }
     }
 
-    /// Whether transactions are open of processes that are gone.
+    /// True if processes that are gone have open transactions.
     package var hasGhosts: Bool { self.transactions.contains { $0.store.isDead } }
 
     // MARK: Chance
 
     func draw(_ range: ClosedRange<Int>) -> Int { self.generator.number(in: range) }
 
-    /// True once in `count` times, on average; never when that is 0.
+    /// Returns true once in `count` times, on average; never if that is 0.
     func happens(onceIn count: Int) -> Bool { count > 0 && self.generator.once(in: count) }
 
-    // MARK: What the test does to it
+    // MARK: Actions of tests
 
-    /// So many commits are refused from now on.
+    /// Refuses the next `count` commits.
     package func refuseNextCommits(_ count: Int = 1) { self.refusals += count }
 
-    /// Commits wait from now on, until the test lets them go.
+    /// Holds commits back until the test releases them.
     package func holdCommits() { self.held = self.held ?? [] }
 
-    /// The commits that wait are done, and those that come wait again.
+    /// Processes the held commits; later ones are held again.
     package func letCommitsGo() {
         let waiting = self.held ?? []
         if self.held != nil { self.held = [] }
@@ -147,10 +147,10 @@ package final class SimulatedDatabase {
         self.settle()
     }
 
-    /// Loads wait from now on, until the test lets them go.
+    /// Holds loads back until the test releases them.
     package func holdLoads() { self.heldLoads = self.heldLoads ?? [] }
 
-    /// The loads that wait are done, and those that come do not wait.
+    /// Processes the held loads; later ones are not held.
     package func letLoadsGo() {
         let waiting = self.heldLoads ?? []
         self.heldLoads = nil
@@ -158,11 +158,11 @@ package final class SimulatedDatabase {
         self.settle()
     }
 
-    /// The primary dies, and a standby takes its place: every connection is cut, and of the commits that were not
-    /// acknowledged the first so many have survived.
+    /// Replaces the primary with a standby: every connection is cut, and a random number of the unacknowledged commits,
+    /// the first ones, survive.
     ///
-    /// - `outage`: for how many milliseconds there is no primary.
-    /// - `clockAhead`: how far the new primary's clock is ahead of virtual time.
+    /// - `outage`: the time without a primary, in milliseconds.
+    /// - `clockAhead`: the offset of the new primary's clock from virtual time, in milliseconds.
     package func failOver(outage: Int, clockAhead: Int64) {
         self.log.note(.failover)
         let survivors = self.draw(0...self.replicating.count)
@@ -172,7 +172,7 @@ package final class SimulatedDatabase {
         self.isDown = true
         for transaction in self.transactions {
             self.rollBack(transaction)
-            // Its client has asked already, and nobody else tells it.
+            // Its client has already asked about the result, and gets no other notification.
             if transaction.isInDoubt { self.resolve(transaction) }
         }
         for number in self.sessions.keys.sorted() {
@@ -187,22 +187,22 @@ package final class SimulatedDatabase {
     }
 }
 
-/// One run of a gateway, as a simulated database knows it.
+/// One run of a gateway in a simulated database.
 final class DatabaseSession {
     let number: GatewayNumber
     let store: SimulatedClusterStore
-    /// When it was attached, by the primary's clock in milliseconds since 1970.
+    /// The time when it was attached, by the primary's clock in milliseconds since 1970.
     let since: Int64
-    /// When it last was heard of, in virtual time.
+    /// The virtual time of its last message.
     var heardAt: Int64
-    /// What it said last, and when, by the primary's clock.
+    /// The last report, and its time by the primary's clock.
     var report: (GatewayReport, at: Int64)?
-    /// Whether the session stands that holds the lock of its number.
+    /// True if the session that holds the lock of its number exists.
     var isConnected = true
-    /// Whether nobody has found yet that it is dead: what it commits is taken.
+    /// True if it has not been found dead, so that its commits are accepted.
     var isAlive = true
     var isBuried = false
-    /// How many topics it knows, and which versions of values.
+    /// The number of topics that it knows, and the versions of values.
     var topicCount = 0
     var values: [String: Int] = [:]
 
@@ -214,23 +214,23 @@ final class DatabaseSession {
     }
 }
 
-/// How a transaction of a simulated database ended.
+/// The result of a transaction of a simulated database.
 enum DatabaseEnd {
     case committed
     case failed(ClusterFailure)
 }
 
-/// How often things go wrong by chance between gateways and a simulated database: once in so many; 0 for never.
+/// The rates of random faults between gateways and a simulated database: once in this many times; 0 for never.
 package struct DatabaseFaults: Sendable {
-    /// The connection is cut when a commit has been done and its reply is on the way.
+    /// The connection is cut after a commit, while its reply is on the way.
     package var lostReplies = 0
-    /// The connection is cut while a commit is on its way, which may arrive all the same.
+    /// The connection is cut while a commit is on its way; it may still arrive.
     package var lostCommits = 0
     /// A transaction's connection is cut before it has read its rows.
     package var lostLoads = 0
     /// A commit is refused.
     package var refusedCommits = 0
-    /// A transaction is said to wait for another that waits for it.
+    /// A transaction is refused as part of a deadlock.
     package var deadlocks = 0
     /// A notice does not arrive, or arrives twice.
     package var lostNotices = 0
@@ -241,13 +241,13 @@ package struct DatabaseFaults: Sendable {
     package static let none = DatabaseFaults()
 }
 
-/// How long things take between gateways and a simulated database, in milliseconds of virtual time.
+/// The delays between gateways and a simulated database, in milliseconds of virtual time.
 package struct DatabasePace: Sendable {
-    /// A request's way to the database, and a reply's back.
+    /// The delay of a request to the database, and of a reply back.
     package var way: ClosedRange<Int>
-    /// From a commit until a standby has it, too.
+    /// The time from a commit until a standby has it, too.
     package var replication: ClosedRange<Int>
-    /// From the loss of a connection until another one stands.
+    /// The time from the loss of a connection until there is a new one.
     package var reconnection: ClosedRange<Int>
 
     package init(way: ClosedRange<Int>, replication: ClosedRange<Int>, reconnection: ClosedRange<Int>) {
@@ -256,7 +256,7 @@ package struct DatabasePace: Sendable {
         self.reconnection = reconnection
     }
 
-    /// Everything is done as soon as it is asked for.
+    /// Every action is completed immediately.
     package static let immediate = DatabasePace(way: 0...0, replication: 0...0, reconnection: 0...0)
     package static let usual = DatabasePace(way: 0...3, replication: 1...8, reconnection: 20...400)
     package static let slow = DatabasePace(way: 0...30, replication: 400...1200, reconnection: 100...1000)

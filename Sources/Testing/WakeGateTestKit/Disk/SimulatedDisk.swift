@@ -4,13 +4,14 @@ package import Storage
 import Synchronization
 package import Wire
 
-/// A disk in memory below SQLite, which fails and loses power on command.
+/// A disk in memory below SQLite that fails and loses power on command.
 ///
-/// What is not synced is lost with the power, or a part of it, as a seed decides. A failed sync loses what it was to
-/// write, as on Linux: the next one succeeds and does not write it either. Safe to use from several threads.
+/// Unsynced data is lost with the power, completely or partly, as a seed determines. A failed sync loses the data it
+/// should have written, as on Linux: the next sync succeeds and does not write that data either. Safe to use from
+/// several threads.
 @safe
-package final class SimulatedDisk: @unchecked Sendable {  // The C side guards itself with a lock of its own.
-    /// Kinds of operations that a plan counts.
+package final class SimulatedDisk: @unchecked Sendable {  // The C code has its own lock.
+    /// The kinds of operations that a plan counts.
     package struct Operations: OptionSet, Hashable, Sendable {
         package let rawValue: UInt32
 
@@ -19,33 +20,33 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
         package static let write = Self(rawValue: UInt32(WAKEGATE_DISK_WRITE))
         package static let truncate = Self(rawValue: UInt32(WAKEGATE_DISK_TRUNCATE))
         package static let sync = Self(rawValue: UInt32(WAKEGATE_DISK_SYNC))
-        /// Opening a file that was not there.
+        /// Opening a file that did not exist.
         package static let create = Self(rawValue: UInt32(WAKEGATE_DISK_CREATE))
         package static let delete = Self(rawValue: UInt32(WAKEGATE_DISK_DELETE))
         package static let read = Self(rawValue: UInt32(WAKEGATE_DISK_READ))
-        /// What needs room: writes beyond a file's end, new files, memory that connections share.
+        /// The operations that need space: writes beyond a file's end, new files, shared memory of connections.
         package static let grow = Self(rawValue: UInt32(WAKEGATE_DISK_GROW))
 
-        /// All that change something.
+        /// All operations that change something.
         package static let changes: Self = [.write, .truncate, .sync, .create, .delete, .grow]
     }
 
-    /// What a planned operation meets.
+    /// The fault of a planned operation.
     package enum Fault: Hashable, Sendable, CaseIterable {
-        /// ENOSPC; it counts only what needs room.
+        /// ENOSPC; counts only operations that need space.
         case noSpace
-        /// EIO on anything that changes something.
+        /// EIO on any operation that changes something.
         case ioError
         /// EIO on a sync.
         case failedSync
         /// EIO on a read.
         case failedRead
-        /// The power is lost in the middle of the operation.
+        /// A power loss in the middle of the operation.
         case powerLoss
-        /// The process dies before the operation; what it wrote stays in the page cache.
+        /// The death of the process before the operation; its writes stay in the page cache.
         case kill
 
-        /// The operations it counts.
+        /// The operations that are counted.
         package var operations: Operations {
             switch self {
             case .noSpace: .grow
@@ -67,17 +68,17 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
 
     private static let count = Atomic(0)
 
-    /// The name to open databases with.
+    /// The name of the file system layer for opening databases.
     package let vfsName: String
     private let disk: OpaquePointer
 
-    /// - Parameter seed: decides what happens between syncs: which sectors are written early, how much a failed write
-    ///   or sync has done. With 0 nothing of the kind happens.
+    /// - Parameter seed: determines the events between syncs: which sectors are written early, and how much of a failed
+    ///   write or sync was done. With 0 there are none.
     package init(seed: UInt64 = 0) {
         let number = Self.count.add(1, ordering: .relaxed).newValue
         self.vfsName = "simulated-disk-\(number)"
         guard let disk = unsafe wakegate_disk_make(self.vfsName, seed) else {
-            preconditionFailure("SQLite takes no file system layer of this name, or there is no memory")
+            preconditionFailure("SQLite refuses a file system layer of this name, or memory is short")
         }
         unsafe self.disk = disk
         self.count(.changes)
@@ -89,10 +90,11 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
 
     // MARK: Faults
 
-    /// Operation `number`, counted from now and from 0, meets `fault`, and all behind it when it is lasting.
+    /// Makes operation `number`, counted from now and from 0, fail with `fault`, and also all later ones if it is
+    /// lasting.
     ///
-    /// - `operations`: those that are counted; nil for those the fault concerns.
-    /// - `seed`: what a loss of power leaves, as in `losePower`.
+    /// - `operations`: the operations to count; nil for those the fault concerns.
+    /// - `seed`: determines the effect of a power loss, as in `losePower`.
     package func failOperation(
         _ number: Int,
         _ fault: Fault,
@@ -104,18 +106,18 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
         unsafe wakegate_disk_plan(self.disk, Int64(number), operations.rawValue, fault.code, isLasting, seed)
     }
 
-    /// Fails nothing any more, and counts these operations from now on.
+    /// Ends all faults, and starts to count these operations.
     package func count(_ operations: Operations) {
         unsafe wakegate_disk_plan(self.disk, -1, operations.rawValue, 0, false, 0)
     }
 
-    /// Operations counted since the last plan.
+    /// The number of operations counted since the last plan.
     package var operations: Int { unsafe Int(wakegate_disk_operations(self.disk)) }
 
-    /// Whether an operation met the planned fault.
+    /// True if an operation met the planned fault.
     package var metFault: Bool { unsafe wakegate_disk_faults(self.disk) > 0 }
 
-    /// The first operation that met the planned fault, in words; empty when none did.
+    /// A description of the first operation that met the planned fault; empty if none did.
     package var firstFault: String {
         var text = [CChar](repeating: 0, count: 256)
         unsafe text.withUnsafeMutableBufferPointer { text in
@@ -126,34 +128,35 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
 
     // MARK: Death
 
-    /// The power is lost: open files are dead, and what was not synced is gone.
+    /// Simulates a power loss: open files are dead, and unsynced data is gone.
     ///
-    /// - Parameter seed: with 0 all of it is gone; otherwise the seed decides which sectors are there, and which torn.
+    /// - Parameter seed: with 0 all of it is gone; otherwise the seed determines which sectors survive, and which are
+    ///   torn.
     package func losePower(seed: UInt64 = 0) {
         unsafe wakegate_disk_crash(self.disk, seed, false)
     }
 
-    /// The process is killed: open files are dead, and what was written stays in the page cache.
+    /// Kills the process: open files are dead, and written data stays in the page cache.
     package func killProcess() {
         unsafe wakegate_disk_crash(self.disk, 0, true)
     }
 
     // MARK: Files
 
-    /// Makes the names of files durable, which a sync of a file alone does not.
+    /// Makes the names of files durable, which a sync of a file does not do.
     ///
-    /// - Returns: false when it failed.
+    /// - Returns: false if it failed.
     package func syncFolder() -> Bool { unsafe wakegate_disk_sync_folder(self.disk) }
 
-    /// The bytes of a file; nil when there is none.
+    /// Returns the size of a file in bytes; nil if there is none.
     package func size(of path: String) -> Int? {
         let size = unsafe wakegate_disk_file_size(self.disk, path)
         return size < 0 ? nil : Int(size)
     }
 
-    /// Flips the bits of `mask` in one byte of a file, on the platter too.
+    /// Flips the bits of `mask` in one byte of a file, also on the platter.
     ///
-    /// - Returns: whether the file has that byte.
+    /// - Returns: true if the file has that byte.
     @discardableResult
     package func damage(_ path: String, at offset: Int, mask: UInt8 = 0xFF) -> Bool {
         var byte: UInt8 = 0
@@ -163,40 +166,40 @@ package final class SimulatedDisk: @unchecked Sendable {  // The C side guards i
     }
 }
 
-/// How a simulated gateway dies.
+/// The ways in which a simulated gateway dies.
 package enum SimulatedDeath: CaseIterable, Sendable {
     case kill, powerLoss
 }
 
-/// What a gateway's records lie on, across its lives.
+/// The storage of a gateway's records across its runs.
 package protocol SimulatedMedium: AnyObject {
     func open() throws(StoreError) -> any RecordStore
 
-    /// The history beside the records; nil when the medium has no room for it.
+    /// Opens the history next to the records; nil if the medium has none.
     func openHistory() -> HistoryFile?
 
-    /// What the records need not keep any more for the history, since the store was opened.
+    /// The record up to which the history is durable since the store was opened, so that the store may release it.
     var retention: EventRetention { get }
 
-    /// One of the operations to come fails, which and how the generator decides.
+    /// Plans a fault of a later operation; the generator chooses which and how.
     func planFault(_ generator: inout SeededGenerator)
 
-    /// No operation fails any more.
+    /// Ends all faults.
     func clearFaults()
 
     func die(_ death: SimulatedDeath, _ generator: inout SeededGenerator)
 
-    /// An operation met the planned fault.
+    /// True if an operation met the planned fault.
     var metFault: Bool { get }
 
-    /// The planned fault was the death of whoever uses it.
+    /// True if the planned fault was the death of the process.
     var isDead: Bool { get }
 
-    /// The rules of a store that its users broke.
+    /// The rules of a store that its users violated.
     var misuses: [String] { get }
 }
 
-/// Records in memory: quick, and strict with its user.
+/// Records in memory: fast, and strict about the rules for stores.
 package final class MemoryMedium: SimulatedMedium {
     private var store = SimulatedStore()
     private var isOpen = false
@@ -229,7 +232,7 @@ package final class MemoryMedium: SimulatedMedium {
     }
 }
 
-/// The journal on a disk that fails, with limits so low that it compacts and makes checkpoints all the time.
+/// The journal on a disk that fails, with limits so low that it constantly compacts and makes checkpoints.
 package final class DiskMedium: SimulatedMedium {
     private let disk: SimulatedDisk
     private var fault = SimulatedDisk.Fault.ioError
@@ -293,10 +296,10 @@ package final class DiskMedium: SimulatedMedium {
     }
 }
 
-/// Keeps records in memory the way a disk does: it fails on command, and what a failed sync leaves is open.
+/// Keeps records in memory with the failures of a disk: it fails on command, and the result of a failed sync is open.
 ///
-/// One store is one process's view; `reopened` gives the next process's. It notes when its user breaks the rules of
-/// `RecordStore`.
+/// A store is the view of one process; `reopened` returns that of the next process. It records violations of the rules
+/// of `RecordStore`.
 package final class SimulatedStore: RecordStore {
     package typealias Records = [RecordKey: [UInt8]]
 
@@ -304,21 +307,21 @@ package final class SimulatedStore: RecordStore {
         case new, loaded, begun, committing, failed, dead
     }
 
-    /// What is durable for certain.
+    /// The records that are certainly durable.
     package private(set) var durable: Records
-    /// The batch of a commit that failed at its sync: at the next start it is there whole, or not at all.
+    /// The batch of a commit that failed at its sync: at the next start it exists completely or not at all.
     package private(set) var unresolved: Records?
-    /// How many operations there were: a load and a beginning are one each, a commit two, writing and syncing.
+    /// The number of operations: a load and a beginning count once, a commit twice, for writing and syncing.
     package private(set) var operations = 0
-    /// How many commits were asked for, failed ones included.
+    /// The number of commits requested, including failed ones.
     package private(set) var commits = 0
-    /// How many operations failed.
+    /// The number of failed operations.
     package private(set) var faults = 0
-    /// The rules its user broke.
+    /// The rules that its user violated.
     package private(set) var misuses: [String] = []
-    /// What its beginning says that it has lost.
+    /// The loss reported when it begins.
     package var loss: StoreLoss?
-    /// Runs between writing and syncing, with the commit's number: what happens while a disk is slow.
+    /// Runs between writing and syncing, with the commit's number, to simulate events during a slow commit.
     package var whileCommitting: (Int) -> Void = { _ in }
     private var failing: Range<Int> = 0..<0
     private var state = State.new
@@ -327,14 +330,14 @@ package final class SimulatedStore: RecordStore {
         self.durable = durable
     }
 
-    /// Operation `number`, counted from 0, fails, and all behind it when it is lasting.
+    /// Makes operation `number`, counted from 0, fail, and also all later ones if it is lasting.
     package func failOperation(_ number: Int, isLasting: Bool = false) {
         self.failing = number..<(isLasting ? Int.max : number + 1)
     }
 
-    /// The store as the next process finds it; this one is dead.
+    /// Returns the store as the next process finds it; this one is dead.
     ///
-    /// - Parameter keepsUnresolved: whether the batch of a commit that failed at its sync is found.
+    /// - Parameter keepsUnresolved: true if the batch of a commit that failed at its sync exists.
     package func reopened(keepsUnresolved: Bool) -> SimulatedStore {
         self.state = .dead
         let kept = keepsUnresolved ? self.unresolved ?? [:] : [:]
@@ -383,7 +386,7 @@ package final class SimulatedStore: RecordStore {
         for (key, content) in self.durable { try Self.hand(key, content, to: take) }
     }
 
-    /// Commits what changed in an engine.
+    /// Commits the changes of an engine.
     package func commit(from engine: EmbeddedEngine) throws(StoreError) {
         var batch = RecordBatch()
         engine.takeStep(into: &batch)
@@ -403,7 +406,7 @@ package final class SimulatedStore: RecordStore {
         _ content: [UInt8],
         to take: (RecordKey, ByteView) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // The view's scope passes on no typed error.
+        // The scope of the view cannot pass on a typed error.
         let result: Result<Void, StoreError> = content.withByteView { view in
             do throws(StoreError) {
                 return .success(try take(key, view))

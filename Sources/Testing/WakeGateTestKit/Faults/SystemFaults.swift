@@ -1,27 +1,27 @@
 internal import CSystemFaults
 
-/// System calls, and calls of OpenSSL, that fail on command for the threads that have joined, and their clock, which
-/// stands until a test has time pass. Safe to use from several threads.
+/// System calls and OpenSSL calls that fail on command for the threads that have joined, and a clock for these threads,
+/// which stands until a test advances it. Safe to use from several threads.
 @safe
-package final class SystemFaults: @unchecked Sendable {  // The C side guards itself with a lock of its own.
-    /// What may fail.
+package final class SystemFaults: @unchecked Sendable {  // The C code has its own lock.
+    /// The kinds of calls that may fail.
     package enum Step: Hashable, Sendable, CaseIterable {
         case accept, receive, send
-        /// A socket is watched, watched for something else, or no more.
+        /// Adding, changing or removing the watch of a socket.
         case watch
-        /// The wait for anything to happen.
+        /// Waiting for events.
         case wait
         case close, shutdown
-        /// An option of a socket is set.
+        /// Setting an option of a socket.
         case option
-        /// A thread takes notice that it was woken.
+        /// Clearing a thread's wakeup.
         case clear
-        /// A socket is made, or what threads wait at.
+        /// Creating a socket, or the objects that threads wait on.
         case open
         case bind, listen
-        /// A thread is started.
+        /// Starting a thread.
         case thread
-        /// A file gets a name that nothing may have.
+        /// Linking a file to a new name.
         case link
         case tlsBegin, tlsHandshake, tlsRead, tlsWrite
 
@@ -51,7 +51,7 @@ package final class SystemFaults: @unchecked Sendable {  // The C side guards it
         }
     }
 
-    /// In the place of an error: a socket takes or gives one byte alone.
+    /// A value instead of an error: a socket accepts or returns only one byte.
     package static let oneByte = Int32(WAKEGATE_FAULTS_ONE_BYTE)
 
     private let faults: OpaquePointer
@@ -63,37 +63,36 @@ package final class SystemFaults: @unchecked Sendable {  // The C side guards it
 
     deinit { unsafe wakegate_faults_free(self.faults) }
 
-    /// From now on the calling thread's calls are counted and may fail, and its monotonic clock stands. It must have
-    /// ended, or left, before this object goes.
+    /// Starts to count the calling thread's calls, which may fail, and stops its monotonic clock. The thread must end
+    /// or leave before this object is freed.
     package func join() { unsafe wakegate_faults_join(self.faults) }
 
-    /// The calling thread's calls go through again.
+    /// Ends the faults of the calling thread.
     package static func leave() { wakegate_faults_join(nil) }
 
-    /// Call `number` of a step, counted from now and from 0, fails with an error, and so do those behind it until
-    /// there were so many.
+    /// Makes calls of a step fail with an error: `times` calls from call `number`, counted from now and from 0.
     package func fail(_ step: Step, number: Int, error: Int32, times: Int = 1) {
         unsafe wakegate_faults_plan(self.faults, step.code, Int64(number), Int64(times), error)
     }
 
-    /// Fails nothing any more, and counts from now.
+    /// Ends all faults, and restarts the counts.
     package func failNothing() { unsafe wakegate_faults_plan(self.faults, 0, 0, 0, 0) }
 
-    /// Sockets give and take so many bytes at most at a time, and every other time they take nothing.
+    /// Limits sockets to `bytes` bytes per call; every other time they accept nothing.
     package func slowSockets(bytes: Int) { unsafe wakegate_faults_slow(self.faults, bytes) }
 
-    /// Has time pass on the monotonic clock of the threads that have joined.
+    /// Advances the monotonic clock of the threads that have joined.
     package func advance(milliseconds: Int64) { unsafe wakegate_faults_advance(self.faults, milliseconds) }
 
-    /// Calls of a step since the last plan.
+    /// Returns the number of calls of a step since the last plan.
     package func calls(_ step: Step) -> Int { unsafe Int(wakegate_faults_calls(self.faults, step.code)) }
 
-    /// How many calls have failed since the last plan.
+    /// The number of calls that have failed since the last plan.
     package var met: Int { unsafe Int(wakegate_faults_met(self.faults)) }
 
-    /// How many descriptors the threads have opened and not closed.
+    /// The number of descriptors that the threads have opened and not closed.
     package var openDescriptors: Int { unsafe Int(wakegate_faults_open(self.faults)) }
 
-    /// How often they closed what was not open.
+    /// The number of times that they closed a descriptor that was not open.
     package var wrongCloses: Int { unsafe Int(wakegate_faults_wrong_closes(self.faults)) }
 }

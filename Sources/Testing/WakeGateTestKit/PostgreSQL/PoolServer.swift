@@ -1,10 +1,10 @@
 import Foundation
 import Platform
 
-/// A connection pool before a server: pgbouncer on loopback, as Debian has it. Gone with the last reference, and with
-/// the process of the test.
+/// A connection pool for a server: pgbouncer on loopback, as packaged by Debian. Removed with the last reference, and
+/// with the test's process.
 package final class PoolServer {
-    /// The place where it listens on 127.0.0.1.
+    /// The port on which it listens on 127.0.0.1.
     package let port: UInt16
     private let folder: PostgresFolder
     private let process = Process()
@@ -14,7 +14,7 @@ package final class PoolServer {
     private static let program = "/usr/sbin/pgbouncer"
     private static let attemptsMax = 20
 
-    /// At the end of its input it ends the pool.
+    /// Ends the pool at the end of its input.
     private static let script = """
         trap '' INT TERM HUP
         "$0" -q "$1" </dev/null &
@@ -22,11 +22,11 @@ package final class PoolServer {
         kill -KILL $!
         """
 
-    /// Starts a pool and waits until it lets clients in.
+    /// Starts a pool and waits until it accepts clients.
     ///
     /// - Parameters:
-    ///   - server: the server behind it.
-    ///   - ignored: the startup parameters that it takes from clients and does not pass on.
+    ///   - server: the server behind the pool.
+    ///   - ignored: the startup parameters that it accepts from clients and does not pass on.
     /// - Throws: `PostgresFailure` with the remedy if pgbouncer is not installed.
     package init(_ server: PostgresServer, ignoring ignored: String) throws {
         guard FileManager.default.isExecutableFile(atPath: Self.program) else {
@@ -84,7 +84,7 @@ package final class PoolServer {
         }
     }
 
-    /// The URI by which clients reach a database of the server through the pool.
+    /// Returns the URI by which clients reach a database of the server through the pool.
     package func address(_ database: String) -> String {
         "postgresql://postgres@127.0.0.1:\(self.port)/\(database)"
     }

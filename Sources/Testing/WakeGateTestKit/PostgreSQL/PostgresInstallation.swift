@@ -2,9 +2,9 @@ import Foundation
 import Glibc
 import Platform
 
-/// PostgreSQL's programs on this machine, and the user that they run as: servers refuse to be root's.
+/// PostgreSQL's programs on this machine, and the user that runs them: servers refuse to run as root.
 struct PostgresInstallation: Sendable {
-    /// Whom servers belong to when root runs the tests; Debian's package makes that user.
+    /// The user of servers if root runs the tests; Debian's package creates it.
     private static let user = "postgres"
     private static let folders = ["/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/usr/local/pgsql/bin"]
 
@@ -12,7 +12,7 @@ struct PostgresInstallation: Sendable {
     private let programs: String
     private let isRoot = geteuid() == 0
 
-    /// - Throws: when PostgreSQL is missing, with what to do.
+    /// - Throws: an error with the remedy if PostgreSQL is missing.
     static func found() throws -> PostgresInstallation { try self.result.get() }
 
     private static let result = Result { try PostgresInstallation() }
@@ -20,17 +20,17 @@ struct PostgresInstallation: Sendable {
     private init() throws {
         let files = FileManager.default
         guard let programs = Self.folders.first(where: { files.isExecutableFile(atPath: "\($0)/initdb") }) else {
-            throw PostgresFailure(description: "there is no PostgreSQL 15 on this machine; run deploy/setup")
+            throw PostgresFailure(description: "PostgreSQL 15 is missing on this machine; run deploy/setup")
         }
         self.programs = programs
     }
 
-    /// The whole command of a program with its arguments.
+    /// Returns the complete command line of a program with its arguments.
     func command(_ program: String, _ arguments: [String]) -> [String] {
         self.asUser(["\(self.programs)/\(program)"] + arguments)
     }
 
-    /// A command as the user that servers run as.
+    /// Returns a command line that runs as the user of servers.
     func asUser(_ command: [String]) -> [String] {
         let prefix = ["/usr/bin/setpriv", "--reuid=\(Self.user)", "--regid=\(Self.user)", "--clear-groups", "--"]
         return (self.isRoot ? prefix : []) + command
@@ -38,19 +38,19 @@ struct PostgresInstallation: Sendable {
 
     /// Runs a program of PostgreSQL to its end.
     ///
-    /// - Returns: what it wrote to standard output, without the last newline.
-    /// - Throws: what it wrote to standard error when it failed.
+    /// - Returns: its standard output without the last newline.
+    /// - Throws: its standard error if it failed.
     @discardableResult
     func run(_ program: String, _ arguments: [String]) throws -> String {
         try PostgresProgram.run(self.command(program, arguments))
     }
 
-    /// Makes a folder that servers may write to.
+    /// Creates a folder that servers may write to.
     func makeFolder(_ path: String) throws {
         try PostgresProgram.run(["/usr/bin/install", "--directory", "--mode=755"] + self.ownership + [path])
     }
 
-    /// Copies a file that servers alone may read.
+    /// Copies a file so that only servers may read it.
     func copy(_ file: String, to path: String) throws {
         try PostgresProgram.run(["/usr/bin/install", "--mode=600"] + self.ownership + [file, path])
     }
@@ -58,15 +58,15 @@ struct PostgresInstallation: Sendable {
     private var ownership: [String] { self.isRoot ? ["--owner=\(Self.user)", "--group=\(Self.user)"] : [] }
 }
 
-/// Why a test has no PostgreSQL.
+/// A fault of the PostgreSQL that a test needs.
 package struct PostgresFailure: Error, CustomStringConvertible {
     package let description: String
 }
 
 /// Runs programs to their end.
 enum PostgresProgram {
-    /// - Returns: what the program wrote to standard output, without the last newline.
-    /// - Throws: what it wrote to standard error when it failed.
+    /// - Returns: the program's standard output without the last newline.
+    /// - Throws: its standard error if it failed.
     @discardableResult
     static func run(_ command: [String]) throws -> String {
         let process = Process()
@@ -81,7 +81,7 @@ enum PostgresProgram {
         let programEnded = Latch()
         process.terminationHandler = { _ in programEnded.open() }
         try process.start()
-        // Errors are few: they fit into the pipe while the output is read.
+        // Errors are short: they fit into the pipe while the output is read.
         let text = output.fileHandleForReading.readDataToEndOfFile()
         let complaint = errors.fileHandleForReading.readDataToEndOfFile()
         programEnded.wait()
@@ -95,20 +95,20 @@ enum PostgresProgram {
         return written.hasSuffix("\n") ? String(written.dropLast()) : written
     }
 
-    /// Nothing of the caller's: variables of libpq would change what programs do.
+    /// The environment without the caller's variables, since variables of libpq would change the programs' behavior.
     static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
 }
 
-/// The folder of a server. A shell guards it: when this process ends, however it does, or lets go of the folder, the
-/// shell ends the server that runs in it and deletes it.
+/// The folder of a server, guarded by a shell: when this process ends for any reason, or releases the folder, the shell
+/// ends the server that runs in it and deletes the folder.
 final class PostgresFolder: @unchecked Sendable {
     let path: String
     private let guardian = Process()
     private let line = Pipe.toChild()
     private let guardEnded = Latch()
 
-    /// At the end of its input, ends the server whose working folder is the data folder: asked once, it drops
-    /// everything. A server that stands still is woken first.
+    /// At the end of its input, ends the server whose working folder is the data folder: an immediate shutdown without
+    /// cleanup. A stopped server is resumed first.
     private static let script = """
         trap '' INT TERM HUP
         cat >/dev/null
@@ -144,15 +144,15 @@ final class PostgresFolder: @unchecked Sendable {
         self.guardEnded.wait()
     }
 
-    /// The data folder; it need not exist.
+    /// The path of the data folder, which need not exist.
     var data: String { "\(self.path)/data" }
 }
 
-/// What a server writes to its log, read by a thread as it comes.
+/// The log of a server, read by a thread continuously.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards what changes.
+/// `@unchecked Sendable`: `monitor` guards all fields that change.
 final class PostgresLog: @unchecked Sendable {
-    /// The longest wait for a line, in milliseconds: the server has hung up.
+    /// The longest wait for a line, in milliseconds; a longer one means that the server hangs.
     static let waitMax: Int64 = 60_000
 
     private let monitor = Monitor()
@@ -176,12 +176,12 @@ final class PostgresLog: @unchecked Sendable {
         }
     }
 
-    /// Everything so far.
+    /// The log so far.
     var text: String { self.monitor.withLock { String(decoding: self.bytes, as: UTF8.self) } }
 
-    /// Waits until one of the texts stands in the log.
+    /// Waits until the log contains one of the texts.
     ///
-    /// - Returns: false when the server ended without it, or the time is up.
+    /// - Returns: false if the server ended without it, or the time is up.
     func wait(for texts: [String], milliseconds: Int64 = waitMax) -> Bool {
         let deadline = SystemClock.monotonic + milliseconds
         return self.monitor.withLock {
@@ -205,15 +205,15 @@ final class PostgresLog: @unchecked Sendable {
     }
 }
 
-/// One run of a server: its process, the processes that it made, and its log.
+/// One run of a server: its process, its child processes, and its log.
 final class PostgresRun {
     let log: PostgresLog
     private let process = Process()
     private let ended = Latch()
 
-    /// Starts a server and waits until it lets clients in.
+    /// Starts a server and waits until it accepts clients.
     ///
-    /// - Throws: what it logged when it ended instead.
+    /// - Throws: its log if it ended instead.
     init(_ installation: PostgresInstallation, data: String) throws {
         let errors = Pipe.toChild()
         let command = installation.command("postgres", ["-D", data])
@@ -244,9 +244,9 @@ final class PostgresRun {
     /// Sends a signal to the server's first process.
     func send(_ signal: Int32) { kill(self.identifier, signal) }
 
-    /// Sends a signal to every process of the server, the first one first.
+    /// Sends a signal to every process of the server, beginning with the first one.
     func sendToAll(_ signal: Int32) {
-        // What it makes after it was asked what it has made, nobody would end.
+        // The first process must not fork after its children were listed, since no signal would end those.
         if signal == SIGKILL { kill(self.identifier, SIGSTOP) }
         let others = self.others
         kill(self.identifier, signal)
@@ -259,7 +259,7 @@ final class PostgresRun {
         _ = self.log.waitForEnd()
     }
 
-    /// The processes that the first one made.
+    /// The child processes of the first process.
     private var others: [Int32] {
         let list = "/proc/\(self.identifier)/task/\(self.identifier)/children"
         let text = (try? String(contentsOfFile: list, encoding: .utf8)) ?? ""

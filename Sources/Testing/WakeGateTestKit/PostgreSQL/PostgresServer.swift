@@ -2,21 +2,20 @@ import Foundation
 import Glibc
 import Platform
 
-/// A real PostgreSQL server of a test's own, on loopback and on a socket in its own folder. Gone with the last
+/// A private PostgreSQL server for a test, on loopback and on a socket in its own folder. Removed with the last
 /// reference, and with the test's process.
 ///
-/// Whoever connects as `postgres` needs no password; only the user `secured`, whom a test makes, does. It is `Sendable`
-/// without the compiler's proof: `monitor` guards what changes.
+/// The user `postgres` needs no password; only the user `secured`, whom a test creates, does. `@unchecked Sendable`:
+/// `monitor` guards all fields that change.
 package final class PostgresServer: @unchecked Sendable {
-    /// How a server differs from the usual one.
+    /// The options of a server.
     package struct Options: Sendable {
-        /// Whether commits are on the disk when they are answered; off it is faster, and `kill` loses nothing either
-        /// way.
+        /// True if commits are synced; false is faster, and `kill` loses nothing either way.
         package var isDurable = true
-        /// Lines of `postgresql.conf`: names and values, written as they are.
+        /// Lines of `postgresql.conf`: names and values, written unchanged.
         package var settings: [String: String] = [:]
 
-        /// The path of a file with a certificate and its key: the server takes TLS then, too.
+        /// The path of a file with a certificate and its key; the server then accepts TLS, too.
         package var certificate: String?
 
         package init(isDurable: Bool = true, settings: [String: String] = [:], certificate: String? = nil) {
@@ -26,7 +25,7 @@ package final class PostgresServer: @unchecked Sendable {
         }
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// The port on which it listens on 127.0.0.1.
     package let port: UInt16
     private let installation: PostgresInstallation
     private let options: Options
@@ -35,9 +34,9 @@ package final class PostgresServer: @unchecked Sendable {
     private var run: PostgresRun?
     private var databaseCount = 0
 
-    /// Makes a server and starts it.
+    /// Creates a server and starts it.
     ///
-    /// - Throws: `PostgresFailure` when there is no PostgreSQL on this machine, with what to do.
+    /// - Throws: `PostgresFailure` with the remedy if PostgreSQL is missing on this machine.
     package convenience init(_ options: Options = Options()) throws {
         let installation = try PostgresInstallation.found()
         let template = try PostgresTemplate.shared()
@@ -46,7 +45,7 @@ package final class PostgresServer: @unchecked Sendable {
         try self.init(installation, folder, options)
     }
 
-    /// Starts a server in a folder that has its data.
+    /// Starts a server in a folder with its data.
     private init(_ installation: PostgresInstallation, _ folder: PostgresFolder, _ options: Options) throws {
         self.installation = installation
         self.folder = folder
@@ -67,38 +66,38 @@ package final class PostgresServer: @unchecked Sendable {
         throw failure ?? PostgresFailure(description: "no port of 127.0.0.1 is free")
     }
 
-    /// Below the ports that the system gives to clients, which could take one while its server is restarted.
+    /// Ports below the system's ephemeral ones, since a client could take one of those while its server restarts.
     private static let ports: ClosedRange<UInt16> = 20_000...32_000
     private static let attemptsMax = 20
     private static let portInUse = "could not create any TCP/IP sockets"
 
     deinit {
-        // The folder's guardian ends a server that runs.
+        // The folder's guardian would end a running server, too.
         self.run?.sendToAll(SIGCONT)
         self.run?.send(SIGQUIT)
         self.run?.waitForEnd()
     }
 
-    // MARK: Where it is
+    // MARK: Addresses and state
 
-    /// Where clients connect to: a URI of libpq.
+    /// Returns the address for clients: a URI of libpq.
     ///
     /// - Parameters:
-    ///   - database: its name.
-    ///   - user: who connects.
+    ///   - database: the name of the database.
+    ///   - user: the name of the user.
     package func address(_ database: String = "postgres", user: String = "postgres") -> String {
         "postgresql://\(user)@127.0.0.1:\(self.port)/\(database)"
     }
 
-    /// Where clients connect to by the socket in the server's folder.
+    /// Returns the address for clients by the socket in the server's folder.
     package func socketAddress(_ database: String = "postgres") -> String {
         let folder = self.folder.path.replacing("/", with: "%2F")
         return "postgresql://postgres@/\(database)?host=\(folder)&port=\(self.port)"
     }
 
-    /// Makes a database that nobody else has.
+    /// Creates a separate database.
     ///
-    /// - Returns: where clients connect to.
+    /// - Returns: the address for clients.
     package func database() throws -> String {
         let name = self.monitor.withLock {
             self.databaseCount += 1
@@ -108,24 +107,24 @@ package final class PostgresServer: @unchecked Sendable {
         return self.address(name)
     }
 
-    /// What the server has logged since it was last started.
+    /// The server's log since its last start.
     package var log: String { self.monitor.withLock { self.run?.log.text ?? "" } }
 
-    /// Waits until the log has a text.
+    /// Waits until the log contains a text.
     ///
-    /// - Returns: false when it has not in a minute.
+    /// - Returns: false if it does not within a minute.
     package func waitForLog(_ text: String) -> Bool {
         self.monitor.withLock { self.run?.log }?.wait(for: [text]) ?? false
     }
 
-    /// The number of the server's first process; nil when it does not run.
+    /// The process id of the server's first process; nil if it does not run.
     package var processIdentifier: Int32? { self.monitor.withLock { self.run?.identifier } }
 
     package var isRunning: Bool { self.processIdentifier != nil }
 
-    /// Carries out SQL as the superuser.
+    /// Executes SQL as the superuser.
     ///
-    /// - Returns: rows of values with | between them, as psql has them.
+    /// - Returns: rows of values separated by |, in the format of psql.
     @discardableResult
     package func query(_ sql: String, database: String = "postgres") throws -> String {
         try self.installation.run(
@@ -134,9 +133,9 @@ package final class PostgresServer: @unchecked Sendable {
         )
     }
 
-    /// Asks again and again until the answer is as said.
+    /// Repeats a query until it returns the expected answer.
     ///
-    /// - Throws: when it is another for a minute.
+    /// - Throws: an error if it does not within a minute.
     package func wait(for answer: String, of sql: String, database: String = "postgres") throws {
         let deadline = SystemClock.monotonic + PostgresLog.waitMax
         while SystemClock.monotonic < deadline {
@@ -147,17 +146,17 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Starting and stopping
 
-    /// Starts the server, which must not run, and waits until it lets clients in.
+    /// Starts the server, which must not run, and waits until it accepts clients.
     package func start() throws {
         precondition(!self.isRunning, "the server runs")
         let run = try PostgresRun(self.installation, data: self.folder.data)
         self.monitor.withLock { self.run = run }
     }
 
-    /// Ends the server in order; clients are sent away (57P01). Waits for the end.
+    /// Stops the server in order; clients are disconnected (57P01). Waits for the end.
     package func stop() { self.end { $0.send(SIGINT) } }
 
-    /// Ends every process of the server at once, as when its machine loses power. Waits for the end.
+    /// Kills every process of the server at once, as in a power loss. Waits for the end.
     package func kill() { self.end { $0.sendToAll(SIGKILL) } }
 
     /// Stops the server in order and starts it.
@@ -166,13 +165,13 @@ package final class PostgresServer: @unchecked Sendable {
         try self.start()
     }
 
-    /// Has every process of the server stand still; the system goes on to take connections for it.
+    /// Stops the execution of every process of the server; the system still accepts connections for it.
     package func freeze() { self.monitor.withLock { self.run }?.sendToAll(SIGSTOP) }
 
-    /// Has a server that stands still go on.
+    /// Resumes a frozen server.
     package func thaw() { self.monitor.withLock { self.run }?.sendToAll(SIGCONT) }
 
-    /// Has the server read its settings again.
+    /// Makes the server reload its settings.
     package func reload() throws { try self.query("SELECT pg_reload_conf()") }
 
     private func end(_ order: (PostgresRun) -> Void) {
@@ -183,11 +182,11 @@ package final class PostgresServer: @unchecked Sendable {
 
     // MARK: Standbys
 
-    /// Makes a standby of this server, which must run, and waits until it follows.
+    /// Creates a standby of this server, which must run, and waits until it follows.
     ///
     /// - Parameters:
-    ///   - name: what the primary knows it by.
-    ///   - isSynchronous: whether commits wait for one of the standbys from now on.
+    ///   - name: the standby's name at the primary.
+    ///   - isSynchronous: true if commits wait for one of the standbys from now on.
     package func makeStandby(_ name: String = "standby", isSynchronous: Bool = true) throws -> PostgresServer {
         let folder = try PostgresFolder()
         try self.installation.run(
@@ -207,12 +206,12 @@ package final class PostgresServer: @unchecked Sendable {
         return standby
     }
 
-    /// Makes a standby the primary, and waits until it is.
+    /// Promotes a standby to primary, and waits for that.
     package func promote() throws {
         try self.installation.run("pg_ctl", ["promote", "-w", "-D", self.folder.data])
     }
 
-    /// Has a standby follow another primary, and waits until it does.
+    /// Makes a standby follow another primary, and waits for that.
     package func follow(_ primary: PostgresServer, as name: String = "standby") throws {
         let address = "host=127.0.0.1 port=\(primary.port) user=postgres application_name=\(name)"
         try self.query("ALTER SYSTEM SET primary_conninfo = '\(address)'")
@@ -249,7 +248,7 @@ package final class PostgresServer: @unchecked Sendable {
             settings.merge(["ssl": "on", "ssl_cert_file": "'\(copy)'", "ssl_key_file": "'\(copy)'"]) { _, new in new }
         }
         settings.merge(options.settings) { _, new in new }
-        // The last line of a setting is in force.
+        // The last line of a setting takes effect.
         let file = try FileHandle(forWritingTo: URL(fileURLWithPath: "\(folder.data)/postgresql.conf"))
         try file.seekToEnd()
         try file.write(contentsOf: Data(settings.map { "\($0.key) = \($0.value)\n" }.sorted().joined().utf8))
@@ -265,23 +264,23 @@ package final class PostgresServer: @unchecked Sendable {
 }
 
 extension PostgresServer {
-    /// The server that the tests of a process share, each in a database of its own (`database()`). Nobody stops it; it
-    /// ends with the process. Its commits are not on the disk.
+    /// Returns the server that the tests of a process share, each with a separate database (`database()`). It is never
+    /// stopped, and ends with the process. Its commits are not synced.
     ///
-    /// - Throws: `PostgresFailure` when there is no PostgreSQL on this machine, with what to do.
+    /// - Throws: `PostgresFailure` with the remedy if PostgreSQL is missing on this machine.
     package static func shared() throws -> PostgresServer { try self.sharedResult.get() }
 
     private static let sharedResult = Result { try PostgresServer(Options(isDurable: false)) }
 }
 
-/// The data of a server that never ran: made once a process, as that takes a second, and copied for each server.
+/// The data of a server that never ran: created once per process, as that takes a second, and copied for each server.
 enum PostgresTemplate {
-    /// The folder of the template, kept until the process ends.
+    /// Returns the folder of the template, kept until the process ends.
     static func shared() throws -> PostgresFolder { try self.result.get() }
 
     private static let result = Result { try Self.make() }
 
-    /// The first line that fits a client is in force.
+    /// The rules of `pg_hba.conf`; the first one that matches a client applies.
     private static let access = """
         host all secured 127.0.0.1/32 scram-sha-256
         local all all trust

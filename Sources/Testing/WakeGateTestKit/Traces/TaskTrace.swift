@@ -1,4 +1,4 @@
-/// A random trace of pushes, requests and sessions, made so that the corners of the rules are met often.
+/// A random trace of pushes, requests and sessions, in which the edge cases of the rules are frequent.
 package struct TaskTrace {
     package enum Event {
         case push(name: String, priority: Int, expiration: Int64?)
@@ -23,13 +23,14 @@ package struct TaskTrace {
         package var event: Event
         package var line: String
 
-        /// An event of the same moment and device that does nothing: all that happens before comes out with it.
+        /// An event of the same time and device without an effect: the output of all earlier events precedes its own.
         package var barrier: String {
             #"{"t": \#(TaskTrace.seconds(self.moment)), "device": "\#(self.device)", "cancel": "-"}"#
         }
     }
 
-    /// How a wake ends: the answer, milliseconds after the launch, and every how many of them it advances.
+    /// The end of a wake: the answer, its delay after the launch, and the interval of progress reports, in
+    /// milliseconds.
     package struct Answer {
         package var outcome: String
         package var delay: Int64
@@ -59,25 +60,25 @@ package struct TaskTrace {
     package private(set) var taskLimits = Limits()
     package private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
     package private(set) var answers: [String: [Answer]] = [:]
-    /// The identifiers that are permitted; nil is all.
+    /// The permitted identifiers; nil for all.
     package private(set) var permitted: Set<String>?
-    /// The last moment of the simulation; nil when it goes on until nothing more can happen.
+    /// The end of the simulation; nil if it runs until nothing more can happen.
     package private(set) var until: Int64?
 
     private var random: SeededGenerator
     private var now: Int64
     private var states: [String: DeviceFacts] = [:]
-    /// The identifier that was submitted last.
+    /// The identifier submitted last.
     private var latest: String?
     /// The hour of the day at which a device is habitually used.
     private var habit: Int64?
     private let isSlow: Bool
-    /// How many events in a hundred are of sessions.
+    /// The percentage of events that concern sessions.
     private let sessionShare: Int
 
     private static let known =
         ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
-    /// The identifiers that the trace uses: the fewer, the more often they meet each other.
+    /// The identifiers in the trace: the fewer, the more often events concern the same one.
     private let identifiers: [String]
     private let sessions: [String]
 
@@ -87,7 +88,7 @@ package struct TaskTrace {
         self.isSlow = random.chance(40)
         let count = random.pick([3, 6, Self.known.count])
         self.identifiers = count < Self.known.count ? (0..<count).map { _ in random.pick(Self.known) } : Self.known
-        // A session may have the name of an identifier, and is another thing.
+        // A session may have the name of an identifier, but is independent of it.
         self.sessions = [self.identifiers[0]] + (1..<random.pick([2, 16])).map { "s\($0)" }
         self.sessionShare = random.pick([5, 5, 60])
         self.random = random
@@ -100,7 +101,7 @@ package struct TaskTrace {
             self.addPause()
             self.addStep(self.random.pick(devices))
         }
-        // In the end nothing holds any more.
+        // At the end, no condition prevents launches.
         for device in devices {
             self.now += 1000
             var state = DeviceFacts()
@@ -112,7 +113,7 @@ package struct TaskTrace {
             self.add(device, .report(state))
         }
         guard self.random.chance(10) else { return }
-        // The headers of a trace may stand in any order.
+        // The headers of a trace may be in any order.
         let until = self.random.pick([self.now / 3, self.now / 2, self.now, self.now + 1_800_000])
         self.headers.insert("{\"until\": \(Self.seconds(until))}", at: 0)
         self.until = until
@@ -128,7 +129,7 @@ package struct TaskTrace {
         let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
         self.now += self.random.pick(self.isSlow ? slow : quick)
         guard let habit = self.habit, self.random.chance(15) else { return }
-        // Right before, in the lead of and within the next habitual hour.
+        // Times just before, in the lead of, and within the next habitual hour.
         let day: Int64 = 86_400_000
         let next = (self.now - habit * 3_600_000 + day) / day * day + habit * 3_600_000
         let lead = self.taskLimits.refreshLead
@@ -178,7 +179,7 @@ extension TaskTrace {
 
     private mutating func addPermission() {
         let choices = [["a.*", "b.c1"], ["b.*"], ["a.r0", "a.p*", "b"], ["a.r1.*", "a.p0", "b.c*", "b.c.*"], []]
-        // The last line of several counts.
+        // Of several lines the last one is valid.
         for patterns in (0..<self.random.pick([1, 1, 2])).map({ _ in self.random.pick(choices) }) {
             self.headers.append("{\"permitted\": [\(patterns.map { "\"\($0)\"" }.joined(separator: ", "))]}")
             self.permitted = Set(
@@ -200,7 +201,7 @@ extension TaskTrace {
             let advance = answer.advance.map { ", \(Self.seconds($0))" } ?? ""
             return "[\"\(answer.outcome)\", \(Self.seconds(answer.delay))\(advance)]"
         }
-        // A line that comes later adds to this one, or takes its place.
+        // A later line adds to this one or replaces it.
         if self.random.chance(30) {
             let former = Answer(outcome: "failure", delay: 7000)
             let name = self.random.pick(self.identifiers)
@@ -245,7 +246,7 @@ extension TaskTrace {
 
     private mutating func addRequest(_ device: String) {
         var identifier = self.anyIdentifier()
-        // What a person starts is mostly started by a person.
+        // Continued tasks are mostly started while the device is active.
         if identifier.hasPrefix("b"), self.states[device]?.isActive != true, self.random.chance(70) {
             identifier = self.random.pick(self.identifiers)
         }
@@ -254,7 +255,7 @@ extension TaskTrace {
             identifier.hasPrefix("a.r")
             ? ["appRefresh"] : identifier.hasPrefix("a.p") ? ["processing"] : ["continued", "continued"]
         var kind = self.random.chance(8) ? self.random.pick(["appRefresh", "processing", "continued"]) : kinds[0]
-        // Habits are there for refreshes.
+        // Habits only matter for refreshes.
         if self.habit != nil, self.random.chance(40) { kind = "appRefresh" }
         var request = Request(identifier: identifier, kind: kind)
         if self.random.chance(40) {
@@ -269,7 +270,7 @@ extension TaskTrace {
         self.add(device, .cancel(identifier))
     }
 
-    /// Uses of a device at the same hour of some days.
+    /// Adds uses of a device at the same hour of several days.
     private mutating func addHabit(_ device: String) {
         let habit = Int64(self.random.number(below: 24))
         let hour = habit * 3_600_000
@@ -291,7 +292,7 @@ extension TaskTrace {
 
     private mutating func addReport(_ device: String) {
         var state = self.states[device] ?? DeviceFacts()
-        // Uses are what habits come from.
+        // Habits result from uses.
         if self.random.chance(60) {
             state.appState = state.isActive ? "background" : "active"
         } else if self.random.chance(25) {
@@ -337,7 +338,7 @@ extension TaskTrace {
         self.steps.append(Step(moment: self.now, device: device, event: event, line: line))
     }
 
-    /// What a report of `state` names: what is other than `before`, and at times the rest.
+    /// Returns the members of a report of `state`: those that differ from `before`, and sometimes others.
     private mutating func members(_ state: DeviceFacts, since before: DeviceFacts) -> String {
         var members: [String] = []
         func add(_ name: String, _ value: String, _ isSame: Bool) {
@@ -360,7 +361,7 @@ extension TaskTrace {
     }
 }
 
-/// A device's conditions in the words of a trace.
+/// A device's conditions in the terms of a trace.
 package struct DeviceFacts: Sendable {
     package var appState = "background"
     package var backgroundRefresh = "available"
@@ -372,7 +373,7 @@ package struct DeviceFacts: Sendable {
 
     package var isActive: Bool { self.appState == "active" }
 
-    /// Whether the device may not be woken with `priority`.
+    /// Returns true if the device must not be woken with `priority`.
     package func isHeld(_ priority: Int, criticalBattery: Double = 0.2) -> Bool {
         if self.isActive { return false }
         if self.appState == "forceQuit" || self.backgroundRefresh != "available" || !self.network { return true }
@@ -384,7 +385,7 @@ package struct DeviceFacts: Sendable {
     package init() {}
 }
 
-/// The parameters of pushes, as the table of the rules has them, in milliseconds.
+/// The parameters of pushes from the table of rules, in milliseconds.
 package struct TraceLimits: Sendable {
     package var launchInterval: Int64 = 900_000
     package var dailyLaunches: Int64 = 96
@@ -398,7 +399,7 @@ package struct TraceLimits: Sendable {
     package var defaultTTL: Int64 = 2_592_000_000
     package var criticalBattery = 0.2
 
-    /// The least time between launches.
+    /// Returns the shortest time between launches.
     package func interval(penalty: Int64, priority: Int, _ device: DeviceFacts) -> Int64 {
         var interval = self.launchInterval
         for _ in 0..<penalty { interval *= 2 }

@@ -66,7 +66,7 @@ enum ContextCommands {
             (1...64).contains(name.utf8.count)
             && name.utf8.allSatisfy { ($0 | 0x20) &- 0x61 < 26 || $0 &- 0x30 < 10 || "._-".utf8.contains($0) }
         guard isName else {
-            throw .usage("\"\(name)\" is no name of a context; write letters, digits, '.', '_' and '-', at most 64")
+            throw .usage("\"\(name)\" is not a name of a context; write letters, digits, '.', '_' and '-', at most 64")
         }
         guard parsed.isSet("--gateway") || parsed.isSet("--admin") else {
             throw .usage("the context needs --gateway URL, --admin URL, or both")
@@ -114,7 +114,7 @@ enum ContextCommands {
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let (_, file) = try self.file()
-        if file.contexts.isEmpty { Console.error("wakegate: there is no context; see `wakegate context add --help`") }
+        if file.contexts.isEmpty { Console.error("wakegate: no context is stored; see `wakegate context add --help`") }
         for (name, context) in file.contexts.sorted(by: { $0.key < $1.key }) {
             let urls = [context.gateway, context.admin.map { "admin \($0)" }].compactMap { $0 }.joined(separator: "  ")
             Console.out(TerminalText.harmless("\(name == file.current ? "*" : " ") \(name)  \(urls)") + "\n")
@@ -151,13 +151,13 @@ enum ContextCommands {
 
     private static func file() throws(CommandFailure) -> (path: String, file: ContextFile) {
         guard let path = ContextFile.path(ProcessInfo.processInfo.environment) else {
-            throw CommandFailure(.failed, "there is no place for contexts; set XDG_CONFIG_HOME, or HOME, to a path")
+            throw CommandFailure(.failed, "no folder for contexts is known; set XDG_CONFIG_HOME, or HOME, to a path")
         }
         return (path, try ContextFile.read(path))
     }
 }
 
-/// One gateway as a context names it, with what is shown to it.
+/// A named gateway, with the credentials for it.
 struct GatewayContext: Codable, Hashable {
     var gateway: String?
     var admin: String?
@@ -167,7 +167,8 @@ struct GatewayContext: Codable, Hashable {
     var cert: String?
     var key: String?
 
-    /// The URL of a side. Where only one is known it stands for both, as the edge takes what workers may do.
+    /// Returns the URL of a side. Without an admin URL, the edge URL is used for both, because the edge accepts the
+    /// requests of workers.
     func url(_ side: GatewayLocation.Side, of name: String) throws(CommandFailure) -> String {
         switch side {
         case .admin: if let url = self.admin ?? self.gateway { return url }
@@ -177,24 +178,24 @@ struct GatewayContext: Codable, Hashable {
     }
 }
 
-/// The contexts of a person: `wakegate/contexts.json` below `$XDG_CONFIG_HOME`, for its owner alone.
+/// The contexts of a user: `wakegate/contexts.json` below `$XDG_CONFIG_HOME`, readable only by its owner.
 struct ContextFile: Codable, Hashable {
-    /// The most bytes of the file; thousands of contexts.
+    /// The maximum size of the file, in bytes: room for thousands of contexts.
     private static let bytesMax = 1 << 20
 
     var current: String?
     var contexts: [String: GatewayContext] = [:]
 
-    /// Where the file is; nil where nobody has a home.
+    /// Returns the path of the file; nil without a home directory.
     static func path(_ variables: [String: String]) -> String? {
-        // A relative path means nothing, by the specification of base directories.
+        // The XDG Base Directory Specification requires relative paths to be ignored.
         if let folder = variables["XDG_CONFIG_HOME"], folder.hasPrefix("/") {
             return "\(folder)/wakegate/contexts.json"
         }
         return variables["HOME"].flatMap { $0.hasPrefix("/") ? "\($0)/.config/wakegate/contexts.json" : nil }
     }
 
-    /// Reads the file; without one there are no contexts.
+    /// Reads the file. A missing file has no contexts.
     static func read(_ path: String) throws(CommandFailure) -> ContextFile {
         guard let status = try? FileSystem.status(path) else { return ContextFile() }
         guard status.permissions & 0o077 == 0 else {
@@ -205,7 +206,7 @@ struct ContextFile: Codable, Hashable {
             throw CommandFailure(.failed, "\(path) cannot be read (\(error.reason)); \(error.remedy)")
         }
         guard let bytes else {
-            throw CommandFailure(.failed, "\(path) is no ordinary file; remove it, and add the contexts anew")
+            throw CommandFailure(.failed, "\(path) is not a regular file; remove it, and add the contexts anew")
         }
         guard let file = try? JSONDecoder().decode(ContextFile.self, from: Data(bytes)) else {
             throw CommandFailure(.failed, "\(path) holds no contexts; remove it, and add the contexts anew")
@@ -213,7 +214,7 @@ struct ContextFile: Codable, Hashable {
         return file
     }
 
-    /// Writes the file whole, with mode 0600, so that no reader sees half of it.
+    /// Writes the file atomically, with mode 0600.
     func write(_ path: String) throws(CommandFailure) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -239,6 +240,6 @@ struct ContextFile: Codable, Hashable {
         let all =
             names.isEmpty
             ? "add it: wakegate context add \(name) --gateway URL" : "there are: \(names.joined(separator: ", "))"
-        return .usage("there is no context \"\(name)\"; \(near ?? all)")
+        return .usage("no context \"\(name)\" is stored; \(near ?? all)")
     }
 }

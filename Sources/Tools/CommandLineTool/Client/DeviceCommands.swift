@@ -97,10 +97,10 @@ package enum DeviceCommands {
         return 0
     }
 
-    /// The JSON object that `NAME=VALUE` words stand for.
+    /// Returns the JSON object for words of the form `NAME=VALUE`.
     ///
-    /// - Throws: `badUsage` for a word without `=` and an unknown name, with the nearest one; values are judged by
-    ///   the gateway.
+    /// - Throws: `badUsage` for a word without `=`, and for an unknown name, with the nearest known one. The gateway
+    ///   checks the values.
     package static func report(_ words: [String]) throws(CommandFailure) -> String {
         guard !words.isEmpty else {
             throw .usage("no condition was given; write NAME=VALUE, such as batteryLevel=0.1")
@@ -141,11 +141,11 @@ extension CommandDefinition {
 
     package static let deviceLaunch = acting(
         .launch,
-        "launch what waits on a device now, whatever holds it; an empty wake when nothing does"
+        "launch a device's pending work now, whatever holds it; an empty wake when nothing is pending"
     )
     package static let deviceDrop = acting(
         .drop,
-        "discard the push that waits on a device; a wake in flight goes on"
+        "discard the pending push of a device; a wake in flight continues"
     )
     package static let deviceExpire = acting(.expire, "end the wake in flight of a device as expired now")
 
@@ -162,13 +162,13 @@ extension CommandDefinition {
     }
 }
 
-/// What people do to devices and what waits on them.
+/// Actions of operators on devices and their pending pushes.
 package enum DeviceActions {
     /// One of the actions.
     package enum Action: String, Sendable {
         case launch, drop, expire
 
-        /// The method and the end of the path of the route for one device.
+        /// The HTTP method and the last path component of the route for one device.
         var route: (method: String, path: String) {
             switch self {
             case .launch: ("POST", "simulate-launch")
@@ -177,7 +177,7 @@ package enum DeviceActions {
             }
         }
 
-        /// The states of devices of a list that it concerns.
+        /// The states of listed devices to which the action applies.
         var states: Set<String> {
             switch self {
             case .launch: ["pending", "held"]
@@ -186,7 +186,7 @@ package enum DeviceActions {
             }
         }
 
-        /// What it has done, behind a number of devices.
+        /// The past participle of the action, for messages.
         var word: String {
             switch self {
             case .launch: "launched"
@@ -216,7 +216,7 @@ package enum DeviceActions {
         }
     }
 
-    /// An action, and the gateway that does it.
+    /// An action and the gateway that performs it.
     private struct Desk {
         private let action: Action
         private let parsed: ParsedCommand
@@ -230,10 +230,10 @@ package enum DeviceActions {
             self.client = try self.location.client()
         }
 
-        /// - Parameter isOfList: whether what was seen of the device a moment ago may be over.
+        /// - Parameter isOfList: true if the device comes from a list, which may be out of date.
         func act(on token: String, isOfList: Bool = false) throws(CommandFailure) -> HTTPResponse {
             let route = self.action.route
-            // What has launched by itself since is not to be followed by an empty wake.
+            // If the device has launched since the list was made, it must not be woken without a push.
             let query = isOfList && self.action == .launch ? "?pending=1" : ""
             let path = "/v1/devices/\(URLPath.component(token))/\(route.path)\(query)"
             let body: [UInt8]? = route.method == "POST" ? [] : nil
@@ -244,9 +244,9 @@ package enum DeviceActions {
             try GatewayAnswer.object(response)["dropped"]?.number == 1
         }
 
-        /// Acts on every device of a list that the action concerns, once a person has agreed to their number.
+        /// Performs the action on all listed devices to which it applies, after a person has confirmed their number.
         ///
-        /// - Returns: 1 when some were refused.
+        /// - Returns: 1 if some were refused, otherwise 0.
         func actOnList() throws(CommandFailure) -> Int32 {
             guard self.parsed.isSet("--topic") || self.parsed.isSet("--hold") else {
                 throw .usage("TOKEN is missing; name a device, or the devices of a list by --topic or --hold")
@@ -256,7 +256,7 @@ package enum DeviceActions {
             Console.error("wakegate: \(number) to be \(self.action.word)")
             guard !tokens.isEmpty else { return 0 }
             if !self.parsed.isSet("--yes") {
-                guard Console.isAsked("wakegate: go on? [y/N] ") else {
+                guard Console.isAsked("wakegate: continue? [y/N] ") else {
                     throw CommandFailure(.failed, "nothing was done; answer y, or add --yes")
                 }
             }
@@ -275,7 +275,7 @@ package enum DeviceActions {
             return refused.isEmpty ? 0 : 1
         }
 
-        /// Why an answer says that nothing was done; nil when something was.
+        /// The reason why an answer reports no effect; nil if it reports one.
         private func refusal(_ response: HTTPResponse) throws(CommandFailure) -> String? {
             guard response.isSuccess else {
                 return response.refusal?.reason ?? "\(response.status)"
@@ -319,7 +319,7 @@ extension CommandDefinition {
             ),
             OptionDefinition("--limit", "N", "at most N devices; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "TOKEN", "only devices behind this one, in the order of tokens"),
-            OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
         example: "wakegate device list --topic com.example.app --hold battery",
         notes: [
@@ -352,13 +352,13 @@ package enum DeviceListCommand {
         ).show(parsed)
     }
 
-    /// The path of a page.
+    /// Returns the path of a page.
     package static func path(_ parsed: ParsedCommand, limit: Int, after: String?) -> String {
         let query = ListPages.query(parsed, ["topic", "state", "hold", "prefix", "sort"], limit: limit, after: after)
         return "/v1/devices?\(query.joined(separator: "&"))"
     }
 
-    /// A line a device, all of the same columns however many pages there are.
+    /// Returns one line for each device. All pages have the same columns.
     package static func text(_ devices: [JSONValue], withHead isHead: Bool) -> String {
         let head = ["state", "held", "may launch at", "last launch", "topic", "token"]
         return TableText.page(devices, widths: [8, 17, 20, 20, 24], head: isHead ? head : nil) { device in
@@ -409,9 +409,9 @@ package enum DeviceWatchCommand {
         return try watch.run()
     }
 
-    /// What is subscribed to: conditions, and nothing else.
+    /// Returns the path of the subscription, which requests only conditions.
     ///
-    /// - Throws: `badUsage` for more devices than a subscription names.
+    /// - Throws: `badUsage` for more devices than one subscription permits.
     package static func path(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         let devices = parsed.all("--device")
         guard devices.count <= 64 else {

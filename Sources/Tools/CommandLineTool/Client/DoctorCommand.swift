@@ -9,7 +9,7 @@ extension CommandDefinition {
             ArgumentDefinition("DEVICE", "the device token, hexadecimal"),
             ArgumentDefinition("TASK", "the identifier of a task; a push is checked without it", count: 0...1),
         ],
-        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate doctor 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe com.example.refresh",
         notes: [
             """
@@ -36,12 +36,12 @@ package enum DoctorCommand {
         return "/v1/devices/\(URLPath.component(parsed.arguments[0]))/diagnosis\(task)"
     }
 
-    /// The exit status: 1 when something but time keeps the launch back.
+    /// The exit status: 1 if the launch is blocked by more than a wait.
     package static func status(_ diagnosis: JSONValue) -> Int32 {
         ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "") ? 0 : 1
     }
 
-    /// The verdict, and a line for each check, with its remedy in the next one.
+    /// Returns the verdict and a line for each check, followed by its remedy.
     package static func text(_ diagnosis: JSONValue) -> String {
         let checks = diagnosis["checks"]?.elements ?? []
         let width = checks.compactMap { $0["check"]?.text?.count }.max() ?? 0

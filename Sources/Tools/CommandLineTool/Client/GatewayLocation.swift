@@ -3,32 +3,32 @@ import Glibc
 package import HTTPClient
 import Platform
 
-/// Where a client command finds its gateway, and how it shows who it is.
+/// The address of a client command's gateway, with the credentials for it.
 package struct GatewayLocation: Sendable {
-    /// What is spoken to.
+    /// The listener of the gateway.
     package enum Side: Sendable {
-        /// Providers and workers.
+        /// The listener for providers and workers.
         case edge
-        /// Operators.
+        /// The listener for operators.
         case admin
     }
 
-    /// The URL without a path and without a slash at its end.
+    /// The URL without a path and without a trailing slash.
     package let url: String
     package private(set) var settings = HTTPClientSettings()
-    /// What is shown of bearer tokens.
+    /// The source of the bearer token.
     let proof: Proof
     private let bearerToken: String?
 
-    /// A bearer token, or where it stands.
+    /// A bearer token, or the path of its file.
     package enum Proof: Hashable, Sendable {
         case none
         case token(String)
         case file(String)
     }
 
-    /// Looks at `option` first, then at the variables, then at the context, then for a running `wakegate dev` in
-    /// `folder`, then at the default address.
+    /// Determines the location. The sources in order of precedence: `option`, the environment variables, the context, a
+    /// running `wakegate dev` in `folder`, the default address.
     package init(
         _ parsed: ParsedCommand,
         side: Side,
@@ -51,13 +51,13 @@ package struct GatewayLocation: Sendable {
         }
         while url.hasSuffix("/") { url.removeLast() }
         try Self.checkURL(url, sources)
-        // Providers and workers speak HTTP/2 in any case; for operators HTTP/1.1 passes more proxies.
+        // Providers and workers always use HTTP/2. For operators, HTTP/1.1 passes through more proxies.
         self.settings.cleartextHTTP2 = side == .edge
         self.url = url
     }
 
-    /// Returns the URL of the admin listener of a gateway on this machine by the URL of its edge: a `wakegate dev` that
-    /// runs in `folder`, or a gateway with default addresses. Nil for any other edge.
+    /// Returns the admin URL of a gateway on this machine, given the URL of its edge. Supports a `wakegate dev` that
+    /// runs in `folder` and a gateway with default addresses; nil for any other edge.
     package static func admin(of edge: String, folder: String = GatewayFile.defaultFolder) -> String? {
         let edge = edge.hasSuffix("/") ? String(edge.dropLast()) : edge
         if let file = GatewayFile.running(in: folder), let admin = file.admin,
@@ -69,7 +69,7 @@ package struct GatewayLocation: Sendable {
         return defaults.contains(edge) ? "http://127.0.0.1:9197" : nil
     }
 
-    /// - Parameter url: without a slash at its end.
+    /// - Parameter url: the URL without a trailing slash.
     private static func checkURL(_ url: String, _ sources: LocationSources) throws(CommandFailure) {
         let bad = CommandFailure.usage(
             "\(sources.urlName) is \"\(sources.url)\"; write a URL such as https://127.0.0.1:2197"
@@ -85,17 +85,17 @@ package struct GatewayLocation: Sendable {
                 "\(sources.urlName) is \"\(sources.url)\"; leave out what stands behind the port: the command adds it"
             )
         }
-        // Colons stand in addresses of IPv6, too, before their bracket, and before a password.
+        // Colons also occur in IPv6 addresses, before the closing bracket, and before a password.
         guard let colon = authority.lastIndex(of: ":"), !authority[colon...].contains(where: { "]@".contains($0) })
         else { return }
         let port = Int(authority[authority.index(after: colon)...])
         guard let port, (1...65_535).contains(port) else { throw bad }
     }
 
-    /// Says what is missing of a client certificate and its key before libcurl says that there is a problem.
+    /// Checks the client certificate and its key, because libcurl's errors are less specific.
     private static func checkCertificate(_ sources: LocationSources) throws(CommandFailure) {
         guard let certificate = sources.certificate else {
-            guard sources.key == nil else { throw .usage("--cert is missing beside --key; write --cert FILE") }
+            guard sources.key == nil else { throw .usage("--key needs --cert; write --cert FILE") }
             return
         }
         guard !self.lacks("CERTIFICATE-----", certificate) else {
@@ -115,16 +115,17 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// Whether a file is without what a text of PEM has; one that cannot be read is left to libcurl.
+    /// Returns true if the file does not contain `mark`. A file that cannot be read is left to libcurl.
     private static func lacks(_ mark: String, _ path: String) -> Bool {
         guard let bytes = try? OrdinaryFile.contents(path, bytesMax: Self.authorityBytesMax) else { return false }
         return !String(decoding: bytes, as: UTF8.self).contains(mark)
     }
 
-    /// Authorities of more bytes are left to libcurl; all that Debian trusts are 220,000.
+    /// The maximum size of an authority file that is checked, in bytes; a larger file is left to libcurl. Debian's
+    /// bundle has 220,000 bytes.
     private static let authorityBytesMax = 4 << 20
 
-    /// Says that a file is no certificate before libcurl says what nobody understands.
+    /// Checks that an authority file is a PEM certificate, because libcurl's error is hard to understand.
     private static func checkAuthority(_ path: String?, _ name: String) throws(CommandFailure) {
         guard let path else { return }
         let bytes: [UInt8]?
@@ -134,7 +135,7 @@ package struct GatewayLocation: Sendable {
                 "\(path), which \(name) names, cannot be read (\(error.reason)); \(error.remedy)"
             )
         }
-        // What is no ordinary file could be read but once.
+        // Only regular files are checked: others, such as pipes, can be read only once.
         guard let text = bytes.map({ String(decoding: $0, as: UTF8.self) }) else { return }
         let isPEM = ["-----BEGIN CERTIFICATE-----", "-----BEGIN TRUSTED CERTIFICATE-----"].contains(
             where: text.contains
@@ -168,7 +169,8 @@ package struct GatewayLocation: Sendable {
         return token[0]
     }
 
-    /// How often an empty file is read again, and after how long: who writes it anew takes a moment.
+    /// The retries for an empty token file, which another program may be writing: their number, and the wait between
+    /// them.
     private static let emptyReadsMax = 20
     private static let emptyReadMilliseconds: Int32 = 100
 
@@ -178,28 +180,28 @@ package struct GatewayLocation: Sendable {
         return String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).map(String.init)
     }
 
-    /// The header that shows the bearer token, if there is one.
+    /// The header with the bearer token, if there is one.
     package var headers: [(name: String, value: String)] {
         self.bearerToken.map { [("authorization", "bearer \($0)")] } ?? []
     }
 
-    /// The header of a push: a token of `wakegate token` is none that a provider shows.
+    /// The headers of a push. A token of `wakegate token` is not a provider token and is left out.
     var providerHeaders: [(name: String, value: String)] {
         self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
 
-    /// The location as a view's title has it.
+    /// The location as shown in the title of a view.
     var place: String { self.url.replacing("http://", with: "") }
 
-    /// The variables that pass a worker's options on to client commands that its command runs.
+    /// Returns the environment variables that give a worker's options to client commands that its command runs.
     ///
-    /// Of a token only the name of its file is passed.
+    /// For a token, only the path of its file is passed.
     package func commandVariables(_ parsed: ParsedCommand) -> [String: String] {
-        // A context wins over the variables, so its values replace them.
+        // A context takes precedence over the variables, so its values replace them.
         let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
         let names = OptionDefinition.variables
         var variables: [String: String] = [:]
-        // An empty variable hides one of the worker's own environment, which may be another gateway's.
+        // An empty variable hides the worker's inherited one, which may belong to another gateway.
         if parsed.isSet("--context") {
             for name in [names.authority, names.token, names.tokenFile, names.certificate, names.key] {
                 variables[name] = ""
@@ -221,7 +223,7 @@ package struct GatewayLocation: Sendable {
         return variables
     }
 
-    /// A client with the location's settings.
+    /// Creates a client with the location's settings.
     package func client() throws(CommandFailure) -> HTTPClient {
         do throws(HTTPClientError) {
             return try HTTPClient(self.settings)
@@ -230,13 +232,13 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// A request to a path of the gateway.
+    /// Creates a request to a path of the gateway.
     package func request(_ method: String, _ path: String, body: [UInt8]? = nil) -> HTTPRequest {
         let type = body == nil ? [] : [(name: "content-type", value: "application/json")]
         return HTTPRequest(method, self.url + path, headers: self.headers + type, body: body)
     }
 
-    /// Sends a request and waits for the answer, whatever its status.
+    /// Sends a request and returns the answer, whatever its status.
     package func answer(_ request: HTTPRequest, with client: HTTPClient) throws(CommandFailure) -> HTTPResponse {
         do throws(HTTPClientError) {
             return try client.perform(request)
@@ -245,19 +247,19 @@ package struct GatewayLocation: Sendable {
         }
     }
 
-    /// The failure to show when the gateway gave no answer.
+    /// Returns the failure to show if the gateway gave no answer.
     package func failure(_ error: HTTPClientError) -> CommandFailure {
         CommandFailure(.failed, self.explain(error))
     }
 
-    /// Whether there is a client certificate to show, and nothing of it is missing.
+    /// True if a client certificate is set and all its files exist.
     private var areCredentialsThere: Bool {
         guard let certificate = self.settings.certificateFile else { return false }
         let files = [certificate, self.settings.privateKeyFile, self.settings.certificateAuthorityFile]
         return files.compactMap(\.self).allSatisfy { FileSystem.exists($0) }
     }
 
-    /// What went wrong on the way to the gateway, and the remedy.
+    /// Returns the cause of a failed request and the remedy.
     package func explain(_ error: HTTPClientError) -> String {
         let place = self.settings.socketPath.map { "unix:\($0)" } ?? self.url
         switch error.code {
@@ -290,25 +292,25 @@ package struct GatewayLocation: Sendable {
     }
 }
 
-/// Where a client command's settings come from: options, variables, a context, a running `wakegate dev`.
+/// The sources of a client command's settings: options, variables, a context, a running `wakegate dev`.
 struct LocationSources {
     private(set) var url = ""
-    /// What says the URL, for messages.
+    /// The source of the URL, for messages.
     private(set) var urlName = ""
     private(set) var authority: String?
-    /// What names the authority's file, for messages.
+    /// The source of the authority's file, for messages.
     private(set) var authorityName = "--ca"
     private(set) var certificate: String?
     private(set) var key: String?
-    /// What names the files of certificate and key, for messages.
+    /// The sources of the certificate's and the key's files, for messages.
     private(set) var certificateName = "--cert"
     private(set) var keyName = "--key"
     private(set) var proof = GatewayLocation.Proof.none
 
-    /// Looks at each in turn; the first that says something wins.
+    /// Reads the sources in order of precedence. For each setting, the first source that has it is used.
     ///
-    /// A context counts as a whole: where the URL is said otherwise nothing of it is shown to that gateway, unless the
-    /// command line names the context.
+    /// A context is used as a whole: if the URL comes from another source, the context's credentials are not sent to
+    /// that gateway, unless the command line names the context.
     init(
         _ parsed: ParsedCommand,
         side: GatewayLocation.Side,
@@ -323,7 +325,7 @@ struct LocationSources {
         if let given = parsed.text(option) {
             (self.url, self.urlName) = (given, option)
         } else if named == nil, let given = variable(OptionDefinition.variables.url) {
-            // The variable names the edge, of which workers and their commands know no other address.
+            // The variable names the edge, which is the only address that workers and their commands know.
             let admin = side == .admin ? GatewayLocation.admin(of: given, folder: folder) : nil
             (self.url, self.urlName) = (admin ?? given, OptionDefinition.variables.url)
         } else if let found = try Self.context(named, variables) {
@@ -369,7 +371,7 @@ struct LocationSources {
         }
     }
 
-    /// Takes from a context what nothing else says.
+    /// Takes the settings that are still missing from a context.
     private mutating func take(_ context: GatewayContext?) {
         guard let context else { return }
         if self.authority == nil, let authority = context.ca {
@@ -384,7 +386,7 @@ struct LocationSources {
         }
     }
 
-    /// The context that the command line names, or the one in use.
+    /// Returns the context that the command line names, or the current one.
     private static func context(
         _ name: String?,
         _ variables: [String: String]
@@ -403,19 +405,20 @@ struct LocationSources {
     }
 }
 
-/// `gateway.json` in the state folder of a running `wakegate dev`: how client commands find it.
+/// The file `gateway.json` in the state directory of a running `wakegate dev`. Client commands use it to find the
+/// gateway.
 package struct GatewayFile: Codable, Hashable, Sendable {
-    /// The gateway's process.
+    /// The process ID of the gateway.
     package var pid: Int32
     /// The absolute path of the authority's certificate.
     package var ca: String
-    /// The first address of each listener; nil when it is off.
+    /// The first address of each listener; nil if the listener is off.
     package var edge: String?
     package var admin: String?
     package var plain: String?
 
     package static let name = "gateway.json"
-    /// The state folder of `wakegate dev` that client commands look into.
+    /// The default state directory of `wakegate dev`, where client commands look for the file.
     package static let defaultFolder = ".wakegate"
 
     package init(pid: Int32, ca: String) {
@@ -423,7 +426,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
         self.ca = ca
     }
 
-    /// Writes the file whole, so that no reader sees half of it.
+    /// Writes the file atomically.
     package func write(in folder: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -431,7 +434,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
         try OrdinaryFile.replace("\(folder)/\(Self.name)", with: bytes, mode: 0o644, isSynced: false)
     }
 
-    /// The file of the gateway that runs from `folder`; nil when there is none, or when its process is gone.
+    /// Returns the file of the gateway that runs from `folder`; nil if there is none or its process has ended.
     package static func running(in folder: String) -> GatewayFile? {
         guard let data = try? Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(self.name)")),
             let file = try? JSONDecoder().decode(GatewayFile.self, from: data), file.pid > 0
@@ -444,7 +447,7 @@ package struct GatewayFile: Codable, Hashable, Sendable {
         address.map { $0.hasPrefix("unix:") ? $0 : "\(scheme)://\($0)" }
     }
 
-    /// Removes the file; a missing one is fine.
+    /// Removes the file if it exists.
     package static func remove(from folder: String) {
         try? FileSystem.remove("\(folder)/\(self.name)")
     }

@@ -20,7 +20,7 @@ extension CommandDefinition {
 
 /// `wakegate health`.
 enum HealthCommand {
-    /// How long the answer may take, in milliseconds: less than a container's health check waits.
+    /// The timeout of the answer, in milliseconds, which is shorter than that of a container's health check.
     private static let timeoutMilliseconds = 4000
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -44,7 +44,7 @@ enum HealthCommand {
 extension CommandDefinition {
     package static let backup = CommandDefinition(
         "backup",
-        "copy the state of the running gateway while it goes on",
+        "copy the state of the running gateway, which keeps running",
         arguments: [ArgumentDefinition("NAME", "the copy's name: letters, digits, '.', '_' and '-', at most 64")],
         options: OptionDefinition.client,
         example: "wakegate backup before-upgrade",
@@ -66,17 +66,17 @@ enum BackupCommand {
         let location = try GatewayLocation(parsed, side: .admin)
         let body = Array("{\"name\":\(JSONText.quoted(parsed.arguments[0]))}".utf8)
         var request = location.request("POST", "/v1/backup", body: body)
-        // A large state takes its time.
+        // Copying a large state takes a long time.
         request.timeoutMilliseconds = nil
         let answer = try GatewayAnswer.object(try self.answer(request, location))
         Console.out("\(answer["path"]?.text ?? "")\n")
         return 0
     }
 
-    /// How often a gateway that copies is asked whether it is alive, and how long its answer may take, in milliseconds.
+    /// The liveness checks during a backup, in milliseconds: the interval between them, and their timeout.
     private static let probes: (interval: Int64, timeout: Int) = (5000, 15_000)
 
-    /// Waits for an answer for as long as the gateway is alive.
+    /// Waits for an answer as long as the gateway is alive.
     private static func answer(
         _ request: HTTPRequest,
         _ location: GatewayLocation
@@ -89,7 +89,7 @@ enum BackupCommand {
             while true {
                 for case .ended(let id, let result) in client.poll(timeoutMilliseconds: 1000) {
                     if id == copy { return try result.get() }
-                    // What it answers is of no interest.
+                    // Only the existence of an answer matters.
                     _ = try result.get()
                     probe = nil
                     probesAt = SystemClock.monotonic + self.probes.interval
@@ -109,7 +109,7 @@ extension CommandDefinition {
     package static let reload = CommandDefinition(
         "reload",
         "have the running gateway read its configuration again",
-        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate reload",
         notes: [
             """
@@ -127,10 +127,10 @@ package enum ReloadCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let response = try parsed.ask("POST", "/v1/reload")
         guard let faults = self.faults(response) else { return try parsed.show(response, self.text) }
-        throw CommandFailure(.failed, "the old configuration is in force, as the new one has \(faults)")
+        throw CommandFailure(.failed, "the old configuration stays in effect, as the new one has \(faults)")
     }
 
-    /// What has changed, one line a key.
+    /// Returns the changes, one line for each key.
     package static func text(_ answer: JSONValue) -> String {
         var lines = self.lines(answer["changed"], "changed")
         lines += self.lines(answer["needsRestart"], "needs a restart")
@@ -146,7 +146,7 @@ package enum ReloadCommand {
         }
     }
 
-    /// The faults of a refused configuration, as `serve --check` shows them; nil when that is not the answer.
+    /// Returns the faults of a refused configuration in the format of `serve --check`; nil for other answers.
     private static func faults(_ response: HTTPResponse) -> String? {
         guard response.status == 400, let answer = JSONValue(response.body),
             let faults = answer["faults"]?.elements, !faults.isEmpty
@@ -165,25 +165,25 @@ extension CommandDefinition {
 
     package static let topicList = CommandDefinition(
         "topic list",
-        "list the topics, with what waits of each and which are paused",
-        options: [OptionDefinition("--json", "", "show the gateway's answer as it is")] + OptionDefinition.client,
+        "list the topics, with their pending pushes and which are paused",
+        options: [OptionDefinition("--json", "", "show the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate topic list",
         run: TopicCommands.list
     )
 
     package static let topicPause = CommandDefinition(
         "topic pause",
-        "launch nothing of a topic by itself from now on; what comes is taken, and waits",
+        "pause a topic: accept pushes but launch nothing",
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic pause com.example.app",
-        notes: ["Wakes in flight go on. `wakegate device launch` launches what a person wants to try."],
+        notes: ["Wakes in flight continue. `wakegate device launch` launches what a person wants to try."],
         run: TopicCommands.pausing(true)
     )
 
     package static let topicResume = CommandDefinition(
         "topic resume",
-        "launch what waits of a paused topic by its policy again",
+        "launch the pending pushes of a paused topic by its policy again",
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic resume com.example.app",
@@ -204,16 +204,16 @@ package enum TopicCommands {
             try GatewayAnswer.check(try parsed.ask("POST", path, body: []))
             Console.error(
                 isPaused
-                    ? "wakegate: \(topic) is paused; what comes waits until `wakegate topic resume \(topic)`"
-                    : "wakegate: \(topic) is not paused; what has waited launches by its policy"
+                    ? "wakegate: \(topic) is paused; new pushes wait until `wakegate topic resume \(topic)`"
+                    : "wakegate: \(topic) is not paused; pending pushes launch by its policy"
             )
             return 0
         }
     }
 
-    /// The topics with their counts, for people.
+    /// Returns the topics and their counts as a table.
     ///
-    /// - Parameter answer: that of `/v1/topics`.
+    /// - Parameter answer: the answer of `/v1/topics`.
     package static func text(_ answer: JSONValue) -> String {
         let topics = answer["topics"]?.elements ?? []
         guard !topics.isEmpty else { return "no topics\n" }
@@ -230,7 +230,7 @@ extension CommandDefinition {
     package static let faultsList = CommandDefinition(
         "faults list",
         "show the fault rules of the running `wakegate dev`, and how often each fired",
-        options: [OptionDefinition("--json", "", "the gateway's answer as it is")] + OptionDefinition.client,
+        options: [OptionDefinition("--json", "", "the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate faults list",
         run: FaultCommands.list
     )
@@ -259,7 +259,7 @@ extension CommandDefinition {
 /// `wakegate faults`.
 package enum FaultCommands {
     private static let path = "/v1/faults"
-    /// The most of a file that is read, in bytes; past what any gateway takes.
+    /// The maximum number of bytes to read from a file; more than any gateway accepts.
     private static let bytesMax = 4 << 20
 
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -282,7 +282,7 @@ package enum FaultCommands {
         return 0
     }
 
-    /// A line for each rule: its id, counts, and itself; a spent one is marked.
+    /// Returns a line for each rule: its id, its counts, and its text. Spent rules are marked.
     package static func table(_ answer: JSONValue) -> String {
         let rows = (answer["rules"]?.elements ?? []).map { rule in
             [
@@ -297,7 +297,7 @@ package enum FaultCommands {
 
     private static func count(_ value: JSONValue?) -> String { JSONNumber.text(of: value?.number ?? 0) }
 
-    /// A rule as one would write it, without quotes that JSON5 does not need: `when: {every: 3}, then: {stuck: true}`.
+    /// Returns a rule in JSON5 without unnecessary quotes: `when: {every: 3}, then: {stuck: true}`.
     private static func line(_ rule: JSONValue) -> String {
         let names = ["when", "then", "times"]
         return names.compactMap { name in rule[name].map { "\(name): \(self.written($0))" } }.joined(separator: ", ")

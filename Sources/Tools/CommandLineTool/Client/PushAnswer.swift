@@ -2,10 +2,10 @@ import Glibc
 package import HTTPClient
 package import Wire
 
-/// What the gateway answered to a push, in words.
+/// The gateway's answer to a push, formatted as text.
 package struct PushAnswer: Sendable {
     private let response: HTTPResponse
-    /// Milliseconds since 1970, for "in 5 min".
+    /// The current time in milliseconds since 1970, for relative times such as "in 5 min".
     private let now: Int64
 
     package init(_ response: HTTPResponse, now: Int64) {
@@ -15,21 +15,21 @@ package struct PushAnswer: Sendable {
 
     package var isAccepted: Bool { self.response.status == 200 }
 
-    /// Whether the push was accepted, and nobody will ever be woken by it.
+    /// True if the push was accepted but will never wake a device.
     package var wakesNobody: Bool { self.isAccepted && ["no-wake", "discarded"].contains(self.outcome) }
 
-    /// The reason of a refused push; nil of one that APNs has not.
+    /// The reason of a refused push; nil if it is not one of APNs.
     package var reason: APNSReason? { self.isAccepted ? nil : APNSReason(rawValue: self.outcome) }
 
-    /// The likely mistakes in an accepted push, as the gateway names them.
+    /// The gateway's warnings about likely mistakes in an accepted push.
     package var warnings: [String] {
         self.response.headers.filter { $0.name == "wakegate-warning" }.map { TerminalText.harmless($0.value) }
     }
 
-    /// The name the push has at the gateway.
+    /// The identifier of the push at the gateway.
     package var apnsID: String? { self.response.header("apns-id") }
 
-    /// The disposition of an accepted push, the reason of a refused one.
+    /// The disposition of an accepted push, or the reason of a refused one.
     package var outcome: String {
         if self.isAccepted { return self.response.header("wakegate-disposition") ?? "accepted" }
         return self.response.refusal?.reason ?? "refused"
@@ -71,7 +71,7 @@ package struct PushTally: Sendable {
         self.outcomes[answer.outcome, default: 0] += 1
     }
 
-    /// What the program says of the pushes when it ends.
+    /// The exit status for the pushes.
     package var status: PushStatus {
         if self.refused > 0 { return .refused }
         return self.wakingNobody > 0 ? .wakesNobody : .wakes
@@ -86,24 +86,24 @@ package struct PushTally: Sendable {
 
 /// The exit statuses of `wakegate push`.
 package enum PushStatus: Int32, Sendable {
-    /// Every push wakes somebody, now or later.
+    /// Every push wakes a device, now or later.
     case wakes = 0
-    /// A push was refused, or has not ended in the time there was.
+    /// A push was refused or did not end before the timeout.
     case refused = 1
-    /// Every push was accepted, and one of them wakes nobody.
+    /// Every push was accepted, but at least one will wake no device.
     case wakesNobody = 2
 }
 
-/// What the answer to a push means, and what to do about it.
+/// Explains the answer to a push and suggests a remedy.
 package struct PushAdvice: Sendable {
     private let device: String
     private let topic: String
     private let expiration: String?
     private let showsProviderToken: Bool
 
-    /// - `device`: the token that was pushed to.
-    /// - `expiration`: `--expiration`, as it was given.
-    /// - `showsProviderToken`: whether a provider token was signed.
+    /// - `device`: the device token of the push.
+    /// - `expiration`: the text of `--expiration`.
+    /// - `showsProviderToken`: true if a provider token was signed.
     package init(device: String, topic: String, expiration: String?, showsProviderToken: Bool) {
         self.device = device
         self.topic = topic
@@ -111,7 +111,7 @@ package struct PushAdvice: Sendable {
         self.showsProviderToken = showsProviderToken
     }
 
-    /// The words for an answer; nil for one that needs none.
+    /// Returns the explanation of an answer; nil if it needs none.
     package func text(_ answer: PushAnswer) -> String? {
         if answer.isAccepted { return self.accepted(answer.outcome) }
         guard let reason = answer.reason else {
@@ -123,7 +123,7 @@ package struct PushAdvice: Sendable {
     private func accepted(_ disposition: String) -> String? {
         switch disposition {
         case "no-wake":
-            "no-wake: its aps has no \"content-available\": 1, so it is counted and wakes nobody; "
+            "no-wake: its aps has no \"content-available\": 1, so it is counted and causes no wake; "
                 + "a silent push is --payload '\(PushPayloadOption.silent)'"
         case "discarded" where self.expiration == "0":
             "discarded: --expiration 0 is now or never, and the device may not be woken now; "
@@ -136,7 +136,7 @@ package struct PushAdvice: Sendable {
 
     // MARK: Refused
 
-    /// What is wrong with the request itself.
+    /// Explains a refusal because of the request itself.
     private func request(_ reason: APNSReason) -> String? {
         switch reason {
         case .badDeviceToken: self.badDeviceToken
@@ -144,10 +144,10 @@ package struct PushAdvice: Sendable {
         case .badExpirationDate:
             "--expiration is neither a duration nor a UNIX time in seconds; write such as 10m, or 0"
         case .badMessageId:
-            "--apns-id is no UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
+            "--apns-id is not a UUID; write one such as 123e4567-e89b-12d3-a456-4266554400a0, or leave it out"
         case .badPriority: "--priority is 10, 5 or 1; a background push has 5 where strictBackgroundPriority is set"
         case .badTopic:
-            "\"\(self.topic)\" is no topic; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"
+            "\"\(self.topic)\" is not a topic; write 1 to 255 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"
         case .deviceTokenNotForTopic:
             "the device belongs to another topic than \(self.topic); `wakegate stats --device \(self.device)` names it"
         case .invalidPushType: "--push-type is none that APNs has; write background, or leave it out"
@@ -174,20 +174,20 @@ package struct PushAdvice: Sendable {
         let isHexadecimal = self.device.utf8.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
         guard isHexadecimal, self.device.utf8.count.isMultiple(of: 2), (32...200).contains(self.device.utf8.count)
         else {
-            return "\"\(self.device)\" is no device token: an even number of hexadecimal digits, 32 to 200 of them"
+            return "\"\(self.device)\" is not a device token: an even number of hexadecimal digits, 32 to 200 of them"
         }
         return "no device is registered under this token; `wakegate device register \(self.device) --topic "
             + "\(self.topic)` does it, and registration: \"open\" takes every token"
     }
 
-    /// What is wrong with who sends it.
+    /// Explains a refusal because of the sender's credentials.
     private func proof(_ reason: APNSReason) -> String? {
         switch reason {
         case .invalidProviderToken:
             self.showsProviderToken
                 ? "the gateway takes no such provider token, and tells clients no more, as APNs; its log says which it "
                     + "is, key id, team or key (providerTokenRefused), and `wakegate key list` shows what it takes"
-                : "what was shown is no provider token; sign one with --provider-key FILE --team TEAM --key-id ID"
+                : "this is not a provider token; sign one with --provider-key FILE --team TEAM --key-id ID"
         case .missingProviderToken:
             "the gateway asks providers who they are; write --provider-key FILE --team TEAM --key-id ID, or --cert FILE"
         case .expiredProviderToken:
@@ -196,7 +196,7 @@ package struct PushAdvice: Sendable {
             "the key is for the other environment of APNs; `wakegate key list` shows for which"
         case .unrelatedKeyIdInToken: "the connection has shown a key of other topics before; use one connection a key"
         case .tooManyProviderTokenUpdates:
-            "the connection has changed its token within 20 minutes; go on with the one it had"
+            "the connection has changed its token within 20 minutes; continue with the one it had"
         case .topicDisallowed:
             "the key or certificate may not push to \(self.topic); `wakegate key list` shows its topics"
         case .badCertificate, .badCertificateEnvironment:
@@ -212,7 +212,7 @@ package struct PushAdvice: Sendable {
         }
     }
 
-    /// What is wrong with the gateway.
+    /// Explains a refusal because of the gateway's state.
     private func gateway(_ reason: APNSReason) -> String? {
         switch reason {
         case .tooManyRequests: "too many pushes at a time, of this key or to this device; send them slower"

@@ -4,7 +4,7 @@ import Platform
 package import Wire
 
 extension CommandDefinition {
-    /// - Parameter signES256: signs a message with the key in a file; the signature is R and then S.
+    /// - Parameter signES256: signs a message with the key in a file. The signature is R followed by S.
     package static func push(signES256: @escaping ProviderToken.Sign) -> CommandDefinition {
         CommandDefinition(
             "push",
@@ -19,8 +19,8 @@ extension CommandDefinition {
                 The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1
                 when one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With
                 --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
-                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. What to do about an
-                answer is said on standard error. A payload that is no JSON object is not sent; the exit status is 64.
+                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. Standard error
+                says what to do about an answer. A payload that is not a JSON object is not sent; the exit status is 64.
                 """,
                 """
                 --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
@@ -86,9 +86,9 @@ extension CommandDefinition {
 
 /// `wakegate push`.
 package enum PushCommand {
-    /// The most requests under way at once.
+    /// The maximum number of concurrent requests.
     private static let windowMax = 100
-    /// Up to this many pushes each have a line of their own.
+    /// The maximum number of pushes for which each answer is printed on its own line.
     private static let linesMax = 20
 
     static func run(_ parsed: ParsedCommand, _ sign: ProviderToken.Sign) throws(CommandFailure) -> Int32 {
@@ -144,10 +144,10 @@ package enum PushCommand {
         return tally.status.rawValue
     }
 
-    /// What stands before an answer that changed nothing.
+    /// The prefix of a dry run's answer.
     private static let dryRun = "dry run, nothing was sent: it would be "
 
-    /// Who follows the push, when that is asked for.
+    /// Returns the follower of the push if `--wait` is given.
     private static func follower(_ parsed: ParsedCommand) throws(CommandFailure) -> PushFollower? {
         guard parsed.isSet("--wait") else {
             if let option = ["--timeout", "--admin"].first(where: { parsed.isSet($0) }) {
@@ -217,8 +217,8 @@ extension CommandDefinition {
             ),
             OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
-            OptionDefinition("--after", "NEXT", "go on where a list left off"),
-            OptionDefinition("--json", "", "the gateway's answers as they are, a page a line"),
+            OptionDefinition("--after", "NEXT", "continue where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired --since 1h",
         notes: [
@@ -252,7 +252,7 @@ package enum PushListCommand {
         ).show(parsed)
     }
 
-    /// When the time of `--since` began, in milliseconds since 1970; nil for none.
+    /// Returns the start of the period of `--since`, in milliseconds since 1970; nil if there is none.
     package static func since(_ text: String?, now: Int64) throws(CommandFailure) -> Int64? {
         guard let text else { return nil }
         guard let duration = DurationText.milliseconds(text), duration > 0 else {
@@ -261,7 +261,7 @@ package enum PushListCommand {
         return max(0, now - duration)
     }
 
-    /// The path of a page.
+    /// Returns the path of a page.
     package static func path(_ parsed: ParsedCommand, since: Int64?, limit: Int, after: String?) -> String {
         let query =
             (since.map { ["since=\($0)"] } ?? [])
@@ -269,7 +269,7 @@ package enum PushListCommand {
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
-    /// A line a push, all of the same columns however many pages there are.
+    /// Returns one line for each push. All pages have the same columns.
     package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
         return TableText.page(pushes, widths: [20, 12, 20, 36, 24], head: isHead ? head : nil) { push in
@@ -285,14 +285,14 @@ package enum PushListCommand {
     }
 }
 
-/// What `--payload` names: JSON, the file of `@FILE`, or standard input.
+/// Reads the value of `--payload`: JSON, a file with `@FILE`, or standard input with `-`.
 package enum PushPayloadOption {
-    /// The longest payload that is read, in bytes; past what any gateway takes.
+    /// The maximum number of payload bytes to read; more than any gateway accepts.
     private static let bytesMax = 1 << 20
-    /// A push that wakes its device, and says nothing.
+    /// The default payload: a silent push without data.
     static let silent = "{\"aps\":{\"content-available\":1}}"
 
-    /// - Throws: when a file cannot be read, and when what there is can be no payload.
+    /// - Throws: if a file cannot be read or the bytes are not a payload.
     static func read(_ text: String?) throws(CommandFailure) -> [UInt8] {
         guard let text else { return Array(self.silent.utf8) }
         let payload: [UInt8]
@@ -322,18 +322,18 @@ package enum PushPayloadOption {
         return payload
     }
 
-    /// What keeps the bytes from being a payload, as a clause; nil when nothing does.
+    /// Returns the reason why the bytes are not a payload, as a clause; nil if they are one.
     package static func fault(_ payload: [UInt8]) -> String? {
         if let fault = JSONSyntax.fault(in: payload) {
             return fault.isCutShort ? "ends too early, \(fault.what): it was cut short" : "is not JSON: \(fault.what)"
         }
-        // Objects are told by their beginning: what has no fault has one value.
+        // JSON without a syntax error has one value, whose first character shows whether it is an object.
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || (0x09...0x0D).contains($0) }
         return payload.first { !isSpace($0) } == UInt8(ascii: "{") ? nil : "is JSON, but no object"
     }
 }
 
-/// The token that shows a provider, as APNs asks for it: a JSON web token signed by ES256.
+/// A provider token as APNs requires it: a JSON web token signed with ES256.
 package struct ProviderToken: Hashable, Sendable {
     package typealias Sign = @Sendable (_ message: [UInt8], _ keyFile: String) throws -> [UInt8]
 
@@ -343,14 +343,14 @@ package struct ProviderToken: Hashable, Sendable {
 
     /// Reads `--provider-key`, `--team` and `--key-id`.
     ///
-    /// - Returns: nil when none of them is given.
-    /// - Throws: `badUsage` when only some are, or `--token` wants the same header.
+    /// - Returns: nil if none of them is given.
+    /// - Throws: `badUsage` if only some are given, or if `--token` is given, too, which sets the same header.
     package init?(_ parsed: ParsedCommand) throws(CommandFailure) {
         let options = [("--provider-key", "FILE.p8"), ("--team", "TEAM"), ("--key-id", "ID")]
         let given = options.filter { parsed.isSet($0.0) }
         if given.isEmpty { return nil }
         if let (name, placeholder) = options.first(where: { !parsed.isSet($0.0) }) {
-            throw .usage("\(name) is missing beside \(given[0].0); write \(name) \(placeholder)")
+            throw .usage("\(name) is missing with \(given[0].0); write \(name) \(placeholder)")
         }
         if parsed.isSet("--token") {
             throw .usage("--token and --provider-key both say who sends the push; leave one out")
@@ -360,10 +360,10 @@ package struct ProviderToken: Hashable, Sendable {
         self.keyID = parsed.text("--key-id") ?? ""
     }
 
-    /// The value of the header `authorization`.
+    /// Returns the value of the `authorization` header.
     ///
     /// - Parameters:
-    ///   - now: UNIX time in seconds; the token is good for an hour from then.
+    ///   - now: the UNIX time in seconds. The token is valid for an hour from then.
     ///   - sign: signs a message with the key in a file.
     package func header(
         now: Int,
@@ -380,22 +380,22 @@ package struct ProviderToken: Hashable, Sendable {
     }
 }
 
-/// Follows one push to its end in the gateway's delivery log, and shows each step once.
+/// Follows one push to its end in the gateway's delivery log and prints each step once.
 struct PushFollower {
-    /// How long it waits between two looks, in milliseconds: at first, and at most.
+    /// The waits between two requests, in milliseconds: the first, and the longest.
     private static let pauses = (first: 50, last: 1000)
-    /// How long one answer may take, in milliseconds: when its time is over all but, and at most.
+    /// The timeouts of an answer, in milliseconds: near the end of the command's own timeout, and at most.
     private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
 
     let location: GatewayLocation
-    /// The device, as the log names it in a query.
+    /// The device token for the query of the log.
     let device: String
     let timeoutSeconds: Int
 
-    /// Waits until the push has ended; a coalesced one as the one it went into does.
+    /// Waits until the push has ended. For a coalesced push, follows the push that absorbed it.
     ///
-    /// - Returns: whether it was completed.
-    /// - Throws: when it has not ended in time, and when the log cannot be read.
+    /// - Returns: true if the push was completed.
+    /// - Throws: if the push has not ended in time or the log cannot be read.
     func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
         let client = try self.location.client()
         let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
@@ -435,14 +435,14 @@ struct PushFollower {
                         + "DURATION, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )
             }
-            // Without a request under way this only waits.
+            // No request is in flight, so this call only waits.
             _ = client.poll(timeoutMilliseconds: Int(min(Int64(pause), left)))
             pause = min(pause * 2, Self.pauses.last)
         }
     }
 }
 
-/// The way of one push for people, a line for every step.
+/// Formats the steps of one push, one line for each.
 package struct PushWayText {
     package let apnsID: String
     private var shown = 0
@@ -451,11 +451,11 @@ package struct PushWayText {
         self.apnsID = apnsID
     }
 
-    /// The lines of the steps that were not there before, such as `2026-11-21T07:20:00Z result newData`.
+    /// Returns the lines of new steps, such as `2026-11-21T07:20:00Z result newData`.
     ///
-    /// That it was received, and what it took the place of, is left out: the answer to the push has said so.
+    /// Omits the steps `received` and `absorbed`, which the answer to the push has already reported.
     ///
-    /// - Parameter answer: that of `/v1/pushes/<apns-id>`.
+    /// - Parameter answer: the answer of `/v1/pushes/<apns-id>`.
     package mutating func newLines(_ answer: JSONValue) -> [String] {
         let events = answer["events"]?.elements ?? []
         defer { self.shown = max(self.shown, events.count) }

@@ -32,7 +32,7 @@ package enum PushShowCommand {
         return "/v1/pushes/\(URLPath.component(parsed.arguments[0]))\(device)"
     }
 
-    /// A line for each member, the steps, and the command that shows more.
+    /// Returns a line for each member, the steps, and a command that shows more.
     package static func text(_ push: JSONValue) -> String {
         let members = [
             ["push", push["apnsID"]?.text ?? "-"],
@@ -61,7 +61,7 @@ package enum PushShowCommand {
         return push["reason"]?.text.map { "\(state): \($0)" } ?? state
     }
 
-    /// The command that continues: with the push that replaced this one, or with the device of one that has not ended.
+    /// Returns a command to continue with: for the push that absorbed this one, or for the device of a pending push.
     private static func next(_ push: JSONValue) -> String? {
         if let heir = push["into"]?.text { return "wakegate push show \(heir)" }
         guard push["state"]?.text == "pending", let device = push["device"]?.text else { return nil }

@@ -3,37 +3,38 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Shows what a gateway tells on a stream of events as it comes, and opens it again whenever it ends.
+/// Prints the events of a gateway's event stream as they arrive, and reopens the stream when it ends.
 struct StreamWatch {
-    /// Silence, in milliseconds, after which a gateway that comments every 15 seconds is gone.
+    /// The time of silence, in milliseconds, after which the gateway is considered gone. It sends a comment every 15
+    /// seconds.
     private static let silenceMax: Int64 = 45_000
     private static let eventBytesMax = 1 << 16
 
-    /// How a stream has ended.
+    /// The reason why a stream has ended.
     private enum Ending {
-        /// A signal came.
+        /// A signal was received.
         case stopped
-        /// Another try may come to something else.
+        /// The error is temporary: another try may succeed.
         case lost(String)
         case refused(CommandFailure)
     }
 
     let path: String
-    /// What it says it does: that it has opened the stream, and that it will do so again.
+    /// The words of the messages that the stream was opened and that it will be reopened.
     let words: (opened: String, opening: String)
     /// True if the lines are JSON.
     let isJSON: Bool
-    /// Where the gateway is, looked up for each stream: a token in a file may have been replaced.
+    /// Determines the location anew for each stream, because a token in a file may have been replaced.
     let location: @Sendable () throws(CommandFailure) -> GatewayLocation
-    /// The line that an event is shown as, without a line feed; nil for one that is not shown.
+    /// Returns the line for an event, without a line feed; nil to skip the event.
     let line: (ServerSentEvent) -> String?
-    /// How many streams the gateway has opened.
+    /// The number of streams that the gateway has accepted.
     var streams = 0
 
     /// Watches until SIGINT or SIGTERM.
     ///
     /// - Returns: the exit status.
-    /// - Throws: when the gateway refuses the stream, or was never there.
+    /// - Throws: if the gateway refuses the stream or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
@@ -55,7 +56,7 @@ struct StreamWatch {
         }
     }
 
-    /// Waits; false when a signal came.
+    /// Waits. Returns false if a signal was received.
     private func isQuiet(_ signals: Int32, milliseconds: Int64) -> Bool {
         let end = SystemClock.monotonic + milliseconds
         while true {
@@ -68,7 +69,7 @@ struct StreamWatch {
 
     private static func ends(_ signal: Int32) -> Bool { signal != SignalPipe.none }
 
-    /// One stream, from its request to its end.
+    /// Reads one stream, from its request to its end.
     private mutating func stream(_ signals: Int32) throws(CommandFailure) -> Ending {
         let location = try self.location()
         let client = try location.client()
@@ -106,7 +107,7 @@ struct StreamWatch {
         Console.error("wakegate: \(self.words.opened) at \(location.url)")
     }
 
-    /// Shows the events that are whole now; says how the stream is to end, if it is.
+    /// Prints the complete events. Returns an ending if the stream should end.
     private func show(_ bytes: [UInt8], _ reader: inout EventStreamReader, _ signals: Int32) -> Ending? {
         guard let events = try? reader.received(bytes) else {
             return .lost("the gateway sent an event of more than \(Self.eventBytesMax) bytes")
@@ -134,7 +135,7 @@ struct StreamWatch {
 }
 
 extension ServerSentEvent {
-    /// The data as one line: JSON of several lines says the same in one, as a string in it has no line feed.
+    /// The data as one line. Replacing line feeds does not change JSON, because JSON strings contain none.
     var dataLine: String {
         String(decoding: self.data.map { $0 == UInt8(ascii: "\n") ? UInt8(ascii: " ") : $0 }, as: UTF8.self)
     }
@@ -180,7 +181,7 @@ package enum EventsCommand {
         return try watch.run()
     }
 
-    /// What is followed.
+    /// Returns the path of the stream, with its filters.
     package static func path(_ parsed: ParsedCommand) -> String {
         let query = ["topic", "device", "outcome"].compactMap { name in
             parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
@@ -191,7 +192,7 @@ package enum EventsCommand {
     private static func json(_ news: LiveNews, _ event: ServerSentEvent) -> String {
         switch news {
         case .event: event.dataLine
-        // Beside the others it says what it is.
+        // The other lines have the member `event`, so this one has it, too.
         case .missed(let count): #"{"event":"missed","count":\#(count)}"#
         }
     }

@@ -3,13 +3,13 @@ package import Platform
 import Synchronization
 import Wire
 
-/// The program's standard output and standard error. Everything that is written passes the filter of `TerminalText`,
-/// but for what views draw with the controls of a terminal.
+/// The program's standard output and standard error. All text passes the filter of `TerminalText`, except the drawings
+/// of views, which contain terminal control sequences.
 package enum Console {
-    /// The number of the error that standard output failed with; 0 as long as it takes everything.
+    /// The error number of a failed write to standard output; 0 if none has failed.
     private static let failure = Atomic<Int32>(0)
 
-    /// Why standard output did not take all that was written to it; nil when it did, or its reader went away.
+    /// The error of standard output; nil if no write failed or its reader closed the pipe.
     package static var outputError: SystemError? {
         let number = self.failure.load(ordering: .relaxed)
         return number == 0 ? nil : SystemError(number)
@@ -31,10 +31,10 @@ package enum Console {
         self.failure.store(error.number, ordering: .relaxed)
     }
 
-    /// Writes lines of text, or JSON, to standard output, unless a byte that `isEnd` holds for comes on the pipe
-    /// `signals` while the reader takes nothing.
+    /// Writes lines of text, or JSON, to standard output. While the reader accepts nothing, it stops if a byte for
+    /// which `isEnd` returns true arrives on the pipe `signals`.
     ///
-    /// - Returns: false when one came, and the rest of the text was not written.
+    /// - Returns: false if such a byte arrived, so that the rest of the text was not written.
     package static func out(
         _ text: String,
         isJSON: Bool,
@@ -50,11 +50,11 @@ package enum Console {
                 if waits[1].isOver, SignalPipe.read(signals).contains(where: isEnd) { return false }
                 guard waits[0].isOver else { continue }
                 do throws(SystemError) {
-                    // A pipe that is ready takes so many without a wait.
+                    // A pipe that is ready accepts this many bytes without blocking.
                     let part = rest[0..<min(rest.count, Int(PIPE_BUF))]
                     rest = rest.dropFirst(try Descriptor.write(STDOUT_FILENO, part))
                 } catch {
-                    // A reader that went away is not ours to report.
+                    // A reader that closed the pipe is not an error.
                     guard error.number == EINTR || error.number == EAGAIN else { return true }
                 }
             }
@@ -68,26 +68,27 @@ package enum Console {
     /// Writes the drawing of a view to standard error unchanged. Its text must have passed `TerminalText` before.
     static func drawError(_ text: String) { _ = self.write(text, to: STDERR_FILENO) }
 
-    /// Writes `line` and a line feed to standard error, unless that takes nothing for so many milliseconds.
+    /// Writes `line` and a line feed to standard error, unless standard error is blocked for this many milliseconds.
     ///
-    /// - Returns: false when the line was not written.
+    /// - Returns: false if the line was not written.
     package static func error(_ line: String, waitingAtMost milliseconds: Int32) -> Bool {
         guard Descriptor.wait(for: STDERR_FILENO, .writable, milliseconds: milliseconds) else { return false }
         Self.error(line)
         return true
     }
 
-    /// Whether standard output is a terminal.
+    /// True if standard output is a terminal.
     package static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Asks a person on standard error, and whether the answer is yes; no where standard input is no terminal.
+    /// Asks a question on standard error. Returns true if a person answers yes, and false if standard input is not a
+    /// terminal.
     static func isAsked(_ question: String) -> Bool {
         guard isatty(STDIN_FILENO) == 1 else { return false }
         Self.error(question)
         return ["y", "yes"].contains(readLine()?.lowercased())
     }
 
-    /// - Returns: why the text was not taken; nil when it was.
+    /// - Returns: the error of the write; nil if it succeeded.
     private static func write(_ text: String, to descriptor: Int32) -> SystemError? {
         text.withByteView { bytes in
             do throws(SystemError) {

@@ -3,21 +3,21 @@ package import Wire
 
 /// Instants and durations for people.
 package enum TimeText {
-    /// An instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`; rounded up, as the gateway does it.
+    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds up, as the gateway does.
     package static func instant(_ milliseconds: Double) -> String {
         guard milliseconds.isFinite, abs(milliseconds) < 253_402_300_800_000 else { return "never" }
-        // The last second that has four digits for its year.
+        // The last second of the year 9999.
         return WallTime.textRoundedUp(min(Int64(milliseconds.rounded(.up)), 253_402_300_799_000))
     }
 
-    /// How long it is from one instant to another, both in milliseconds since 1970, such as `14 min 59 s`: between the
-    /// whole seconds that both are told as, so that a moment and the wait for it agree.
+    /// Formats the time from `now` to `instant`, both in milliseconds since 1970, such as `14 min 59 s`. Both are
+    /// rounded to the same seconds as in printed instants, so that the texts agree.
     package static func wait(until instant: Double, now: Int64) -> String {
         let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
         return self.duration(seconds: Int(saturating: seconds))
     }
 
-    /// A duration in its two largest units, such as `14 min 59 s`.
+    /// Formats a duration with its two largest units, such as `14 min 59 s`.
     package static func duration(seconds: Int) -> String {
         let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)]
         var rest = max(0, seconds)
@@ -30,9 +30,9 @@ package enum TimeText {
     }
 }
 
-/// Whole numbers of what a gateway says, which may be anything.
+/// Conversion of numbers in answers, which may have any value.
 extension Int {
-    /// The number without its fraction: 0 for what is none, and the nearest there is for one that is too large.
+    /// Truncates a number. The result is 0 for NaN and is clamped to the range of `Int`.
     package init(saturating number: Double) {
         if let exact = Int(exactly: number.rounded(.towardZero)) {
             self = exact
@@ -42,9 +42,9 @@ extension Int {
     }
 }
 
-/// Words for a command line that somebody pastes into a shell.
+/// Quotes words for a command line that a person pastes into a shell.
 package enum ShellText {
-    /// The word, in single quotes when a shell would read more into it.
+    /// Returns the word, in single quotes if it contains characters that are special to a shell.
     package static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { byte in
             (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || "-_./:=,@+".utf8.contains(byte)
@@ -55,11 +55,11 @@ package enum ShellText {
     }
 }
 
-/// What happens at a gateway, for people: a line for each thing.
+/// Formats the events of a gateway, one line for each.
 package enum EventText {
     private static let nameWidth = 10
 
-    /// One line without its line feed, such as
+    /// Returns a line without its line feed, such as
     /// `2026-11-21T07:20:00Z push       scheduled  com.example.app  0badcafe...  apns-id 8f3b...`.
     package static func line(_ news: LiveNews) -> String {
         switch news {
@@ -80,15 +80,15 @@ package enum EventText {
     }
 }
 
-/// Text in lines that are no longer than a terminal is wide.
+/// Wraps text to the width of a terminal.
 package enum WrappedText {
-    /// The lines of a text, each of those that are too long in several, which are broken at spaces; a word alone that
-    /// is too long is broken anywhere. What goes on stands below the value of a line that has a name and a value, and
-    /// else below the line's own begin.
+    /// Returns the lines of a text. A line that is too long is broken at spaces; a word that is too long is broken
+    /// anywhere. Continuation lines are aligned with the value in a line with a name and a value, and otherwise are
+    /// indented by two more spaces.
     ///
     /// - Parameters:
-    ///   - text: lines, each with its line feed but for the last.
-    ///   - width: of the terminal, in characters; 0 for one that has none.
+    ///   - text: the lines, separated by line feeds.
+    ///   - width: the width of the terminal, in characters; 0 for unlimited.
     package static func lines(_ text: String, width: Int) -> [String] {
         text.split(separator: "\n", omittingEmptySubsequences: false).flatMap { self.wrapped($0, width) }
     }
@@ -101,7 +101,7 @@ package enum WrappedText {
         while rest.count > width - (lines.isEmpty ? 0 : indent.count) {
             let room = width - (lines.isEmpty ? 0 : indent.count)
             let end = rest.index(rest.startIndex, offsetBy: room)
-            // A line's own indent is no place to break it at, nor is its name.
+            // The line is not broken within its indent or its name.
             let first = rest.index(rest.startIndex, offsetBy: lines.isEmpty ? indent.count : 0)
             let space = rest[first...end].lastIndex(of: " ").flatMap { $0 > first ? $0 : nil }
             lines.append((lines.isEmpty ? "" : indent) + rest[..<(space ?? end)])
@@ -111,7 +111,7 @@ package enum WrappedText {
         return lines
     }
 
-    /// Spaces up to the value of a line, where that leaves room.
+    /// Returns the spaces in front of the value of a line, if enough room remains.
     private static func indent(_ line: Substring, _ width: Int) -> String {
         let own = line.prefix { $0 == " " }.count
         let name = line.dropFirst(own)
@@ -124,9 +124,9 @@ package enum WrappedText {
     }
 }
 
-/// Tables for people.
+/// Formats tables.
 package enum TableText {
-    /// The rows as lines, with aligned columns; the last column is not padded.
+    /// Returns the rows as lines with aligned columns. The last column is not padded.
     package static func lines(_ rows: [[String]]) -> String {
         let harmless = rows.map { $0.map { TerminalText.harmless($0) } }
         let columns = (harmless.first?.count ?? 1) - 1
@@ -138,7 +138,7 @@ package enum TableText {
         }.joined()
     }
 
-    /// A page of a list, whose columns have the same widths on every page; the last column is not padded.
+    /// Returns a page of a list whose columns have fixed widths on all pages. The last column is not padded.
     static func page(
         _ rows: [JSONValue],
         widths: [Int],

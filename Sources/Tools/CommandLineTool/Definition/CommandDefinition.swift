@@ -1,15 +1,15 @@
 import Wire
 
-/// One command: everything there is to know of it, so that parsing, help, manual and completions agree.
+/// The definition of a command, from which parsing, help, manual and completions are made.
 package struct CommandDefinition: Sendable {
     package typealias Run = @Sendable (ParsedCommand) async throws(CommandFailure) -> Int32
 
     /// The words that select the command, such as `device register`.
     package let name: String
-    /// What the command does, in one line.
+    /// The description of the command, in one line.
     package let summary: String
     package let arguments: [ArgumentDefinition]
-    /// What stands for the words after `--`, such as `COMMAND [ARG...]`; nil when the command takes none.
+    /// The placeholder for the words after `--`, such as `COMMAND [ARG...]`; nil if the command takes none.
     package let trailing: String?
     package let options: [OptionDefinition]
     /// A command line that works when pasted.
@@ -55,14 +55,14 @@ package struct CommandDefinition: Sendable {
     }
 }
 
-/// The arguments of a command that are no options.
+/// A positional argument of a command.
 package struct ArgumentDefinition: Sendable {
-    /// What stands for the argument in the help, such as `TOKEN`.
+    /// The placeholder of the argument in the help, such as `TOKEN`.
     package let placeholder: String
     package let help: String
     /// The number of values that the argument takes.
     package let count: ClosedRange<Int>
-    /// What a shell offers for it; a word that ends with `=` is gone on with.
+    /// The words that a shell completes. After a word that ends with `=`, a value follows.
     package let words: [String]
 
     package init(_ placeholder: String, _ help: String, count: ClosedRange<Int> = 1...1, words: [String] = []) {
@@ -79,11 +79,11 @@ package struct ArgumentDefinition: Sendable {
     }
 }
 
-/// One option of a command, as the parser, the help, the manual and the completions know it.
+/// An option of a command, for the parser, the help, the manual and the completions.
 package struct OptionDefinition: Sendable {
-    /// What an option's value must be.
+    /// The form of an option's value.
     package enum Value: Hashable, Sendable {
-        /// The option stands alone.
+        /// The option has no value.
         case none
         case text
         /// A whole number in the range.
@@ -97,13 +97,13 @@ package struct OptionDefinition: Sendable {
     /// The name with its dashes, such as `--topic`.
     package let name: String
     package let value: Value
-    /// What stands for the value in the help, such as `TOPIC`; empty when there is none.
+    /// The placeholder of the value in the help, such as `TOPIC`; empty for an option without one.
     package let placeholder: String
-    /// What the option does, in one line.
+    /// The description of the option, in one line.
     package let help: String
     package let isRequired: Bool
     package let isRepeatable: Bool
-    /// What a shell offers for the value; a word that ends with `=` is gone on with.
+    /// The words that a shell completes. After a word that ends with `=`, a value follows.
     package let words: [String]
 
     package init(
@@ -135,7 +135,7 @@ extension OptionDefinition {
         OptionDefinition("--version", "", "show the version"),
     ]
 
-    /// Options of every command that talks to a gateway.
+    /// The options of every command that connects to a gateway.
     package static let client = [
         OptionDefinition(
             "--gateway",
@@ -158,17 +158,17 @@ extension OptionDefinition {
         OptionDefinition(
             "--key",
             "FILE",
-            "PEM file of its private key; WAKEGATE_KEY beside WAKEGATE_CERT; default: the file of --cert"
+            "PEM file of its private key; WAKEGATE_KEY with WAKEGATE_CERT; default: the file of --cert"
         ),
     ]
 
-    /// The variables that stand for options of client commands.
+    /// The environment variables that correspond to options of client commands.
     static let variables = (
         url: "WAKEGATE_URL", authority: "WAKEGATE_CA", token: "WAKEGATE_TOKEN", tokenFile: "WAKEGATE_TOKEN_FILE",
         certificate: "WAKEGATE_CERT", key: "WAKEGATE_KEY"
     )
 
-    /// Where the settings of client commands come from, for their help.
+    /// The precedence of the sources of client settings, for the help.
     static let precedence = """
         An option wins over the variables WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT
         and WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. Where
@@ -177,10 +177,10 @@ extension OptionDefinition {
         """
 }
 
-/// A command line that fits the definition of its command.
+/// A parsed command line that matches the definition of its command.
 package struct ParsedCommand: Sendable {
     package let command: CommandDefinition
-    /// The options' values by name; an option that stands alone has one empty value.
+    /// The values of the options by name. An option without a value has one empty value.
     package var values: [String: [String]] = [:]
     package var arguments: [String] = []
     /// The words after `--`.
@@ -192,16 +192,16 @@ package struct ParsedCommand: Sendable {
 
     package func isSet(_ option: String) -> Bool { self.values[option] != nil }
 
-    /// The option's value, or its last one.
+    /// Returns the option's value, or the last of several.
     package func text(_ option: String) -> String? { self.values[option]?.last }
 
-    /// The values of an option that may be repeated.
+    /// Returns all values of a repeatable option.
     package func all(_ option: String) -> [String] { self.values[option] ?? [] }
 
-    /// The value of an option whose definition asks for a whole number.
+    /// Returns the value of an option that is defined as a whole number.
     package func integer(_ option: String) -> Int? { self.text(option).flatMap { Int($0) } }
 
-    /// The value in seconds, rounded up, of an option whose definition asks for a duration.
+    /// Returns the value of an option that is defined as a duration, in seconds, rounded up.
     package func seconds(_ option: String) -> Int? {
         self.text(option).flatMap { DurationText.milliseconds($0) }.map { Int(($0 + 999) / 1000) }
     }

@@ -2,21 +2,21 @@ import FoundationEssentials
 import Glibc
 import Platform
 
-/// Why a command did not do what it was asked for.
+/// The failure of a command.
 package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The exit statuses of the program, after sysexits.h.
+    /// The exit statuses of the program, following sysexits.h.
     package enum Status: Int32, Sendable {
         case failed = 1
         case badUsage = 64
-        /// No transfers agent listens where it should.
+        /// No transfer agent listens at the expected socket.
         case noService = 69
-        /// The gateway refuses what was shown (401 or 403), and will again.
+        /// The gateway refuses the credentials (401 or 403). A retry with the same ones cannot succeed.
         case refusedCredential = 77
         case badConfiguration = 78
     }
 
     package var status: Status
-    /// What is wrong and what to do about it; may have several lines.
+    /// The cause and the remedy; may have several lines.
     package var message: String
 
     package init(_ status: Status, _ message: String) {
@@ -24,7 +24,7 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
         self.message = message
     }
 
-    /// A fault of the command line.
+    /// Creates a failure for an invalid command line.
     package static func usage(_ message: String) -> CommandFailure {
         CommandFailure(.badUsage, message)
     }
@@ -32,19 +32,19 @@ package struct CommandFailure: Error, Hashable, Sendable, CustomStringConvertibl
     package var description: String { self.message }
 }
 
-/// The files that command lines name.
+/// Reads the files named in command lines.
 package enum CommandFile {
-    /// The path without `.`, `..` and a relative beginning.
+    /// Returns the absolute path, without `.` and `..`.
     package static func absolute(_ path: String) -> String {
         let whole = URL(fileURLWithPath: path).standardizedFileURL.path(percentEncoded: false)
         return whole.count > 1 && whole.hasSuffix("/") ? String(whole.dropLast()) : whole
     }
 
-    /// The bytes of a file, or of a pipe.
+    /// Returns the bytes of a file or a pipe.
     ///
     /// - Parameters:
-    ///   - bytesMax: the most that are read.
-    ///   - remedy: what to do when there is no such file.
+    ///   - bytesMax: the maximum number of bytes to read.
+    ///   - remedy: the remedy for the message if the file cannot be read.
     static func contents(_ path: String, bytesMax: Int, remedy: String) throws(CommandFailure) -> [UInt8] {
         do throws(SystemError) {
             return try OpenFile(path, O_RDONLY | O_NOCTTY | O_CLOEXEC).contents(bytesMax: bytesMax)
@@ -53,9 +53,9 @@ package enum CommandFile {
         }
     }
 
-    /// The bytes of standard input up to its end.
+    /// Returns the bytes of standard input up to its end.
     ///
-    /// - Parameter bytesMax: the most that are read.
+    /// - Parameter bytesMax: the maximum number of bytes to read.
     static func standardInput(bytesMax: Int) throws(CommandFailure) -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 65_536)

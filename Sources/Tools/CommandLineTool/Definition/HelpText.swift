@@ -1,8 +1,8 @@
 import Wire
 
-/// The help, made from the definitions.
+/// Makes the help texts from the command definitions.
 package enum HelpText {
-    /// Command lines that show what it does.
+    /// The example commands in the program's help.
     static let firstSteps = [
         "wakegate dev",
         "wakegate worker --topic com.example.app -- cat",

@@ -1,4 +1,4 @@
-/// The completions for bash, made from the definitions; they need nothing but bash itself.
+/// The completions for bash, made from the command definitions. They require only bash.
 struct BashCompletion {
     let commands: [CommandDefinition]
 
@@ -105,7 +105,7 @@ struct BashCompletion {
             self.line(word, self.commands.group(word).map { $0.words[1] })
         }
         for command in self.commands {
-            // The last stands for those behind it, too.
+            // The last argument's words also apply to further arguments.
             if let words = self.words(command.arguments.last?.valueWords) {
                 cases.append(self.line(command.name, words))
             }
@@ -140,7 +140,7 @@ struct BashCompletion {
     }
 }
 
-/// The completions for fish, made from the definitions.
+/// The completions for fish, made from the command definitions.
 struct FishCompletion {
     let commands: [CommandDefinition]
 
@@ -219,7 +219,7 @@ struct FishCompletion {
     }
 }
 
-/// The completions for zsh, made from the definitions.
+/// The completions for zsh, made from the command definitions.
 struct ZshCompletion {
     let commands: [CommandDefinition]
 
@@ -306,7 +306,7 @@ struct ZshCompletion {
         )
     }
 
-    /// The text of a description; a colon would end it.
+    /// Escapes the characters that would end a description, such as a colon.
     private func escaped(_ text: String) -> String {
         text.flatMap { character in
             "[]:\\".contains(character) ? ["\\", character] : [character]
@@ -325,12 +325,12 @@ struct ZshCompletion {
     }
 }
 
-/// What a shell offers for the value of an option or argument.
+/// The completions for the value of an option or argument.
 enum ValueWords: Hashable {
     case files, folders
-    /// Some of many, or all; one that ends with `=` is gone on with.
+    /// Some or all of the possible words. After a word that ends with `=`, a value follows.
     case words([String])
-    /// Nothing that the program knows.
+    /// The program cannot suggest values.
     case unknown
 
     init(placeholder: String, words: [String]) {
@@ -344,7 +344,7 @@ enum ValueWords: Hashable {
 }
 
 extension OptionDefinition {
-    /// Nil for an option that stands alone.
+    /// The completions of the value; nil for an option without one.
     var valueWords: ValueWords? {
         self.value == .none ? nil : ValueWords(placeholder: self.placeholder, words: self.words)
     }
@@ -362,7 +362,7 @@ extension CommandDefinition {
 }
 
 extension [CommandDefinition] {
-    /// The first words of all commands, each once, with what stands for it in a list.
+    /// The first words of all commands, each once, with a summary.
     var firstWords: [(word: String, summary: String)] {
         var found: [(word: String, summary: String)] = []
         for command in self {
@@ -375,12 +375,12 @@ extension [CommandDefinition] {
         return found
     }
 
-    /// The commands of two words of which the first is `word`.
+    /// Returns the two-word commands whose first word is `word`.
     func group(_ word: String) -> [CommandDefinition] {
         self.filter { $0.words.count > 1 && $0.words[0] == word }
     }
 
-    /// The first words of commands of two words, each once.
+    /// The first words of two-word commands, each once.
     var groups: [String] {
         let names = Set(self.map(\.name))
         return self.firstWords.map(\.word).filter { !self.group($0).isEmpty && !names.contains($0) }

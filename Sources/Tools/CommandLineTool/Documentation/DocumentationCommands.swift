@@ -2,7 +2,7 @@ import FoundationEssentials
 import Platform
 
 extension CommandDefinition {
-    /// - Parameter commands: every command of the program, this one among them.
+    /// - Parameter commands: all commands of the program, including this one.
     package static func completion(of commands: @escaping @Sendable () -> [CommandDefinition]) -> CommandDefinition {
         CommandDefinition(
             "completion",
@@ -22,7 +22,7 @@ extension CommandDefinition {
     }
 
     /// - Parameters:
-    ///   - commands: every command of the program, this one among them.
+    ///   - commands: all commands of the program, including this one.
     ///   - keys: the keys of the gateway's configuration.
     package static func manual(
         of commands: @escaping @Sendable () -> [CommandDefinition],
@@ -39,11 +39,11 @@ extension CommandDefinition {
     }
 }
 
-/// A shell that there are completions for.
+/// A shell with completions.
 enum CompletedShell: String, CaseIterable {
     case bash, zsh, fish
 
-    /// The completions of `commands`, to be run by the shell.
+    /// Returns the completions of `commands` as a script for the shell.
     func text(_ commands: [CommandDefinition]) -> String {
         switch self {
         case .bash: BashCompletion(commands: commands).text
@@ -55,7 +55,7 @@ enum CompletedShell: String, CaseIterable {
 
 /// `wakegate completion` and `wakegate manual`.
 struct DocumentationCommands: Sendable {
-    /// Every command of the program.
+    /// All commands of the program.
     let commands: @Sendable () -> [CommandDefinition]
     /// The keys of the gateway's configuration.
     let keys: [KeyManual]
@@ -63,7 +63,7 @@ struct DocumentationCommands: Sendable {
     func completion(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard let shell = CompletedShell(rawValue: parsed.arguments[0]) else {
             throw .usage(
-                "\"\(parsed.arguments[0])\" is no shell that there are completions for; write bash, zsh or fish"
+                "\"\(parsed.arguments[0])\" is not a shell with completions; write bash, zsh or fish"
             )
         }
         Console.out(shell.text(self.commands()))
@@ -74,7 +74,7 @@ struct DocumentationCommands: Sendable {
         let folder = URL(fileURLWithPath: parsed.arguments[0])
         for page in ManualPage.all(of: self.commands(), keys: self.keys) {
             let file = folder.appendingPathComponent(page.path)
-            // Where there can be no such folder, neither can there be the file: its error says why.
+            // If the directory cannot be created, writing the file fails and its error says why.
             try? FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(),
                 withIntermediateDirectories: true

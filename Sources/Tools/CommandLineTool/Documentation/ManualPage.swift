@@ -1,20 +1,20 @@
 import Wire
 
-/// A page of the manual, made from the definitions.
+/// A manual page, made from the command definitions.
 package struct ManualPage: Sendable {
-    /// The name that `man` knows it by, such as `wakegate-push`.
+    /// The name of the page for `man`, such as `wakegate-push`.
     package let name: String
     package let section: Int
-    /// The page in mdoc.
+    /// The page in mdoc format.
     package let text: String
 
-    /// Where it belongs below a folder of manuals, such as `man1/wakegate-push.1`.
+    /// The path below a manual directory, such as `man1/wakegate-push.1`.
     package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
 
-    /// Every page: of the program, of each of its commands, and of the configuration file.
+    /// Returns all pages: for the program, each command, and the configuration file.
     ///
     /// - Parameters:
-    ///   - commands: every command of the program.
+    ///   - commands: all commands of the program.
     ///   - keys: the keys of the configuration file.
     package static func all(of commands: [CommandDefinition], keys: [KeyManual]) -> [ManualPage] {
         [self.program(commands)] + commands.map { self.command($0) } + [self.configuration(keys)]
@@ -116,9 +116,9 @@ extension ManualPage {
         page.macro("Sh", "EXIT", "STATUS")
         page.raw(".Bl -tag -width Ds -compact")
         let meanings = [
-            ("0", "all went well; a server was told to end, and did"), ("64", "the command line is wrong"),
-            ("77", "the gateway refuses what a worker shows"), ("78", "the configuration is wrong"),
-            ("2", "a push was accepted that wakes nobody"), ("1", "anything else failed; standard error says what"),
+            ("0", "all went well; a server ended as requested"), ("64", "the command line is wrong"),
+            ("77", "the gateway refuses the worker's credentials"), ("78", "the configuration is wrong"),
+            ("2", "a push was accepted that causes no wake"), ("1", "anything else failed; standard error says what"),
         ]
         for (status, meaning) in meanings {
             page.macro("It", status)
@@ -231,7 +231,7 @@ extension ManualPage {
 
 /// A manual page in mdoc, line by line.
 struct MdocText {
-    /// What mandoc's style asks of a line of input.
+    /// The maximum line length that the style check of mandoc accepts.
     private static let lineCharactersMax = 78
 
     private(set) var lines: [String] = []
@@ -239,28 +239,28 @@ struct MdocText {
     /// The page as a file.
     var text: String { self.lines.joined(separator: "\n") + "\n" }
 
-    /// A macro and its arguments as they stand.
+    /// Appends a macro with unescaped arguments.
     mutating func macro(_ name: String, _ arguments: String...) {
         self.lines.append(([".\(name)"] + arguments).joined(separator: " "))
     }
 
-    /// A line of macros as it stands.
+    /// Appends a line of macros unchanged.
     mutating func raw(_ line: String) {
         self.lines.append(line)
     }
 
-    /// A macro whose one argument is the rest of the line.
+    /// Appends a macro whose only argument is the rest of the line.
     mutating func title(_ name: String, _ words: String) {
         self.lines.append(".\(name) \(Self.escaped(words))")
     }
 
-    /// An option in a line of several macros, such as `Op Fl -topic Ar TOPIC`.
+    /// Appends an option in a line of several macros, such as `Op Fl -topic Ar TOPIC`.
     mutating func option(_ before: String, _ option: OptionDefinition) {
         let value = option.placeholder.isEmpty ? "" : " Ar \(Self.argument(option.placeholder))"
         self.lines.append(".\(before) \\-\(Self.escaped(String(option.name.dropFirst(2))))\(value)")
     }
 
-    /// Paragraphs of prose, filled; lines that are indented stay as they are.
+    /// Appends paragraphs of prose, filled. Indented lines are kept verbatim.
     mutating func paragraphs(_ text: String) {
         var prose: [Substring] = []
         var literal: [Substring] = []
@@ -277,7 +277,7 @@ struct MdocText {
         self.display(&literal)
     }
 
-    /// Lines as they are, indented.
+    /// Appends lines verbatim, indented.
     mutating func display(_ text: String) {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         self.display(&lines)
@@ -292,7 +292,7 @@ struct MdocText {
         literal = []
     }
 
-    /// Words in lines; each sentence begins one, as the style asks.
+    /// Appends words as filled lines. Each sentence begins a new line, as the mdoc style requires.
     private mutating func fill(_ prose: inout [Substring]) {
         var line = ""
         for word in prose.joined(separator: " ").split(separator: " ") {
@@ -309,12 +309,13 @@ struct MdocText {
 
     private static func endsSentence(_ line: String) -> Bool { line.hasSuffix(".") || line.hasSuffix("?") }
 
-    /// The text without what roff would read more into.
+    /// Escapes the characters that are special to roff.
     private static func escaped(_ text: String) -> String {
         text.reduce(into: "") { escaped, character in
             switch character {
             case "\\": escaped += "\\e"
-            // A minus and quotes that can be copied, not a hyphen and typographic ones.
+            // A minus sign and plain quotes, so that examples can be copied, instead of a hyphen and typographic
+            // quotes.
             case "-": escaped += "\\-"
             case "'": escaped += "\\(aq"
             case "`": escaped += "\\(ga"
@@ -326,12 +327,12 @@ struct MdocText {
         }
     }
 
-    /// A line that roff takes for no request.
+    /// Protects a line from being read as a roff request.
     private static func protected(_ line: String) -> String {
         line.hasPrefix(".") || line.hasPrefix("'") ? "\\&\(line)" : line
     }
 
-    /// One argument of a macro, which may be a word that is a macro's name, or hold spaces.
+    /// Returns an argument of a macro. The text may be the name of a macro or contain spaces.
     static func argument(_ word: String) -> String {
         let escaped = Self.escaped(word)
         if word.contains(" ") || word.isEmpty { return "\"\(escaped)\"" }
@@ -339,14 +340,14 @@ struct MdocText {
     }
 }
 
-/// A key of the configuration as the help and the manual explain it.
+/// A configuration key, for the help and the manual.
 package struct KeyManual: Sendable {
     package let name: String
     /// The meaning of the key, as a phrase.
     package let summary: String
     /// The requirement on the value.
     package let requirement: String
-    /// The value when nothing is set; nil where there is none.
+    /// The default value; nil if there is none.
     package let defaultText: String?
     /// The reason for the default and for other values, in sentences; empty if the summary says enough.
     package let advice: String

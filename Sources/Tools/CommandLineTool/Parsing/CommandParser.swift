@@ -1,6 +1,6 @@
 import Wire
 
-/// Reads command lines by the definitions of the commands.
+/// Parses command lines by the definitions of the commands.
 package struct CommandParser {
     private let commands: [CommandDefinition]
 
@@ -8,9 +8,9 @@ package struct CommandParser {
         self.commands = commands
     }
 
-    /// Reads the words after the program's name.
+    /// Parses the words after the program's name.
     ///
-    /// - Throws: `badUsage` naming the fault and the remedy.
+    /// - Throws: `badUsage` with the fault and the remedy.
     package func parse(_ words: [String]) throws(CommandFailure) -> ParsedLine {
         guard let first = words.first else {
             throw .usage("no command was given; try `wakegate dev`, or `wakegate --help` for all commands")
@@ -36,7 +36,7 @@ package struct CommandParser {
         return try self.command(words).map { .helpOf($0) } ?? .helpOfGroup(first)
     }
 
-    /// The command that `words` begin with; nil when they ask for the help of a group such as `device --help`.
+    /// Returns the command that `words` begin with; nil if they request the help of a group, such as `device --help`.
     private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
         if let command = self.commands.first(where: { words.starts(with: $0.words) }) { return command }
         let first = words[0]
@@ -97,7 +97,7 @@ extension CommandParser {
             parsed.values[name, default: []].append(value)
         }
         if command.trailing == nil {
-            // For a command that runs nothing `--` only ends the options.
+            // For a command without trailing words, `--` only ends the options.
             parsed.arguments += parsed.trailing
             parsed.trailing = []
         } else if !hasTrailing || parsed.trailing.isEmpty {
@@ -107,7 +107,7 @@ extension CommandParser {
         return .run(parsed)
     }
 
-    /// `--name=value` in its two parts.
+    /// Splits `--name=value` into its two parts.
     private static func split(_ word: String) -> (name: String, value: String?) {
         guard word.hasPrefix("--"), let equals = word.firstIndex(of: "=") else { return (word, nil) }
         return (String(word[..<equals]), String(word[word.index(after: equals)...]))
@@ -133,7 +133,7 @@ extension CommandParser {
             return ""
         }
         if let attached { return attached }
-        // A word with two dashes is the next option; one dash may begin a number or stand for standard input.
+        // A word with two dashes is the next option. A word with one dash may be a number or standard input.
         guard index < words.count, !words[index].hasPrefix("--") else {
             throw .usage("\(option.name) needs a value; write \(option.usage)")
         }
@@ -169,7 +169,7 @@ extension CommandParser {
         }
     }
 
-    /// The numbers that an option takes: those that mean something, where they are known.
+    /// Describes the numbers that an option accepts: its list of words if it has one, otherwise its range.
     private static func numbers(of option: OptionDefinition, _ range: ClosedRange<Int>) -> String {
         guard let last = option.words.last else {
             return "a whole number from \(range.lowerBound) to \(range.upperBound)"
@@ -202,7 +202,7 @@ extension CommandParser {
     }
 }
 
-/// What a command line asks for.
+/// The meaning of a command line.
 package enum ParsedLine: Sendable {
     case run(ParsedCommand)
     /// The help of the program.

@@ -42,7 +42,7 @@ package enum SimulateCommand {
             }
         } catch {
             if !output.isEmpty { Console.out(json: output) }
-            // Half a line is no fault of the trace's.
+            // If reading failed, a cut line is not an error of the trace.
             if let failure = lines.failure { throw self.unreadable(path, failure) }
             guard error.line != nil else { throw .usage(error.description) }
             throw CommandFailure(.failed, "\(path == "-" ? "standard input" : path): \(error)")
@@ -60,7 +60,7 @@ package enum SimulateCommand {
         )
     }
 
-    /// The name and the value of each `policy.NAME=VALUE`; the value is a number, or a duration such as `10m`.
+    /// Returns the name and the value of each `policy.NAME=VALUE`. The value is a number or a duration such as `10m`.
     package static func overrides(_ settings: [String]) throws(CommandFailure) -> [(String, Double)] {
         var overrides: [(String, Double)] = []
         for setting in settings {
@@ -78,20 +78,20 @@ package enum SimulateCommand {
     }
 }
 
-/// The lines of a file, read a block at a time.
+/// Reads the lines of a file in blocks.
 package final class LineReader: Sequence, IteratorProtocol {
     private let descriptor: Int32
     private var block: [UInt8] = []
     private var start = 0
     private var isAtEnd = false
-    /// Why the lines ended before the file did; nil when they did not.
+    /// The error that ended the lines before the end of the file; nil if there was none.
     package private(set) var failure: SystemError?
 
     package init(descriptor: Int32) {
         self.descriptor = descriptor
     }
 
-    /// The next line without its line end; a last line needs none.
+    /// Returns the next line without its line feed. The last line may lack one.
     package func next() -> String? {
         var searched = self.start
         while true {

@@ -3,7 +3,7 @@ import Glibc
 extension CommandDefinition {
     package static let size = CommandDefinition(
         "size",
-        "compute how large a database and its gateways are to be",
+        "estimate database and gateway sizes for a load",
         options: [
             OptionDefinition(
                 "--devices",
@@ -48,9 +48,9 @@ enum SizeCommand {
     }
 }
 
-/// What `wakegate size` shows.
+/// Formats the output of `wakegate size`.
 package enum SizeText {
-    /// The size as lines, each a name and a value.
+    /// Returns the size as lines with a name and a value.
     package static func text(_ size: ClusterSize) -> String {
         let databases = size.databases
         var lines = [
@@ -98,14 +98,14 @@ package enum SizeText {
         }
     }
 
-    /// A whole number, its thousands apart.
+    /// Formats a whole number with thousands separators.
     package static func count(_ number: Double) -> String {
         var digits = Array(String(Int(number.rounded())))
         for place in stride(from: digits.count - 3, to: 0, by: -3) { digits.insert(",", at: place) }
         return String(digits)
     }
 
-    /// Bytes in a unit of a thousand, with two digits or more that count.
+    /// Formats a number of bytes in decimal units, with at least two significant digits.
     package static func bytes(_ bytes: Double) -> String {
         var value = bytes
         var unit = 0
@@ -120,17 +120,16 @@ package enum SizeText {
     }
 }
 
-/// How large a database and its gateways are to be, for so many devices and pushes; pure arithmetic on
-/// `MeasuredCosts`.
+/// The estimated size of a database and its gateways for a number of devices and pushes: arithmetic on `MeasuredCosts`.
 package struct ClusterSize: Hashable, Sendable {
-    /// What is asked for.
+    /// The expected load.
     package struct Load: Hashable, Sendable {
         package var devices: Double
-        /// Pushes a second, at the peak.
+        /// Pushes per second at the peak.
         package var rate: Double
-        /// Bytes of a payload.
+        /// Bytes per payload.
         package var payload: Double
-        /// Days of the delivery log.
+        /// Days that the delivery log covers.
         package var history: Double
 
         package init(devices: Double, rate: Double, payload: Double = 200, history: Double = 7) {
@@ -141,13 +140,13 @@ package struct ClusterSize: Hashable, Sendable {
         }
     }
 
-    /// What one primary has no more of.
+    /// A resource of which one primary has too little.
     package enum Limit: String, CaseIterable, Hashable, Sendable {
         case processors, log, devices
     }
 
     package let load: Load
-    /// Launches a second, at the most: a device has one in 15 minutes, and no more than it has pushes.
+    /// The maximum launches per second: a device launches at most once in 15 minutes and at most once per push.
     package let launches: Double
 
     package init(_ load: Load) {
@@ -157,46 +156,46 @@ package struct ClusterSize: Hashable, Sendable {
 
     // MARK: Gateways
 
-    /// Gateways of `gatewayCores` cores: two for the load when one is gone, or more.
+    /// Gateways with `gatewayCores` cores each: enough for the load if one of them fails.
     package var gateways: Int {
         let each = MeasuredCosts.pushesPerGatewayCore * MeasuredCosts.planned * Double(Self.gatewayCores)
         return max(1, Int((self.load.rate / each).rounded(.up))) + 1
     }
 
-    /// A gateway decides on one thread, beside which others read, write and encrypt.
+    /// Cores per gateway: one thread makes the decisions, and the others read, write and encrypt.
     package static let gatewayCores = 4
 
     /// Connections of all gateways and operators to the primary.
     package var connections: Int { self.gateways * Self.connectionsPerGateway + 20 }
 
-    /// 8 that commit, one that controls, one that shares topics and notices, one that reads for questions, and up to 2
-    /// that read the delivery log or check.
+    /// 8 connections that commit, one for control, one for topics and notices, one for queries, and up to 2 that read
+    /// the delivery log or check.
     package static let connectionsPerGateway = 13
 
     // MARK: The database
 
-    /// Cores of each node.
+    /// Cores per node.
     package var cores: Int {
         let push = MeasuredCosts.databaseMicrosecondsPerPush * self.load.rate
         let launch = MeasuredCosts.databaseMicrosecondsPerLaunch * self.launches
         return max(2, Int(((push + launch) / 1_000_000 / MeasuredCosts.planned).rounded(.up)))
     }
 
-    /// Bytes of the devices' tables and their indexes.
+    /// Bytes of the devices' tables and indexes.
     package var deviceBytes: Double {
         let row = self.rowBytes / MeasuredCosts.fillFactor * MeasuredCosts.deviceGrowth
         return self.load.devices * (row + MeasuredCosts.deviceIndexBytes + MeasuredCosts.dueBytes)
             + self.launches * MeasuredCosts.wakeSeconds * MeasuredCosts.wakeBytes
     }
 
-    /// Bytes of the delivery log: an event for a push, and one each for a launch and its result.
+    /// Bytes of the delivery log: one event for each push, each launch and each result.
     package var historyBytes: Double {
         let push = MeasuredCosts.eventBytes + MeasuredCosts.pushBytes
         let events = self.load.rate * push + self.launches * 2 * MeasuredCosts.eventBytes
         return events * self.load.history * 86_400
     }
 
-    /// Bytes of write-ahead log a second.
+    /// Bytes of write-ahead log per second.
     package var logBytes: Double {
         let push =
             MeasuredCosts.logBytesPerPush + self.load.payload
@@ -204,8 +203,8 @@ package struct ClusterSize: Hashable, Sendable {
         return self.load.rate * push + self.launches * MeasuredCosts.logBytesPerLaunch
     }
 
-    /// Pages that a push is the first to write to since the last checkpoint, on average: all, where the devices are
-    /// many and the pushes few; next to none where the same pages are written again and again.
+    /// The average number of pages that a push is the first to write since the last checkpoint. It is the full number
+    /// of pages with many devices and few pushes, and near 0 if the same pages are written repeatedly.
     private var wholePages: Double {
         let pages = (self.deviceBytes + self.load.devices * MeasuredCosts.pushBytes) / MeasuredCosts.pageBytes
         let writes = self.load.rate * MeasuredCosts.checkpointSeconds * MeasuredCosts.pagesPerPush
@@ -213,13 +212,13 @@ package struct ClusterSize: Hashable, Sendable {
         return pages * (1 - exp(-writes / pages)) / writes * MeasuredCosts.pagesPerPush
     }
 
-    /// Bytes of write-ahead log that lie on the disk, at the most: those of two checkpoints and a half.
+    /// The maximum size of the write-ahead log on disk, in bytes: that of two and a half checkpoints.
     package var logDiskBytes: Double { max(2_000_000_000, self.logBytes * MeasuredCosts.checkpointSeconds * 2.5) }
 
-    /// Bytes of each node's disk, of which a third stays free.
+    /// Bytes of disk per node, a third of which stays free.
     package var diskBytes: Double { (self.deviceBytes + self.historyBytes + self.logDiskBytes) * 1.5 }
 
-    /// Bytes of memory in which what is written all the time fits: a tenth of the devices, and the indexes.
+    /// Bytes of memory for the data that is written constantly: a tenth of the devices, and the indexes.
     package var memoryBytes: Double {
         let indexes = self.load.devices * (MeasuredCosts.deviceIndexBytes + 172)
         return max(4_000_000_000, (self.deviceBytes * 0.1 + indexes) * 2)
@@ -227,9 +226,9 @@ package struct ClusterSize: Hashable, Sendable {
 
     private var rowBytes: Double { MeasuredCosts.deviceBytes + self.load.payload }
 
-    // MARK: Where one primary ends
+    // MARK: Limits of one primary
 
-    /// What one primary has too little of; empty when one does.
+    /// The resources of which one primary has too little; empty if one primary is enough.
     package var limits: [Limit] {
         let rows = MeasuredCosts.rowsPerSecondOnTwoCores / 2 * MeasuredCosts.primaryCores * MeasuredCosts.planned
         var limits: [Limit] = []
@@ -241,14 +240,14 @@ package struct ClusterSize: Hashable, Sendable {
         return limits
     }
 
-    /// Into how many databases the devices would be divided by their tokens.
+    /// The number of databases among which the devices must be divided by token.
     package var databases: Int {
         var count = 1
         while count < 1 << 20, !self.part(of: count).limits.isEmpty { count *= 2 }
         return count
     }
 
-    /// The size of one of `databases` that have an equal part of the devices each.
+    /// Returns the size of one of `databases` with an equal part of the devices each.
     package func part(of databases: Int) -> ClusterSize {
         var part = self.load
         part.devices /= Double(databases)
@@ -257,70 +256,72 @@ package struct ClusterSize: Hashable, Sendable {
     }
 }
 
-/// What a push costs on PostgreSQL, as it was measured, and by what.
+/// The measured costs of a push on PostgreSQL, and their sources.
 ///
-/// Sources: "CLUSTER.md" is the design's table (2 cores, PostgreSQL 15.18, a disk whose commits take 5 ms); "bench" is
-/// `deploy/bench --only cluster` on 2 cores; "tables" is a database of 10,000 devices with payloads of 192 bytes, after
-/// ten pushes to each, as `pg_relation_size`, `pg_waldump --stats` and `avg(length(record))` tell.
+/// Sources: "CLUSTER.md" is the table in the design (2 cores, PostgreSQL 15.18, a disk with 5 ms per commit). "Bench"
+/// is `deploy/bench --only cluster` on 2 cores. "Tables" is a database of 10,000 devices with payloads of 192 bytes
+/// after ten pushes to each, measured with `pg_relation_size`, `pg_waldump --stats` and `avg(length(record))`.
 enum MeasuredCosts {
     // MARK: Processors, in microseconds of one core
 
-    /// PostgreSQL's for a push. Bench, beside other work: 18 to 25 with one to three gateways, the bare transaction 18
-    /// to 19.
+    /// PostgreSQL's time for a push. Bench, under other load: 18 to 25 with one to three gateways; 18 to 19 for the
+    /// bare transaction.
     static let databaseMicrosecondsPerPush = 25.0
-    /// PostgreSQL's for a launch and its result. Bench, beside other work: claims of 20,000 wakes.
+    /// PostgreSQL's time for a launch and its result. Bench, under other load: claims of 20,000 wakes.
     static let databaseMicrosecondsPerLaunch = 67.0
-    /// Pushes a second of one gateway and core. CLUSTER.md: its target of 0.6 of the bare transaction, which does
-    /// 119,000 rows a second on 2 cores that PostgreSQL shares.
+    /// Pushes per second for each core of a gateway. CLUSTER.md: the target of 0.6 of the bare transaction, which
+    /// processes 119,000 rows per second on 2 cores shared with PostgreSQL.
     static let pushesPerGatewayCore = 35_000.0
 
     // MARK: Tables, in bytes
 
-    /// A device's row beside its payload: 106 of the record, 112 of everything else. Tables.
+    /// A device's row without its payload: 106 for the record, 112 for everything else. Tables.
     static let deviceBytes = 218.0
-    /// The part of a page that is filled when a row is first put there; the schema's fillfactor.
+    /// The part of a page that is filled by inserts: the schema's fillfactor.
     static let fillFactor = 0.7
-    /// How much larger the table is than the rows it was filled with. Tables: 1,111 bytes a device for 586.
+    /// The ratio of the table's size to the size of its rows when inserted. Tables: 1,111 bytes per device for 586.
     static let deviceGrowth = 1.9
-    /// A row's entry of `device_pkey`. Tables.
+    /// An index entry in `device_pkey`. Tables.
     static let deviceIndexBytes = 80.0
-    /// A row of `due` with its two indexes. Tables: 347 and 172.
+    /// A row of `due` with its two index entries. Tables: 347 and 172.
     static let dueBytes = 520.0
-    /// A row of `wake` with its three indexes. Tables: 2,300 launches.
+    /// A row of `wake` with its three index entries. Tables: 2,300 launches.
     static let wakeBytes = 380.0
-    /// For how long an ended wake stays, in seconds; the schema's.
+    /// The time that an ended wake is kept, in seconds, as in the schema.
     static let wakeSeconds = 600.0
-    /// A row of `event`, its index included. Tables: 134 and 1.
+    /// A row of `event`, including its index. Tables: 134 and 1.
     static let eventBytes = 135.0
-    /// A row of `push`, its index included. Tables: 60 and 1.
+    /// A row of `push`, including its index. Tables: 60 and 1.
     static let pushBytes = 61.0
 
     // MARK: Write-ahead log, in bytes
 
-    /// Of a push beside its payload. Tables: 560 with a payload of 192.
+    /// Write-ahead log for a push without its payload. Tables: 560 with a payload of 192.
     static let logBytesPerPush = 368.0
-    /// Of a launch and its result. Tables: 7.2 MB for 2,307.
+    /// Write-ahead log for a launch and its result. Tables: 7.2 MB for 2,307.
     static let logBytesPerLaunch = 3_100.0
-    /// Of a page that is written whole, the first time after a checkpoint, with `wal_compression`. An assumption: half.
+    /// Write-ahead log for a full-page write, the first one after a checkpoint, with `wal_compression`. Assumed: half a
+    /// page.
     static let logBytesPerPage = 4_096.0
-    /// Pages at random places that a push writes to: of `device`, `due`, and its primary key.
+    /// Pages at random places that a push writes: in `device`, `due`, and its primary key.
     static let pagesPerPush = 3.0
     static let pageBytes = 8_192.0
-    /// Between two checkpoints, in seconds; `deploy/postgresql/wakegate.conf`.
+    /// The interval between two checkpoints, in seconds, as in `deploy/postgresql/wakegate.conf`.
     static let checkpointSeconds = 900.0
 
-    // MARK: Bounds
+    // MARK: Limits
 
-    /// The part of a processor that is planned to be busy: the rest is for vacuum, peaks, and a node or gateway less.
+    /// The planned utilization of a processor. The rest is for vacuum, peaks, and a failed node or gateway.
     static let planned = 0.5
-    /// Lock-read-upsert rows a second of one server on 2 cores, at the most. CLUSTER.md: 119,000 to 151,000 where
-    /// nothing but the row changes, 88,000 with 2 million devices and an index that changes.
+    /// The maximum lock-read-upsert rows per second of one server on 2 cores. CLUSTER.md: 119,000 to 151,000 if only
+    /// the row changes, 88,000 with 2 million devices and a changing index.
     static let rowsPerSecondOnTwoCores = 88_000.0
-    /// The cores of one primary up to which its rate is taken to grow with them. An assumption: 32.
+    /// The number of cores of one primary up to which its rate is assumed to scale. Assumed: 32.
     static let primaryCores = 32.0
-    /// The write-ahead log that one primary sends and each standby replays, a second. An assumption: replay is one
-    /// process.
+    /// Bytes of write-ahead log per second that one primary sends and each standby replays. Assumed, because replay is
+    /// a single process.
     static let logBytesPerSecondMax = 200_000_000.0
-    /// The most devices of one database. An assumption: vacuum of one table is one process, and has to come round.
+    /// The maximum number of devices in one database. Assumed, because vacuum of one table is a single process that
+    /// must keep up.
     static let devicesMax = 300_000_000.0
 }

@@ -8,7 +8,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
-            OptionDefinition("--json", "", "the gateway's answer as it is"),
+            OptionDefinition("--json", "", "the gateway's answer unchanged"),
             OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --watch",
@@ -71,9 +71,9 @@ package enum StatsCommand {
     }
 }
 
-/// The gateway's statistics, for people.
+/// Formats the gateway's statistics.
 package enum StatsText {
-    /// The answer of `/v1/stats` as a list of counters.
+    /// Returns the answer of `/v1/stats` as a list of counters.
     package static func totals(_ stats: JSONValue) -> String {
         let pushes = stats["pushes"] ?? .null
         let wakes = stats["wakes"] ?? .null
@@ -86,7 +86,7 @@ package enum StatsText {
             ("  discarded", self.sum(pushes["discarded"])),
             ("  pending", self.number(pushes["pending"])),
             ("  in flight", self.number(pushes["inFlight"])),
-            ("pushes that wake nobody", self.number(pushes["noWake"])),
+            ("pushes without a wake", self.number(pushes["noWake"])),
             ("pushes rejected", self.sum(pushes["rejected"])),
             ("wakes launched", self.number(wakes["launched"])),
             ("  ended", self.sum(wakes["results"])),
@@ -116,7 +116,7 @@ package enum StatsText {
         workers["stallReason"]?.text.map { "\(self.number(workers["stalled"])), \($0)" }
     }
 
-    /// The gateways on the same database; nothing where there is none.
+    /// Returns the gateways on the same database; empty without a database.
     private static func gateways(_ stats: JSONValue) -> [(String, String)] {
         guard let gateways = stats["gateways"]?.elements else { return [] }
         var rows = [("gateways", "\(gateways.count)")]
@@ -139,7 +139,7 @@ package enum StatsText {
         return rows
     }
 
-    /// Background tasks; nothing before the first.
+    /// Returns the counters of background tasks; empty before the first task.
     private static func tasks(_ tasks: JSONValue?) -> [(String, String)] {
         guard let tasks, self.isAnything(tasks) else { return [] }
         return [
@@ -154,7 +154,7 @@ package enum StatsText {
         ]
     }
 
-    /// Finished transfers of background sessions; nothing before the first.
+    /// Returns the counters of finished transfers of background sessions; empty before the first.
     private static func sessions(_ sessions: JSONValue?) -> [(String, String)] {
         guard let sessions, self.isAnything(sessions) else { return [] }
         return [
@@ -168,14 +168,14 @@ package enum StatsText {
         ]
     }
 
-    /// Whether any counter of an object, or of the objects in it, is not zero.
+    /// Returns true if any counter of an object, or of the objects in it, is not zero.
     static func isAnything(_ counters: JSONValue) -> Bool {
         counters.members.contains { member in
             member.value.number.map { $0 != 0 } ?? member.value.members.contains { ($0.value.number ?? 0) != 0 }
         }
     }
 
-    /// The answer of `/v1/topics` as a table; nothing without topics.
+    /// Returns the answer of `/v1/topics` as a table; empty without topics.
     package static func topics(_ answer: JSONValue) -> String {
         let topics = answer["topics"]?.elements ?? []
         guard !topics.isEmpty else { return "" }
@@ -192,7 +192,8 @@ package enum StatsText {
         return text
     }
 
-    /// A webhook's URL and how it is: `https://hooks.example.com/ resting until ..., 5 failures: Connection refused`.
+    /// Returns a webhook's URL and its state: `https://hooks.example.com/ resting until ..., 5 failures: Connection
+    /// refused`.
     private static func webhook(_ webhook: JSONValue) -> String {
         var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
         if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.instant(until))" }
@@ -201,7 +202,7 @@ package enum StatsText {
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
-    /// The sum of an object's counters, and those that are not zero by name: `3 (expired 2, forceQuit 1)`.
+    /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
     private static func sum(_ counters: JSONValue?) -> String {
         let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
         let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
@@ -214,7 +215,7 @@ package enum StatsText {
         value?.number.map { JSONNumber.text(of: ($0 * 1000).rounded() / 1000) } ?? "-"
     }
 
-    /// How many pushes a launch was for, as far as pushes have ended; where that is less than one, why.
+    /// Returns the average number of ended pushes per launch. A ratio below one comes with an explanation.
     static func pushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "-" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -223,7 +224,7 @@ package enum StatsText {
             + "and those in flight count)"
     }
 
-    /// The same where there is little room.
+    /// Returns a shorter form of the same text.
     static func fewPushesPerLaunch(_ stats: JSONValue) -> String {
         guard let ratio = stats["pushesPerLaunch"]?.number, ratio > 0 else { return "- pushes a launch" }
         let text = JSONNumber.text(of: (ratio * 100).rounded() / 100)
@@ -241,9 +242,9 @@ package enum StatsText {
     }
 }
 
-/// What the gateway knows of one device, for people.
+/// Formats the gateway's state of one device.
 package enum ExplainText {
-    /// The answer of `/v1/devices/<token>`, the reason first.
+    /// Returns the answer of `/v1/devices/<token>` as text, beginning with the reason.
     package static func text(_ device: JSONValue) -> String {
         var lines = [device["why"]?.text ?? "", ""]
         func add(_ name: String, _ value: String?) {

@@ -1,25 +1,25 @@
 package import Wire
 
-/// What a view shows: the gateway as it said it was last, what it was before, and whether it is there.
+/// The data of a view: the last state of the gateway, its history, and its reachability.
 package struct WatchModel: Sendable {
-    /// The most samples that are kept: as many as the widest terminals have columns.
+    /// The maximum number of samples: one for each column of the widest terminals.
     private static let samplesMax = 400
 
-    /// Whose gateway it is, as the view's title has it.
+    /// The location of the gateway, for the title of the view.
     package let title: String
     /// The last event; nil before the first.
     package private(set) var event: JSONValue?
     package private(set) var samples: [WatchSample] = []
-    /// Why the gateway does not answer; nil while it does.
+    /// The reason why the gateway does not answer; nil while it does.
     package private(set) var trouble: String?
-    /// Wakes and pushes of topics and workers, for their rates.
+    /// The counters of topics (pushes, launches) and streams (wakes), for their rates.
     private var counters: [String: (at: Double, values: [Double], rates: [Double]?)] = [:]
 
     package init(title: String) {
         self.title = title
     }
 
-    /// Takes the past, as `GET /v1/samples` tells it.
+    /// Takes the history from an answer of `GET /v1/samples`.
     package mutating func past(_ answer: JSONValue) {
         let fields = answer["fields"]?.elements.compactMap(\.text) ?? []
         self.samples = (answer["samples"]?.elements ?? []).suffix(Self.samplesMax).compactMap {
@@ -27,7 +27,7 @@ package struct WatchModel: Sendable {
         }
     }
 
-    /// Takes what the gateway says of itself.
+    /// Takes the gateway's current state.
     package mutating func take(_ event: JSONValue) {
         self.event = event
         self.trouble = nil
@@ -51,13 +51,14 @@ package struct WatchModel: Sendable {
         self.counters = self.counters.filter { seen.contains($0.key) }
     }
 
-    /// The gateway does not answer.
+    /// Records that the gateway does not answer.
     package mutating func lost(_ trouble: String) { self.trouble = trouble }
 
-    /// What the counters of a topic (pushes, launches) or a stream (wakes) grow by a second; nil before that is known.
+    /// Returns the rates per second of the counters of a topic (pushes, launches) or a stream (wakes); nil if not known
+    /// yet.
     package func rates(_ key: String) -> [Double]? { self.counters[key]?.rates }
 
-    /// What a counter grew by a second, sample by sample; nil where the gateway was away.
+    /// Returns the rate per second of a counter for each sample; nil for a gap in the samples.
     package func rates(of counter: KeyPath<WatchSample, Double>) -> [Double?] {
         zip(self.samples, self.samples.dropFirst()).map { before, now in
             let seconds = (now.at - before.at) / 1000
@@ -66,7 +67,7 @@ package struct WatchModel: Sendable {
         }
     }
 
-    /// The mean of the last five seconds.
+    /// Returns the mean rate of the last five seconds.
     package func rate(of counter: KeyPath<WatchSample, Double>) -> Double? {
         let last = self.rates(of: counter).suffix(5).compactMap(\.self)
         return last.isEmpty ? nil : last.reduce(0, +) / Double(last.count)
@@ -84,9 +85,9 @@ package struct WatchModel: Sendable {
     }
 }
 
-/// The counters and gauges of one second that a view draws lines of.
+/// The counters and gauges of one second, for the lines of a view.
 package struct WatchSample: Sendable {
-    /// In milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     package let at: Double
     package let accepted: Double
     package let launched: Double
@@ -96,7 +97,7 @@ package struct WatchSample: Sendable {
     package let pending: Double
     package let inFlight: Double
 
-    /// Of the statistics of all topics, or of one.
+    /// Creates a sample from the statistics of all topics or of one.
     package init(at: Double, stats: JSONValue) {
         func number(_ group: String, _ name: String) -> Double { stats[group]?[name]?.number ?? 0 }
         self.at = at
@@ -109,7 +110,8 @@ package struct WatchSample: Sendable {
         self.inFlight = number("pushes", "inFlight")
     }
 
-    /// Of a row of `GET /v1/samples`, whose columns `fields` names; nil when it is none.
+    /// Creates a sample from a row of `GET /v1/samples` whose columns are named by `fields`; nil if the row is
+    /// malformed.
     package init?(row: [JSONValue], fields: [String]) {
         func number(_ name: String) -> Double? {
             fields.firstIndex(of: name).flatMap { $0 < row.count ? row[$0].number : nil }

@@ -3,7 +3,7 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Draws a model as lines of a terminal.
+/// Draws a model as lines for a terminal.
 package struct WatchView: Sendable {
     private let model: WatchModel
     private let size: Terminal.Size
@@ -15,17 +15,17 @@ package struct WatchView: Sendable {
 
     private static let labelWidth = 11
     private static let valueWidth = 9
-    /// A wake that has run for longer than this share of the execution window catches the eye.
+    /// The share of the execution window after which a running wake is highlighted.
     private static let lateShare = 0.5
 
-    /// At most as many lines as the terminal has rows.
+    /// The lines of the view, at most as many as the terminal has rows.
     package var lines: [StyledLine] {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
         guard self.model.event != nil else { return self.cut(lines + [StyledLine("waiting for the gateway", .faint)]) }
         lines.append(StyledLine())
         lines += self.rates + [self.results] + self.tasks + [self.holds] + self.limits
-        // The foot and an empty line above each table.
+        // Leave room for the last line and for an empty line above each table.
         let rest = self.size.height - lines.count - 3
         let topics = self.topicRows
         let workers = self.workerRows
@@ -65,7 +65,7 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// Whether every accepted push is somewhere.
+    /// Returns a text that says whether every accepted push is accounted for.
     private func accounts(_ event: JSONValue) -> String {
         let pushes = event["stats"]?["pushes"] ?? .null
         let discarded = Self.total(pushes["discarded"])
@@ -151,7 +151,8 @@ package struct WatchView: Sendable {
         )
     }
 
-    /// Background tasks and finished transfers, once there are any: what waits and runs, and how they ended.
+    /// The lines of background tasks and finished transfers, once there are any: pending and running ones, and their
+    /// outcomes.
     private var tasks: [StyledLine] {
         let styles: [String: StyledLine.Style] = [
             "success": .good, "failure": .warning, "expired": .bad, "lost": .bad, "interrupted": .warning,
@@ -191,9 +192,9 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// Adds the counters that are not zero, the greatest first.
+    /// Appends the nonzero counters in descending order.
     ///
-    /// - Returns: how many there are.
+    /// - Returns: the number of nonzero counters.
     @discardableResult
     private static func append(
         _ counters: JSONValue?,
@@ -266,7 +267,7 @@ package struct WatchView: Sendable {
         return line
     }
 
-    /// An empty line and a table of at most `rows` lines, which says how many it leaves out.
+    /// Returns an empty line and a table of at most `rows` lines. The last line says how many rows are left out.
     private static func table(_ lines: [StyledLine], of count: Double?, rows: Int) -> [StyledLine] {
         guard lines.count > 1, rows > 1 else { return [] }
         let total = max(Int(saturating: count ?? 0), lines.count - 1)
@@ -297,19 +298,19 @@ extension WatchView {
         value >= 10 || value < 0.005 ? self.text(value.rounded()) : JSONNumber.text(of: (value * 100).rounded() / 100)
     }
 
-    /// How long, in milliseconds: `350 ms`, `12 s`, `3 min 2 s`.
+    /// Formats a duration in milliseconds: `350 ms`, `12 s`, `3 min 2 s`.
     static func lag(_ milliseconds: Double) -> String {
         milliseconds < 1000
             ? "\(Int(saturating: milliseconds)) ms"
             : TimeText.duration(seconds: Int(saturating: milliseconds / 1000))
     }
 
-    /// The sum of counters.
+    /// Returns the sum of counters.
     static func total(_ counters: JSONValue?) -> Double {
         (counters ?? .null).members.reduce(0) { $0 + ($1.value.number ?? 0) }
     }
 
-    /// The sum of counters, and those that are not zero by name.
+    /// Returns the nonzero counters by name, in descending order.
     static func sum(_ counters: JSONValue?) -> String {
         let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
         let parts = members.sorted { ($0.value.number ?? 0) > ($1.value.number ?? 0) }.map {
@@ -322,7 +323,7 @@ extension WatchView {
 // MARK: - One line
 
 extension WatchView {
-    /// Everything in one line, where there is no terminal.
+    /// The whole state in one line, for output that is not a terminal.
     package var line: String {
         guard self.model.trouble == nil, let event = self.model.event else {
             return self.model.trouble ?? "waiting for the gateway"
@@ -342,20 +343,20 @@ extension WatchView {
         return parts.joined(separator: "  ")
     }
 
-    /// Tasks that wait and run; nothing before the first.
+    /// Returns the counts of pending and running tasks; empty before the first task.
     private func taskCounts(_ stats: JSONValue) -> [String] {
         guard let tasks = stats["tasks"], StatsText.isAnything(tasks) else { return [] }
         return ["tasks waiting \(Self.count(tasks["waiting"]))", "running \(Self.count(tasks["inFlight"]))"]
     }
 }
 
-/// A row of bars, one a value.
+/// Draws values as a row of bars.
 package enum Sparkline {
     private static let bars: [Character] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"]
 
-    /// The last `width` values as bars, the greatest of them the highest; those that are missing are spaces.
+    /// Draws the last `width` values as bars. The highest bar stands for the greatest value; missing values are spaces.
     ///
-    /// - `most`: what the highest bar stands for; nil for the greatest value.
+    /// - `most`: the value of the highest bar; nil for the greatest value.
     package static func text(_ values: [Double?], width: Int, most: Double? = nil) -> String {
         let shown = values.suffix(max(0, width))
         let highest = most ?? shown.compactMap(\.self).max() ?? 0
@@ -369,7 +370,7 @@ package enum Sparkline {
     }
 }
 
-/// What `wakegate stats --watch` shows.
+/// The view of `wakegate stats --watch`.
 struct StatsView: WatchedView {
     private let subject: WatchSubject
     private var model: WatchModel
@@ -390,7 +391,7 @@ struct StatsView: WatchedView {
         }
     }
 
-    /// What an answer says, in the form of an event of the live stream.
+    /// Converts an answer to the form of a live event.
     private func event(_ answer: JSONValue) -> JSONValue {
         switch self.subject {
         case .gateway, .device: answer
@@ -418,13 +419,13 @@ struct StatsView: WatchedView {
     }
 }
 
-/// What is watched: a gateway, one of its topics, or one device.
+/// The subject of a view: a gateway, one of its topics, or one device.
 enum WatchSubject {
     case gateway
     case topic(String)
     case device(String)
 
-    /// The path that is asked again and again; nil for the gateway, which tells by itself.
+    /// The path that is polled; nil for the gateway, which has an event stream.
     var path: String? {
         switch self {
         case .gateway: nil

@@ -4,13 +4,13 @@ import Wire
 
 /// `wakegate task`.
 package enum TaskCommands {
-    /// The kinds that a list may be narrowed to.
+    /// The kinds by which a list can be filtered.
     package static let listedKinds = TaskSubmission.kinds + ["urlSession"]
     package static let states = ["waiting", "running"]
 
     static func submit(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let body = try TaskSubmission.body(parsed, now: SystemClock.wall)
-        // Whoever ends the command while the task is being submitted has it cancelled, too.
+        // The wait starts before the submission, so that ending the command during the submission cancels the task.
         var wait = parsed.isSet("--wait") ? try self.waitSession(parsed) : nil
         let response = try self.answer(parsed, "POST", self.tasksPath(parsed), Array(body.utf8))
         let isJSON = parsed.isSet("--json")
@@ -26,7 +26,8 @@ package enum TaskCommands {
 
     private static func waitSession(_ parsed: ParsedCommand) throws(CommandFailure) -> TaskWaitSession {
         let location = try GatewayLocation(parsed, side: .admin)
-        // Only operators are told how a task ends: whoever cannot ask is told before anything is submitted.
+        // Only the admin listener reports how a task ends. Check that the caller may use it before anything is
+        // submitted.
         let device = try location.answer(location.request("GET", self.devicePath(parsed)), with: location.client())
         guard device.status != 405 else {
             throw CommandFailure(
@@ -73,7 +74,7 @@ package enum TaskCommands {
                     : "ID is missing; name the task, or write --all for every task of the device"
             )
         }
-        // The gateway answers alike if there is no such task: a cancellation may be repeated.
+        // The gateway gives the same answer if there is no such task, because a cancellation may be repeated.
         let listed = try GatewayAnswer.object(try self.answer(parsed, "GET", self.tasksPath(parsed), nil))
         let running = (listed["running"]?.elements ?? []).filter { $0["kind"]?.text == "continued" }
         let tasks = (listed["waiting"]?.elements ?? []) + running
@@ -90,7 +91,7 @@ package enum TaskCommands {
         return 0
     }
 
-    /// Has a task go through what an operator makes up: `launch` or `expiration`.
+    /// Simulates an event of a task: `launch` or `expiration`.
     static func simulate(_ event: String, saying message: String) -> CommandDefinition.Run {
         { parsed throws(CommandFailure) in
             _ = try self.answer(parsed, "POST", "\(self.taskPath(parsed))/simulate-\(event)", [])
@@ -109,9 +110,10 @@ package enum TaskCommands {
 
     // MARK: Requests
 
-    /// The path of a list, with what narrows it.
+    /// Returns the path of a list, with its filters.
     ///
-    /// - Throws: `badUsage` for words that are no kind or state, and for what one device's list cannot be narrowed to.
+    /// - Throws: `badUsage` for an unknown kind or state, and for a filter that the list of one device does not
+    ///   support.
     package static func listPath(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
         _ = try TaskSubmission.word("--kind", of: parsed, among: self.listedKinds)
         _ = try TaskSubmission.word("--state", of: parsed, among: self.states)
@@ -120,7 +122,7 @@ package enum TaskCommands {
                 throw .usage("--topic is for all devices, and DEVICE has one topic; leave it out")
             }
             if parsed.isSet("--json"), let option = ["--kind", "--state"].first(where: { parsed.isSet($0) }) {
-                throw .usage("--json shows the gateway's answer for DEVICE as it is; leave \(option) out")
+                throw .usage("--json shows the gateway's answer for DEVICE unchanged; leave \(option) out")
             }
             return self.tasksPath(parsed)
         }
@@ -140,7 +142,7 @@ package enum TaskCommands {
         "\(self.tasksPath(parsed))/\(URLPath.component(parsed.arguments[1]))"
     }
 
-    /// The answer to a request, which is good.
+    /// Sends a request and returns its successful answer.
     private static func answer(
         _ parsed: ParsedCommand,
         _ method: String,
@@ -158,7 +160,7 @@ extension CommandDefinition {
     private static let exampleToken = String(repeating: "0badcafe", count: 8)
     private static let device = ArgumentDefinition("DEVICE", "the device token, hexadecimal")
     private static let identifier = ArgumentDefinition("ID", "the task's identifier")
-    private static let json = OptionDefinition("--json", "", "the gateway's answer as it is")
+    private static let json = OptionDefinition("--json", "", "the gateway's answer unchanged")
 
     package static let taskSubmit = CommandDefinition(
         "task submit",
@@ -193,7 +195,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--wait",
                 "",
-                "show how far it is until it has ended, and exit as it did; Control-C cancels it; continued"
+                "show its progress until it has ended, and exit as it did; Control-C cancels it; continued"
             ),
             json,
         ] + OptionDefinition.client,
@@ -277,7 +279,7 @@ extension CommandDefinition {
 
     package static let taskFinished = CommandDefinition(
         "task finished",
-        "tell that transfers of a background session have finished",
+        "report that transfers of a background session have finished",
         arguments: [device, ArgumentDefinition("SESSION", "the session's name")],
         options: [
             OptionDefinition("--count", "N", "how many; default: 1", value: .integer(1...100_000)),

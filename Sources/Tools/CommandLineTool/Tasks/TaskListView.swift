@@ -1,19 +1,20 @@
 import Platform
 package import Wire
 
-/// What `wakegate task list --watch` knows: the tasks as the gateway said they were last, and how fast they are.
+/// The data of `wakegate task list --watch`: the last known tasks and their pace.
 package struct TaskListModel: Sendable {
-    /// Whose tasks they are, as the view's title has it.
+    /// The owner of the tasks, for the title of the view.
     package let title: String
-    /// Nil for any.
+    /// The kind to show; nil for all kinds.
     private let kind: String?
     private let state: String?
-    /// What runs, the continued tasks first, then what waits; nil before the first answer.
+    /// The tasks: running continued tasks first, then other running tasks, then pending ones; nil before the first
+    /// answer.
     package private(set) var tasks: [TaskStatus]?
-    /// Why the gateway does not answer; nil while it does.
+    /// The reason why the gateway does not answer; nil while it does.
     package private(set) var trouble: String?
     private var paces: [TaskStatus.Key: TaskPace] = [:]
-    /// What was written of each task last, where there is no terminal.
+    /// The last line printed for each task, if the output is not a terminal.
     private var written: [TaskStatus.Key: String] = [:]
 
     package init(title: String, kind: String? = nil, state: String? = nil) {
@@ -26,7 +27,7 @@ package struct TaskListModel: Sendable {
     ///
     /// - Parameters:
     ///   - answer: the answer.
-    ///   - now: in milliseconds of a clock that never goes back.
+    ///   - now: the time of a monotonic clock, in milliseconds.
     package mutating func take(_ answer: JSONValue, at now: Int64) {
         self.trouble = nil
         let listed = (answer["tasks"]?.elements ?? []).map { TaskStatus($0) }
@@ -48,12 +49,12 @@ package struct TaskListModel: Sendable {
         self.paces = paces
     }
 
-    /// The gateway does not answer.
+    /// Records that the gateway does not answer.
     package mutating func lost(_ trouble: String) { self.trouble = trouble }
 
     package func pace(of task: TaskStatus) -> TaskPace { self.paces[task.key] ?? TaskPace() }
 
-    /// A line for each task of which something is new since the last call, and for each that is gone.
+    /// Returns a line for each new or changed task since the last call, and for each task that has disappeared.
     package mutating func changes() -> String {
         let tasks = self.tasks ?? []
         let shown = Dictionary(tasks.map { ($0.key, self.line(of: $0)) }) { $1 }
@@ -84,26 +85,26 @@ package struct TaskListModel: Sendable {
     }
 }
 
-/// Draws the tasks as lines of a terminal, those that make progress with bars.
+/// Draws the tasks as lines for a terminal. Tasks with progress have bars.
 package struct TaskListView: Sendable {
     private let model: TaskListModel
     private let size: Terminal.Size
     private let now: Int64
 
     /// - Parameters:
-    ///   - model: what is known.
-    ///   - size: of the terminal.
-    ///   - now: in milliseconds since 1970.
+    ///   - model: the data to draw.
+    ///   - size: the size of the terminal.
+    ///   - now: the time in milliseconds since 1970.
     package init(_ model: TaskListModel, size: Terminal.Size, now: Int64) {
         self.model = model
         self.size = size
         self.now = now
     }
 
-    /// Of a device's token so many digits are shown.
+    /// The number of digits of a device token to show.
     private static let deviceDigits = 10
 
-    /// At most as many lines as the terminal has rows.
+    /// The lines of the view, at most as many as the terminal has rows.
     package var lines: [StyledLine] {
         var lines = [self.head]
         if let trouble = self.model.trouble { lines.append(StyledLine(trouble, .bad)) }
@@ -111,7 +112,7 @@ package struct TaskListView: Sendable {
             return self.cut(lines + [StyledLine("waiting for the gateway", .faint)])
         }
         if tasks.isEmpty { lines.append(StyledLine("no tasks", .faint)) }
-        // The foot, and a line that says how many more there are.
+        // Leave room for the last line and for the line with the number of tasks left out.
         var room = self.size.height - lines.count - 2
         for (index, task) in tasks.enumerated() {
             let block = task.hasBar ? self.block(of: task) : [self.row(of: task)]
@@ -163,7 +164,7 @@ package struct TaskListView: Sendable {
     }
 }
 
-/// `wakegate task list --watch`, as it goes on.
+/// The live view of `wakegate task list --watch`.
 struct TaskListWatch: WatchedView {
     private var model: TaskListModel
 

@@ -1,18 +1,18 @@
 package import HTTPClient
 import Wire
 
-/// What `wakegate task submit` asks for, as the body of its request.
+/// Makes the request body of `wakegate task submit`.
 package enum TaskSubmission {
-    /// The kinds of tasks that are submitted.
+    /// The kinds of tasks that can be submitted.
     package static let kinds = ["appRefresh", "processing", "continued"]
     static let strategies = ["queue", "fail"]
 
-    /// The JSON object that the gateway takes. Identifiers and texts are judged by the gateway.
+    /// Returns the JSON object for the gateway, which checks the identifiers and texts.
     ///
     /// - Parameters:
     ///   - parsed: a command line of `task submit`.
-    ///   - now: in milliseconds since 1970.
-    /// - Throws: `badUsage` for a word that is none of those there are, and for an option that is of another kind.
+    ///   - now: the time in milliseconds since 1970.
+    /// - Throws: `badUsage` for an unknown word, and for an option of another kind.
     package static func body(_ parsed: ParsedCommand, now: Int64) throws(CommandFailure) -> String {
         let kind = try self.word("--kind", of: parsed, among: self.kinds) ?? ""
         try self.checkOptions(parsed, of: kind)
@@ -33,9 +33,9 @@ package enum TaskSubmission {
         return "{\(members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ","))}"
     }
 
-    /// The value of an option that takes one of a few words; nil when it is not given.
+    /// Returns the value of an option that accepts a few words; nil if the option is not given.
     ///
-    /// - Throws: `badUsage`, with the nearest word.
+    /// - Throws: `badUsage` with the nearest word.
     static func word(
         _ option: String,
         of parsed: ParsedCommand,
@@ -61,19 +61,19 @@ package enum TaskSubmission {
     }
 }
 
-/// A moment as `--earliest-begin` says it: how long from now, or an instant of RFC 3339.
+/// Parses the value of `--earliest-begin`: a duration from now, or an instant of RFC 3339.
 package enum TaskMoment {
-    /// The latest instant that RFC 3339 can say, in milliseconds since 1970.
+    /// The last instant that RFC 3339 can represent, in milliseconds since 1970.
     private static let last: Int64 = 253_402_300_799_999
-    /// The longest duration without a unit, ten years in milliseconds.
+    /// The longest duration without a unit: ten years, in milliseconds.
     private static let plainMax: Int64 = 315_360_000_000
 
-    /// The moment in milliseconds since 1970.
+    /// Returns the instant in milliseconds since 1970.
     ///
     /// - Parameters:
     ///   - text: a duration from now, such as `15m`, or an instant such as `2026-11-23T17:00:00Z`.
-    ///   - now: in milliseconds since 1970.
-    /// - Throws: `badUsage` for everything else.
+    ///   - now: the time in milliseconds since 1970.
+    /// - Throws: `badUsage` for any other text.
     package static func milliseconds(_ text: String, now: Int64) throws(CommandFailure) -> Int64 {
         if let moment = self.fromNow(text, now) ?? self.instant(text), (0...self.last).contains(moment) {
             return moment
@@ -94,7 +94,7 @@ package enum TaskMoment {
 
     // MARK: RFC 3339
 
-    /// The instant of RFC 3339, 5.6; digits past milliseconds are left out.
+    /// Parses an instant of RFC 3339, section 5.6. Digits beyond milliseconds are ignored.
     private static func instant(_ text: String) -> Int64? {
         var rest = Substring(text)
         guard let year = self.number(4, of: &rest), self.take("-", of: &rest),
@@ -110,7 +110,7 @@ package enum TaskMoment {
         return (seconds - offset) * 1000 + fraction
     }
 
-    /// The milliseconds after the seconds; nil for a dot without digits.
+    /// Parses the milliseconds after the seconds; nil for a dot without digits.
     private static func fraction(of rest: inout Substring) -> Int64? {
         guard rest.first == "." else { return 0 }
         let digits = rest.dropFirst().prefix { "0123456789".contains($0) }
@@ -119,7 +119,7 @@ package enum TaskMoment {
         return Int64((digits + "00").prefix(3))
     }
 
-    /// The seconds that the zone is before UTC.
+    /// Parses the offset of the time zone from UTC, in seconds.
     private static func offset(_ text: Substring) -> Int64? {
         if text == "Z" || text == "z" { return 0 }
         var rest = text.dropFirst()
@@ -150,7 +150,7 @@ package enum TaskMoment {
         }
     }
 
-    /// The days from 1970 on to a day of the Gregorian calendar, whose years are counted from March here.
+    /// Returns the number of days from 1970 to a day of the Gregorian calendar. The years are counted from March.
     private static func days(before year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let years = month > 2 ? year : year - 1
         let daysOfYear = (153 * ((month + 9) % 12) + 2) / 5 + day - 1
@@ -163,13 +163,13 @@ package enum TaskMoment {
     }
 }
 
-/// What a gateway that refuses a command about tasks says, and what to do about it with this program.
+/// Explains the gateway's refusals of task commands.
 package enum TaskRefusal {
     /// - Parameters:
     ///   - response: any answer.
-    ///   - device: the device that was asked for, as it was written; nil for all.
-    ///   - identifier: of the task, if one was named.
-    /// - Throws: with the gateway's reason and message, and the remedy, when the status is not 2xx.
+    ///   - device: the device of the request, as the user wrote it; nil for all.
+    ///   - identifier: the identifier of the task, if the request has one.
+    /// - Throws: the gateway's reason and message with a remedy, if the status is not 2xx.
     package static func check(
         _ response: HTTPResponse,
         device: String?,
@@ -188,9 +188,9 @@ package enum TaskRefusal {
         case "Unavailable":
             "`wakegate device conditions \(device) backgroundRefresh=available` says that the device allows it"
         case "NotForeground":
-            "`wakegate device conditions \(device) appState=active` says that somebody uses the device"
+            "`wakegate device conditions \(device) appState=active` says that a person uses the device"
         case "TooManyPendingTaskRequests":
-            "`wakegate task list \(device)` shows what waits, and `wakegate task cancel \(device) ID` drops one"
+            "`wakegate task list \(device)` shows the pending ones, and `wakegate task cancel \(device) ID` drops one"
         case "ImmediateRunIneligible": "with --strategy queue it waits until it can launch"
         case "UnknownDevice", "Unregistered":
             "`wakegate device register \(device) --topic TOPIC` makes the device known"

@@ -1,13 +1,13 @@
 package import Wire
 
-/// What a gateway answers about background tasks, for people.
+/// Formats the gateway's answers about background tasks.
 package enum TaskText {
-    /// One line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and one for a
-    /// hint of the gateway.
+    /// Returns a line about a submission, such as `scheduled, may launch in 15 min (2026-11-23T17:00:00Z)`, and a line
+    /// for the gateway's hint, if any.
     ///
     /// - Parameters:
-    ///   - answer: that of the gateway.
-    ///   - now: in milliseconds since 1970.
+    ///   - answer: the gateway's answer.
+    ///   - now: the time in milliseconds since 1970.
     package static func submitted(_ answer: JSONValue, now: Int64) -> String {
         let disposition = answer["disposition"]?.text ?? "submitted"
         guard disposition != "launched" else { return "launched\n" }
@@ -22,11 +22,11 @@ package enum TaskText {
         return parts.joined(separator: ", ") + "\n" + hint
     }
 
-    /// The tasks of one device, those that run first.
+    /// Returns the tasks of one device, running ones first.
     ///
     /// - Parameters:
-    ///   - answer: that of `/v1/devices/<token>/tasks`.
-    ///   - isShown: which tasks are shown.
+    ///   - answer: the answer of `/v1/devices/<token>/tasks`.
+    ///   - isShown: returns true for the tasks to include.
     package static func device(_ answer: JSONValue, where isShown: (_ task: JSONValue, _ state: String) -> Bool)
         -> String
     {
@@ -36,9 +36,9 @@ package enum TaskText {
         return rows.isEmpty ? self.none : TableText.lines([["identifier", "kind", "state", ""]] + rows)
     }
 
-    /// The tasks of all devices.
+    /// Returns the tasks of all devices.
     ///
-    /// - Parameter answer: that of `/v1/tasks`.
+    /// - Parameter answer: the answer of `/v1/tasks`.
     package static func all(_ answer: JSONValue) -> String {
         let tasks = answer["tasks"]?.elements ?? []
         let rows = tasks.map { task in
@@ -48,9 +48,10 @@ package enum TaskText {
             ? self.none : TableText.lines([["device", "topic", "identifier", "kind", "state", ""]] + rows)
     }
 
-    /// Lines about the tasks of a device in its explanation, each with the reason; empty without any.
+    /// Returns lines about the tasks of a device with their reasons; empty without tasks.
     ///
-    /// - Parameter device: the answer of `/v1/devices/<token>`, whose `tasks` is as that of the route for tasks.
+    /// - Parameter device: the answer of `/v1/devices/<token>`. Its member `tasks` has the form of the answer of the
+    ///   task route.
     package static func explanation(_ device: JSONValue) -> [String] {
         let tasks = device["tasks"] ?? .null
         let listed = ["running", "waiting"].flatMap { state in
@@ -61,9 +62,9 @@ package enum TaskText {
             + TableText.lines(listed).split(separator: "\n").map { "  \($0)" }
     }
 
-    /// One line about the use of a device; nil when the gateway tells nothing of it.
+    /// Returns a line about the use of a device; nil if the gateway reports none.
     ///
-    /// - Parameter usage: the member of an explanation.
+    /// - Parameter usage: the member of a device's explanation.
     package static func usage(_ usage: JSONValue?) -> String? {
         guard let usage, case .object = usage else { return nil }
         let last = usage["lastUse"]?.number.map { "last use \(TimeText.instant($0))" } ?? "never used"
@@ -78,7 +79,7 @@ package enum TaskText {
         return [name, task["kind"]?.text ?? "-", state, self.remark(task, state)]
     }
 
-    /// Why a task waits, or how far one is that runs.
+    /// Returns the reason why a task is pending, or the progress of a running one.
     static func remark(_ task: JSONValue, _ state: String) -> String {
         var parts: [String] = []
         if let progress = task["progress"], case .object = progress { parts.append(self.progress(progress)) }
@@ -95,7 +96,7 @@ package enum TaskText {
         return parts.joined(separator: ", ")
     }
 
-    /// Such as `10/100 Exporting, frame 10`, or `10 done` of a total that is not known.
+    /// Formats progress, such as `10/100 Exporting, frame 10`, or `10 done` if the total is unknown.
     private static func progress(_ progress: JSONValue) -> String {
         let counts = ["completed", "total"].map { progress[$0]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
         let texts = ["title", "subtitle"].compactMap { progress[$0]?.text }
@@ -106,7 +107,7 @@ package enum TaskText {
     private static let none = "no tasks\n"
 }
 
-/// What a gateway says of one task, as far as views need it.
+/// The state of a task, for views.
 package struct TaskStatus: Hashable, Sendable {
     /// A task of a device, in one launch.
     package struct Key: Hashable, Sendable {
@@ -116,13 +117,13 @@ package struct TaskStatus: Hashable, Sendable {
         package let wake: String?
     }
 
-    /// How far a continued task is, and the texts that it shows.
+    /// The progress of a continued task.
     package struct Progress: Hashable, Sendable {
         package let completed: Double
-        /// 0 for one that is not known.
+        /// The total number of units; 0 if unknown.
         package let total: Double
 
-        /// The share that is done, from 0 to 1; nil when the total is not known.
+        /// The completed fraction, from 0 to 1; nil if the total is unknown.
         package var share: Double? { self.total > 0 ? min(1, max(0, self.completed / self.total)) : nil }
     }
 
@@ -130,20 +131,20 @@ package struct TaskStatus: Hashable, Sendable {
     package let topic: String
     package let kind: String
     package let isRunning: Bool
-    /// What a person sees of it: the title that was told last, or that of the request, else its identifier.
+    /// The text that a person sees: the last reported title, the title of the request, or the identifier.
     package let title: String
-    /// Empty for none.
+    /// The text below the title; empty if there is none.
     package let subtitle: String
-    /// Nil for a task that has told nothing.
+    /// The progress; nil if the task has reported none.
     package private(set) var progress: Progress?
-    /// In milliseconds since 1970; nil for one that waits.
+    /// The deadline in milliseconds since 1970; nil for a pending task.
     package let deadline: Double?
-    /// Why it waits or how far it is, as a line of a list has it.
+    /// The reason why the task is pending, or its progress, as a cell of a list.
     package let remark: String
 
     /// - Parameters:
-    ///   - task: one of a list, or of a device's lists.
-    ///   - state: which of a device's lists it is in; nil for a task that says so itself.
+    ///   - task: a task of the list of all tasks or of a device's lists.
+    ///   - state: the device's list that contains the task; nil if the task has its own state member.
     package init(_ task: JSONValue, state: String? = nil) {
         let state = state ?? task["state"]?.text ?? ""
         let progress = task["progress"] ?? .null
@@ -166,59 +167,59 @@ package struct TaskStatus: Hashable, Sendable {
         self.remark = TaskText.remark(task, state)
     }
 
-    /// The task with all of it done, as far as it has said how much that is.
+    /// The same task with its progress set to the total.
     package var finished: TaskStatus {
         var finished = self
         if let total = self.progress?.total, total > 0 { finished.progress = Progress(completed: total, total: total) }
         return finished
     }
 
-    /// Whether it shows a bar.
+    /// True if the task is shown with a progress bar.
     package var hasBar: Bool { self.isRunning && self.kind == "continued" }
 }
 
-/// How fast a task advances, by what was seen of it.
+/// The speed of a task, measured from its progress.
 package struct TaskPace: Sendable {
-    /// The speed is judged by so many milliseconds of the past; a task that did not advance in them has stalled.
+    /// The period over which the speed is measured, in milliseconds. A task without progress for this long has stalled.
     package static let span: Int64 = 15_000
 
     private var points: [(at: Int64, completed: Double)] = []
 
     package init() {}
 
-    /// The task was so far at a moment, in milliseconds of a clock that never goes back.
+    /// Records the progress at a time, in milliseconds of a monotonic clock.
     package mutating func saw(_ completed: Double, at now: Int64) {
         self.points.append((now, completed))
         while self.points.count > 2, now - self.points[1].at > Self.span { self.points.removeFirst() }
     }
 
-    /// Units a second; 0 for one that stands, or was seen once.
+    /// Units per second; 0 for a task without progress or with a single measurement.
     package var speed: Double {
         guard let first = self.points.first, let last = self.points.last, last.at > first.at else { return 0 }
         return max(0, (last.completed - first.completed) / Double(last.at - first.at) * 1000)
     }
 
-    /// Whether it has been seen for long enough and has not advanced.
+    /// True if the task was observed for the whole period and made no progress.
     package var isStalled: Bool {
         guard let first = self.points.first, let last = self.points.last else { return false }
         return last.at - first.at >= Self.span && self.speed <= 0
     }
 }
 
-/// How far a continued task is, as a line of a terminal: a bar, and numbers beside it.
+/// The progress of a continued task as a line: a bar followed by numbers.
 package enum ProgressBar {
-    /// The widest that a bar is, in characters, and the narrowest; below that there are numbers alone.
+    /// The range of the bar's width, in characters. With less room, only the numbers are shown.
     package static let widths = 8...40
-    /// Eighths of a character, but for none and all of it.
+    /// The characters for one to seven eighths.
     private static let eighths: [Character] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-    /// The bar and its numbers in `width` characters.
+    /// Returns the bar and its numbers in `width` characters.
     ///
     /// - Parameters:
-    ///   - status: of a continued task that runs.
-    ///   - pace: how fast it is.
-    ///   - width: how many characters there are.
-    ///   - now: in milliseconds since 1970.
+    ///   - status: the state of a running continued task.
+    ///   - pace: the speed of the task.
+    ///   - width: the available width, in characters.
+    ///   - now: the time in milliseconds since 1970.
     package static func line(_ status: TaskStatus, _ pace: TaskPace, width: Int, now: Int64) -> StyledLine {
         let facts = self.facts(status, pace, now: now)
         let room = width - facts.count - 2
@@ -234,7 +235,7 @@ package enum ProgressBar {
         return line
     }
 
-    /// What is done and what is left of a bar of so many characters; one without a share has all of it left.
+    /// Returns the filled and the empty part of a bar of `length` characters. Without a share, the bar is empty.
     package static func bar(_ share: Double?, _ length: Int) -> (done: String, left: String) {
         let all = max(0, length) * 8
         let done = min(all, max(0, Int(saturating: (share ?? 0) * Double(all))))
@@ -243,7 +244,7 @@ package enum ProgressBar {
         return (text, String(repeating: "·", count: max(0, length) - text.count))
     }
 
-    /// What was told of a task: such as `40 %  40 of 100`.
+    /// Formats the reported progress, such as `40 %  40 of 100`.
     package static func counts(_ status: TaskStatus) -> String {
         guard let progress = status.progress else { return "no progress told yet" }
         let completed = self.count(progress.completed)
@@ -251,7 +252,7 @@ package enum ProgressBar {
         return "\(Int(saturating: share * 100)) %  \(completed) of \(self.count(progress.total))"
     }
 
-    /// Such as `40 %  40 of 100  8.0/s  0:07 left`.
+    /// Formats the progress with speed and remaining time, such as `40 %  40 of 100  8.0/s  0:07 left`.
     package static func facts(_ status: TaskStatus, _ pace: TaskPace, now: Int64) -> String {
         let untilDeadline = status.deadline.map { "\(self.clock(($0 - Double(now)) / 1000)) to its deadline" }
         var parts = [self.counts(status)]
@@ -270,7 +271,7 @@ package enum ProgressBar {
         return parts.joined(separator: "  ")
     }
 
-    /// A duration such as `0:07`, `12:30` or `3:05:00`.
+    /// Formats a duration, such as `0:07`, `12:30` or `3:05:00`.
     package static func clock(_ seconds: Double) -> String {
         let whole = max(0, min(Int(saturating: seconds.rounded()), 359_999))
         func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }

@@ -3,13 +3,13 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// How a task came to its end, for the exit status of whoever waits for it.
+/// The ending of a task, from which the exit status of a waiting command follows.
 package enum TaskEnding: Hashable, Sendable {
     case success, failure, expired, cancelled, interrupted
-    /// The task never ran to an end: another took its place, or it was dropped, for this reason.
+    /// The task never completed: it was replaced or dropped, for this reason.
     case dropped(String)
 
-    /// The exit status of who did not wait for the end, after a second Control-C, as shells have it.
+    /// The exit status after a second Control-C, which ends the wait, as in shells.
     package static let abandonedStatus: Int32 = 130
 
     package var exitStatus: Int32 {
@@ -23,7 +23,7 @@ package enum TaskEnding: Hashable, Sendable {
         }
     }
 
-    /// One word.
+    /// The ending as one word.
     package var name: String {
         switch self {
         case .success: "success"
@@ -35,7 +35,7 @@ package enum TaskEnding: Hashable, Sendable {
         }
     }
 
-    /// What a result or discard says; nil for one that ends nothing.
+    /// Reads the ending from a result or discard event; nil for other events.
     fileprivate init?(_ event: JSONValue) {
         guard let detail = event["detail"]?.text else { return nil }
         switch (event["event"]?.text, detail) {
@@ -50,30 +50,31 @@ package enum TaskEnding: Hashable, Sendable {
     }
 }
 
-/// Follows one request to its end by what the gateway explains of its device; a pure machine.
+/// Follows one request to its end, using the gateway's explanations of the device. A pure state machine.
 package struct TaskWait: Hashable, Sendable {
     package enum State: Hashable, Sendable {
         case waiting(TaskStatus)
         case running(TaskStatus)
         case ended(TaskEnding)
-        /// The request is gone, and what happened to the device last does not say how.
+        /// The request is gone, and the device's recent events do not say how it ended.
         case gone
     }
 
-    /// A gateway that starts again reads its clocks anew, and may tell a moment by so many milliseconds otherwise.
+    /// The tolerance for times, in milliseconds: a restarted gateway reads its clocks again and may report slightly
+    /// different times.
     private static let clockSlack = 1000.0
 
     private let identifier: String
-    /// When the request was submitted by the gateway's clock as it was when the request was seen first, by which its
-    /// events are known; nil before that.
+    /// The submission time of the request when it was first seen, by the gateway's clock at that time. It identifies
+    /// the request's events; nil before the request was seen.
     private var firstSubmittedAt: Double?
-    /// The same by the clock as it was when the request was seen last.
+    /// The submission time when the request was last seen, by the gateway's clock at that time.
     private var submittedAt: Double?
-    /// When the device was registered, by that clock: whoever sets the clock moves both.
+    /// The registration time of the device, by that clock. A change of the clock moves both times.
     private var registeredAt: Double?
     private var wasRunning = false
 
-    /// - Parameter identifier: of a continued task's request that was submitted.
+    /// - Parameter identifier: the identifier of a submitted request for a continued task.
     package init(_ identifier: String) {
         self.identifier = identifier
     }
@@ -89,7 +90,7 @@ package struct TaskWait: Hashable, Sendable {
             let difference = task.key.submittedAt - own
             return min(abs(difference), abs(difference - clockStep))
         }
-        // Of two, one that runs and one that waits, the newer is the one that was submitted.
+        // If one task is running and one is pending, the newer one is the submitted request.
         let mine =
             self.submittedAt.map { own in
                 tasks.min { distance($0, from: own) < distance($1, from: own) }
@@ -105,19 +106,19 @@ package struct TaskWait: Hashable, Sendable {
         return self.ending(device["recent"]?.elements ?? []).map { .ended($0) } ?? .gone
     }
 
-    /// How it ended by what happened to its device.
+    /// Returns the ending according to the device's events.
     ///
-    /// - Parameter events: the newest first, as many as there are.
-    /// - Returns: nil when they do not say so.
+    /// - Parameter events: the device's events, newest first.
+    /// - Returns: the ending; nil if the events do not show it.
     package func ending(_ events: [JSONValue]) -> TaskEnding? {
         let own = events.filter { $0["task"]?.text == self.identifier && $0["kind"]?.text == "continued" }
         func moment(_ index: Int) -> Double { own[index]["at"]?.number ?? 0 }
         let submissions = own.indices.filter { own[$0]["event"]?.text == "submit" }
-        // Without another word, the last submission is the one.
+        // If the submission time is unknown, use the last submission.
         let first = self.firstSubmittedAt ?? submissions.first.map(moment) ?? 0
         let nearest = submissions.min { abs(moment($0) - first) < abs(moment($1) - first) }
         let submission = nearest.flatMap { abs(moment($0) - first) <= Self.clockSlack ? $0 : nil }
-        // Behind it they stand in their order, whatever the gateway's clock was set to meanwhile.
+        // Events after the submission are in order, even if the gateway's clock was changed.
         let since = submission.map { own[..<$0] } ?? own.prefix { ($0["at"]?.number ?? 0) >= self.submittedAt ?? first }
         var isRunning = submission == nil && self.wasRunning
         for event in since.reversed() {
@@ -125,7 +126,7 @@ package struct TaskWait: Hashable, Sendable {
             case ("launch", _): isRunning = true
             case ("result", "lost"): isRunning = false
             case ("result", _) where isRunning: return TaskEnding(event)
-            // What is said of requests that wait while this one runs is said of later ones.
+            // While this request runs, events about pending requests concern later ones.
             case ("submit", _) where !isRunning: return .dropped("replaced")
             case ("discard", _) where !isRunning: return TaskEnding(event)
             default: break
@@ -135,17 +136,18 @@ package struct TaskWait: Hashable, Sendable {
     }
 }
 
-/// `wakegate task submit --wait`: shows how far the task is until it has ended, and cancels it when it is told to stop.
+/// A session of `wakegate task submit --wait`: shows the progress of the task until it ends, and cancels the task on a
+/// signal.
 struct TaskWaitSession {
-    /// What has become of the wish that the task be cancelled.
+    /// The state of the cancellation.
     private enum Cancellation {
         case unwanted
-        /// The gateway is to be told when it answers next.
+        /// The cancellation is sent when the gateway answers next.
         case wanted
         case taken
     }
 
-    /// Milliseconds between two questions.
+    /// The interval between two requests, in milliseconds.
     private static let interval: Int64 = 500
 
     private let location: GatewayLocation
@@ -156,20 +158,20 @@ struct TaskWaitSession {
     private let signals: Int32
     private var wait: TaskWait
     private var pace = TaskPace()
-    /// How far the task was last.
+    /// The last state of the task.
     private var last: TaskStatus?
-    /// What was written last where there is no terminal.
+    /// The last line written, if the output is not a terminal.
     private var written = ""
     private var cancellation = Cancellation.unwanted
     private var wasLost = false
-    /// Whether a line is shown that the next one replaces.
+    /// True if a line is displayed that the next one replaces.
     private var isDrawn = false
 
     /// - Parameters:
-    ///   - location: of the gateway.
-    ///   - device: the token, as the command line has it.
-    ///   - identifier: of the task.
-    ///   - isJSON: whether nothing but an object about the end is written.
+    ///   - location: the location of the gateway.
+    ///   - device: the device token, as on the command line.
+    ///   - identifier: the identifier of the task.
+    ///   - isJSON: true to write only a JSON object about the end.
     init(
         _ location: GatewayLocation,
         device: String,
@@ -184,7 +186,7 @@ struct TaskWaitSession {
             "/v1/devices/\(URLPath.component(device))",
             location,
             interval: Self.interval,
-            // It is about to take the task, or has taken it.
+            // The gateway has answered before, so it is waited for if it is unreachable.
             hasHeard: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
@@ -194,10 +196,10 @@ struct TaskWaitSession {
         self.wait = TaskWait(identifier)
     }
 
-    /// Waits for the end.
+    /// Waits for the end of the task.
     ///
-    /// - Returns: how the task ended; nil when a second signal came before.
-    /// - Throws: when the gateway refuses to say how it is, and when the task is gone without a trace.
+    /// - Returns: the ending of the task; nil if a second signal arrived first.
+    /// - Throws: if the gateway refuses the request, or if the task has disappeared without events about it.
     mutating func run() throws(CommandFailure) -> TaskEnding? {
         defer { self.finishLine() }
         var state: TaskWait.State?
@@ -213,7 +215,7 @@ struct TaskWaitSession {
                     self.wasLost = true
                 }
                 if let ending = try self.ending(state) {
-                    // What was told last may have been told between two looks.
+                    // The last progress may have been reported between two requests, so show the completed state.
                     if ending == .success, self.isDrawn, let last = self.last { self.draw(last.finished) }
                     return ending
                 }
@@ -234,13 +236,13 @@ struct TaskWaitSession {
         }
     }
 
-    /// How the task has ended; nil while it has not.
+    /// Returns the ending of the task; nil while it has not ended.
     private func ending(_ state: TaskWait.State?) throws(CommandFailure) -> TaskEnding? {
         switch state {
         case .waiting, .running, nil: return nil
         case .ended(let ending): return ending
         case .gone:
-            // Much may have happened to the device since.
+            // More recent events may have displaced the task's events, so request all events of tasks.
             let path = "/v1/devices/\(URLPath.component(self.device))/events?kind=task"
             let answer = try self.location.answer(self.location.request("GET", path), with: self.location.client())
             let events = try GatewayAnswer.object(answer)["events"]?.elements ?? []
@@ -255,11 +257,11 @@ struct TaskWaitSession {
         }
     }
 
-    /// Has the task cancelled, as soon as the gateway can do that; its end is waited for as before.
+    /// Requests the cancellation of the task once the gateway can handle it. The session continues to wait for the end.
     private mutating func cancel() throws(CommandFailure) {
         let path = "/v1/devices/\(URLPath.component(self.device))/tasks/\(URLPath.component(self.identifier))"
-        // A gateway that is gone or about to end would launch the task again when it is back, and one that is asked too
-        // often has it run on.
+        // A gateway that is unreachable or shutting down would launch the task again after its restart, and one that
+        // limits requests would let the task run. In these cases the request is repeated later.
         let request = self.location.request("DELETE", path)
         guard let answer = try? self.location.answer(request, with: self.location.client()), answer.status < 500,
             answer.status != 429
@@ -268,7 +270,7 @@ struct TaskWaitSession {
         self.cancellation = .taken
     }
 
-    // MARK: What is shown
+    // MARK: Display
 
     private mutating func show(_ state: TaskWait.State?) {
         guard !self.isJSON else { return }
@@ -288,7 +290,7 @@ struct TaskWaitSession {
         }
     }
 
-    /// Such as `running  40 %  40 of 100  Exporting: film 3`.
+    /// Returns a line such as `running  40 %  40 of 100  Exporting: film 3`.
     private static func line(_ status: TaskStatus) -> String {
         "running  \(ProgressBar.counts(status))  \(self.texts(status))"
     }
@@ -303,7 +305,7 @@ struct TaskWaitSession {
         Console.out("\(TerminalText.harmless(line))\n")
     }
 
-    /// Where there is room, the texts stand before the bar, and take a third of the line at most.
+    /// Draws a progress line. If there is room, the texts come before the bar and take at most a third of the line.
     private mutating func draw(_ status: TaskStatus) {
         let width = Terminal.currentSize.width
         let room = width / 3
@@ -318,7 +320,7 @@ struct TaskWaitSession {
         self.draw(line)
     }
 
-    /// In place of the line that is shown. Lines do not wrap meanwhile, so that it stays one.
+    /// Draws a line in place of the displayed one. Wrapping is disabled so that it stays one line.
     private mutating func draw(_ line: StyledLine) {
         let width = max(1, Terminal.currentSize.width - 1)
         let text = line.text(width: width, isColoured: Console.isColoured)
@@ -326,7 +328,7 @@ struct TaskWaitSession {
         self.isDrawn = true
     }
 
-    /// What stands on the line stays there.
+    /// Ends the displayed line, which remains on the screen.
     private mutating func finishLine() {
         guard self.isDrawn else { return }
         self.isDrawn = false

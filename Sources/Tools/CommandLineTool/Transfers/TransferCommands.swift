@@ -6,7 +6,7 @@ import Wire
 
 /// `wakegate transfer`.
 package enum TransferCommands {
-    /// What a list may be narrowed to.
+    /// The states by which a list can be filtered.
     package static let states = BackgroundTransfer.State.allCases.map(\.rawValue)
 
     static func add(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -23,9 +23,9 @@ package enum TransferCommands {
         return 0
     }
 
-    /// The transfer that a command line describes.
+    /// Returns the transfer that a command line describes.
     ///
-    /// - Throws: `badUsage` for what is none.
+    /// - Throws: `badUsage` if the command line does not describe one.
     package static func request(
         _ parsed: ParsedCommand,
         now: Int64
@@ -61,7 +61,8 @@ package enum TransferCommands {
 
     private static let headerFileBytesMax = 65_536
 
-    /// Adds `NAME: VALUE`, or each line of a file that is named as `@FILE`, which `ps` does not show.
+    /// Adds a header field `NAME: VALUE`, or each line of a file named as `@FILE`. Header fields in a file do not
+    /// appear in the output of `ps`.
     private static func addHeader(
         _ field: String,
         to request: inout BackgroundTransferRequest
@@ -106,7 +107,7 @@ package enum TransferCommands {
         return try await self.wait(parsed, TransferClient(parsed), wanted)
     }
 
-    /// - Returns: the exit status: 0 when all have finished.
+    /// - Returns: the exit status: 0 if all transfers have finished.
     private static func wait(
         _ parsed: ParsedCommand,
         _ agent: TransferClient,
@@ -163,9 +164,9 @@ package enum TransferCommands {
         return 0
     }
 
-    /// Takes every download that has finished to the place that its note names.
+    /// Moves every finished download to the path in its note.
     ///
-    /// - Returns: the exit status: 0 when all were taken.
+    /// - Returns: the exit status: 0 if all were moved.
     private static func takeNoted(
         _ agent: TransferClient,
         _ parsed: ParsedCommand
@@ -246,9 +247,9 @@ package enum TransferSessionCommand {
 
     private static func object(_ text: String) -> JSONValue { (try? JSONReader.read(text)) ?? .null }
 
-    /// What the command line changes.
+    /// Returns the settings that the command line changes.
     ///
-    /// - Throws: `badUsage` for words that are neither yes nor no.
+    /// - Throws: `badUsage` for values other than yes and no.
     package static func configuration(
         _ parsed: ParsedCommand
     ) throws(CommandFailure) -> BackgroundSessionConfiguration {
@@ -275,11 +276,11 @@ package enum TransferSessionCommand {
     }
 }
 
-/// The agent and the session that a command line names.
+/// A client of the agent and session that a command line names.
 struct TransferClient {
     let session: BackgroundSession
 
-    /// - Throws: for a session or an agent that is none.
+    /// - Throws: if the session or the address of the agent is invalid.
     init(
         _ parsed: ParsedCommand,
         _ configuration: BackgroundSessionConfiguration = BackgroundSessionConfiguration()
@@ -296,7 +297,7 @@ struct TransferClient {
         }
     }
 
-    /// One of the arguments as a transfer's name.
+    /// Parses an argument as the identifier of a transfer.
     static func transfer(_ text: String) throws(CommandFailure) -> BackgroundTransferID {
         guard let id = BackgroundTransferID(text) else {
             throw .usage(
@@ -306,7 +307,7 @@ struct TransferClient {
         return id
     }
 
-    /// The failure to show for an error of the library.
+    /// Converts an error of the library to the failure to show.
     static func failure(_ error: BackgroundTransferError) -> CommandFailure {
         let status: CommandFailure.Status =
             switch error.code {
@@ -318,7 +319,7 @@ struct TransferClient {
         return CommandFailure(status, error.message)
     }
 
-    /// Does what may go wrong in the library's words, and says it in those of the program.
+    /// Runs `body` and converts its error to a failure of the command.
     static func call<Value: Sendable>(
         _ body: () async throws(BackgroundTransferError) -> Value
     ) async throws(CommandFailure) -> Value {

@@ -18,12 +18,12 @@ extension CommandDefinition {
 
     package static let transferAdd = CommandDefinition(
         "transfer add",
-        "hand a download or an upload to the transfers agent, which goes on with it by itself",
+        "hand a download or an upload to the transfers agent, which completes it on its own",
         arguments: [session, ArgumentDefinition("URL", "where it comes from, or goes to")],
         options: [
             OptionDefinition("--to", "PATH", "wait for the download, and take its file to this place"),
             OptionDefinition("--replace", "", "replace a file that is at that place"),
-            OptionDefinition("--wait", "", "wait for its end, and show how far it is"),
+            OptionDefinition("--wait", "", "wait for its end, and show its progress"),
             OptionDefinition("--upload", "FILE", "send this file instead of fetching one"),
             OptionDefinition("--method", "METHOD", "the method; default: GET, PUT for an upload"),
             OptionDefinition(
@@ -35,7 +35,7 @@ extension CommandDefinition {
             OptionDefinition("--earliest-begin", "WHEN", "not before: 15m from now, or an instant of RFC 3339"),
             OptionDefinition("--sha256", "DIGITS", "the SHA-256 that the download must have"),
             OptionDefinition("--bytes-max", "N", "how many bytes it may have", value: .integer(1...(1 << 62))),
-            OptionDefinition("--note", "TEXT", "text for whoever takes the file, such as where it belongs"),
+            OptionDefinition("--note", "TEXT", "text for the program that takes the file, such as where it belongs"),
             json, agent,
         ],
         example: "wakegate transfer add \(exampleSession) https://example.com/film.mp4 --to film.mp4",
@@ -58,13 +58,13 @@ extension CommandDefinition {
             OptionDefinition("--state", "STATE", "those in one state", words: TransferCommands.states), json, agent,
         ],
         example: "wakegate transfer list \(exampleSession) --state waiting",
-        notes: ["With --json it shows the agent's answers as they are, one for each 1000 transfers.", whereTheAgentIs],
+        notes: ["With --json it shows the agent's answers unchanged, one for each 1000 transfers.", whereTheAgentIs],
         run: TransferCommands.list
     )
 
     package static let transferWait = CommandDefinition(
         "transfer wait",
-        "wait until transfers have ended, and show how far they are",
+        "wait until transfers have ended, and show their progress",
         arguments: [
             session,
             ArgumentDefinition("TRANSFER", "the transfers; all of the session without it", count: 0...1000),
@@ -124,7 +124,7 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--device", "TOKEN", "who is woken when all transfers have ended"),
             OptionDefinition("--topic", "TOPIC", "that device's topic"),
-            OptionDefinition("--launch-events", "yes|no", "whether somebody is woken; default: yes", words: yesOrNo),
+            OptionDefinition("--launch-events", "yes|no", "whether the worker is woken; default: yes", words: yesOrNo),
             OptionDefinition(
                 "--discretionary",
                 "yes|no",
@@ -151,10 +151,10 @@ extension CommandDefinition {
                 value: .duration(1...31_536_000)
             ),
             OptionDefinition("--connections", "N", "connections to one server; default: 6", value: .integer(1...64)),
-            OptionDefinition("--remove", "", "cancel what runs, and remove the session and its files"), json, agent,
+            OptionDefinition("--remove", "", "cancel its transfers, and remove the session and its files"), json, agent,
         ],
         example: "wakegate transfer session \(exampleSession) --topic com.example.app --device \(exampleTransfer)",
-        notes: ["What no option names stays as it is.", whereTheAgentIs],
+        notes: ["Settings that no option names keep their values.", whereTheAgentIs],
         run: TransferSessionCommand.run
     )
 }

@@ -4,21 +4,21 @@ import HTTPClient
 import Platform
 package import Wire
 
-/// Waits for the ends of transfers, and shows meanwhile how far they are: with a bar in a terminal, a line a second
-/// elsewhere, or each event in JSON.
+/// Waits for transfers to end and shows their progress: as a bar in a terminal, otherwise as one line per second, or as
+/// JSON events.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
+/// `@unchecked Sendable`: `monitor` guards all mutable fields.
 final class TransferWaiting: @unchecked Sendable {
-    /// How progress is shown.
+    /// The form in which progress is shown.
     enum Display: Sendable {
         case bar, lines, json
 
-        /// By the command line, and by where standard error goes.
+        /// Determines the form from the command line and from the type of standard error.
         init(_ parsed: ParsedCommand) {
             self = parsed.isSet("--json") ? .json : isatty(STDERR_FILENO) == 1 ? .bar : .lines
         }
 
-        /// How often it is shown, in milliseconds.
+        /// The interval between two updates, in milliseconds.
         var interval: Int64 { self == .bar ? 250 : 1000 }
     }
 
@@ -30,7 +30,7 @@ final class TransferWaiting: @unchecked Sendable {
 
     private let session: BackgroundSession
     private let display: Display
-    /// The transfers that are waited for; nil for all of the session.
+    /// The transfers to wait for; nil for all transfers of the session.
     private let wanted: Set<BackgroundTransferID>?
     private let monitor = Monitor()
     private var state = State()
@@ -41,9 +41,9 @@ final class TransferWaiting: @unchecked Sendable {
         self.display = display
     }
 
-    /// Waits for all of them.
+    /// Waits until all transfers have ended.
     ///
-    /// - Returns: the transfers as they ended, in the order in which they were added.
+    /// - Returns: the ended transfers, in the order in which they were added.
     func run() async throws(BackgroundTransferError) -> [BackgroundTransfer] {
         let listed = try await self.session.transfers()
         let known = Set(listed.map(\.id))
@@ -71,7 +71,8 @@ final class TransferWaiting: @unchecked Sendable {
         self.monitor.withLock { body(&self.state) }
     }
 
-    /// What no event may tell any more: how far a transfer is that rests, and the end of a named one that has ended.
+    /// Prints the states that no later event reports: the progress of inactive transfers, and the ends of named
+    /// transfers that have already ended.
     private func tellWhatIsThere(_ listed: [BackgroundTransfer]) {
         for transfer in listed where self.wanted?.contains(transfer.id) ?? !transfer.state.isEnd {
             let line = transfer.state.isEnd ? TransferJSON.ended(transfer) : TransferJSON.progress(transfer.progress)
@@ -154,7 +155,7 @@ final class TransferWaiting: @unchecked Sendable {
     }
 }
 
-/// What is told of a transfer, a JSON object a line.
+/// The JSON lines about a transfer.
 enum TransferJSON {
     static func progress(_ progress: BackgroundTransferProgress) -> String {
         let total = progress.total.map(String.init) ?? "null"
@@ -179,11 +180,11 @@ enum TransferJSON {
     }
 }
 
-/// How fast transfers are, and what is left of them.
+/// Measures the transfer rate.
 ///
-/// Pure: moments are milliseconds on the caller's clock.
+/// Pure: times are milliseconds on the caller's clock.
 package struct TransferMeter: Hashable, Sendable {
-    /// Over how long the rate is taken, in milliseconds.
+    /// The period over which the rate is measured, in milliseconds.
     package static let window: Int64 = 5000
 
     private struct Sample: Hashable {
@@ -191,16 +192,16 @@ package struct TransferMeter: Hashable, Sendable {
         let bytes: Int64
     }
 
-    /// At most one for each tenth of a second of the window, and the one before.
+    /// At most one sample for each tenth of a second in the window, and one before it.
     private var samples: [Sample] = []
 
     package init() {}
 
-    /// So many bytes are there in all.
+    /// Records the total number of bytes transferred so far.
     package mutating func noted(_ bytes: Int64, at now: Int64) {
         if let last = self.samples.last {
             if bytes < last.bytes {
-                // An entity that changed begins anew.
+                // If a file has changed on the server, its transfer starts again.
                 self.samples = []
             } else if self.samples.count > 1, now - self.samples[self.samples.count - 2].at < 100 {
                 self.samples.removeLast()
@@ -211,24 +212,24 @@ package struct TransferMeter: Hashable, Sendable {
         self.samples.removeFirst(max(0, old - 1))
     }
 
-    /// Bytes a second as of a moment; nil while that cannot be told.
+    /// Returns the rate in bytes per second; nil if it is not known yet.
     package func rate(at now: Int64) -> Double? {
         guard let first = self.samples.first, let last = self.samples.last, now - first.at >= 200 else { return nil }
         return Double(last.bytes - first.bytes) * 1000 / Double(now - first.at)
     }
 }
 
-/// How far transfers are that are waited for together, as a line shows it.
+/// The combined progress of several transfers, shown as one line.
 package struct TransferProgressLine: Hashable, Sendable {
-    /// How many there are, and how many of them have ended.
+    /// The number of transfers, and the number of ended ones.
     package var count: Int
     package var endedCount: Int
     package var bytes: Int64
-    /// Nil while the size of one is not known.
+    /// The total size in bytes; nil while the size of one transfer is unknown.
     package var total: Int64?
-    /// Bytes a second; nil while that cannot be told.
+    /// Bytes per second; nil if not known yet.
     package var rate: Double?
-    /// Why nothing moves; nil when something does, or nobody says.
+    /// The reason why no transfer makes progress; nil if one does or no reason is known.
     package var why: String?
 
     package init(count: Int, endedCount: Int, bytes: Int64, total: Int64?, rate: Double?, why: String? = nil) {
@@ -240,9 +241,9 @@ package struct TransferProgressLine: Hashable, Sendable {
         self.why = why
     }
 
-    /// The line with a bar, as long as there is room for one.
+    /// Returns the line with a bar, if there is room for one.
     ///
-    /// - Parameter width: of the terminal, in characters.
+    /// - Parameter width: the width of the terminal, in characters.
     package func bar(width: Int) -> String {
         let text = self.text
         let room = min(40, width - text.count - 4)
@@ -275,9 +276,9 @@ package struct TransferProgressLine: Hashable, Sendable {
     }
 }
 
-/// Numbers of bytes for people.
+/// Formats numbers of bytes.
 package enum ByteText {
-    /// The number in the largest unit that leaves at least one, such as `12.3 MB`; units are powers of 1000.
+    /// Returns the number in the largest unit that gives at least 1, such as `12.3 MB`. Units are powers of 1000.
     package static func text(_ bytes: Int64) -> String {
         let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
         var (unit, tenths) = (0, max(0, bytes) * (bytes > .max / 10 ? 1 : 10))
@@ -290,9 +291,9 @@ package enum ByteText {
     }
 }
 
-/// What an agent says of sessions and transfers, for people.
+/// Formats the agent's answers about sessions and transfers.
 package enum TransferText {
-    /// A line for each transfer below one that names the columns.
+    /// Returns a line for each transfer, below a line with the column names.
     package static func list(_ transfers: [BackgroundTransfer]) -> String {
         guard !transfers.isEmpty else { return "no transfers\n" }
         let rows = transfers.map { transfer in
@@ -309,7 +310,7 @@ package enum TransferText {
         return "\(ByteText.text(transfer.bytes)) of \(ByteText.text(total))"
     }
 
-    /// Why it waits, why it failed, or the note it was given.
+    /// The reason for a wait or a failure, or the note of the transfer.
     private static func remark(_ transfer: BackgroundTransfer) -> String {
         switch transfer.state {
         case .waiting: transfer.why ?? transfer.note ?? ""
@@ -318,17 +319,17 @@ package enum TransferText {
         }
     }
 
-    /// One line about a transfer that has ended.
+    /// Returns a line about an ended transfer.
     package static func ended(_ transfer: BackgroundTransfer) -> String {
         switch transfer.state {
         case .finished: "\(transfer.id) finished, \(ByteText.text(transfer.bytes))"
         case .failed: "\(transfer.id) failed: \(transfer.failure?.description ?? "the agent does not say why")"
         case .cancelled: "\(transfer.id) was cancelled"
-        case .waiting, .running: "\(transfer.id) goes on"
+        case .waiting, .running: "\(transfer.id) continues"
         }
     }
 
-    /// A session's settings and its transfers, a line each.
+    /// Returns the settings of a session and the counts of its transfers, one line each.
     package static func session(_ session: JSONValue) -> String {
         let names = [
             "session", "device", "topic", "discretionary", "sendsLaunchEvents", "allowsMetered",
@@ -348,7 +349,7 @@ package enum TransferText {
         }
     }
 
-    /// A line for each session below one that names the columns.
+    /// Returns a line for each session, below a line with the column names.
     package static func sessions(_ sessions: [JSONValue]) -> String {
         guard !sessions.isEmpty else { return "no sessions\n" }
         let states = BackgroundTransfer.State.allCases.map(\.rawValue)

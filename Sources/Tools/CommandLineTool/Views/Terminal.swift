@@ -3,9 +3,9 @@ import Glibc
 import Platform
 import Wire
 
-/// The terminal of a view that a person keeps open: a screen of its own, which gives back what was there before.
+/// The terminal of a live view. It uses the alternate screen and restores the previous contents at the end.
 ///
-/// It is process-wide state: there is one terminal, and one view on it.
+/// The state is process-wide: there is one terminal with one view.
 package struct Terminal: ~Copyable {
     /// Columns and rows.
     package struct Size: Hashable, Sendable {
@@ -18,10 +18,10 @@ package struct Terminal: ~Copyable {
         }
     }
 
-    /// How standard input was set up before; nil when it is no terminal.
+    /// The previous settings of standard input; nil if it is not a terminal.
     private var before: termios?
 
-    /// Shows an empty screen. Keys come at once from now on, and are not shown.
+    /// Shows an empty screen, and makes keys available immediately and without echo.
     package init() {
         self.enter()
     }
@@ -30,13 +30,13 @@ package struct Terminal: ~Copyable {
         self.leave()
     }
 
-    /// The size of the screen now.
+    /// The current size of the screen.
     package var size: Size { Self.currentSize }
 
-    /// The size that the terminal of standard output has now.
+    /// The current size of the terminal of standard output.
     static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
 
-    /// The size that a descriptor's terminal has now; what most have where it is none.
+    /// Returns the current size of a descriptor's terminal, or 80 by 24 if it is not a terminal.
     static func size(of descriptor: Int32) -> Size {
         var window = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {
@@ -45,21 +45,21 @@ package struct Terminal: ~Copyable {
         return Size(width: Int(window.ws_col), height: Int(window.ws_row))
     }
 
-    /// Shows these lines from the top, each cut to the screen's width already, and nothing else.
+    /// Replaces the screen's contents with these lines, which must already fit its width.
     package func show(_ lines: [String]) {
-        // In place and in one write: a screen that is cleared first flickers.
+        // Overwrite in place with one write, because clearing the screen first causes flicker.
         let rows = lines.map { "\($0)\u{1B}[K" }.joined(separator: "\r\n")
         Console.draw("\u{1B}[H\(rows)\u{1B}[J")
     }
 
-    /// Gives the terminal back and stops the program, as Control-Z does; goes on when the shell says so.
+    /// Restores the terminal and stops the program, as Control-Z does. Returns when the shell resumes the program.
     package mutating func suspend() {
         self.leave()
         kill(getpid(), SIGSTOP)
         self.enter()
     }
 
-    /// The keys that were pressed since the last call; empty when standard input is no terminal.
+    /// Returns the keys pressed since the last call; empty if standard input is not a terminal.
     package func keys() -> [UInt8] {
         guard self.before != nil else { return [] }
         guard Descriptor.wait(for: STDIN_FILENO, .readable, milliseconds: 0) else { return [] }
@@ -68,7 +68,7 @@ package struct Terminal: ~Copyable {
         return Array(bytes.prefix(count))
     }
 
-    /// Whether keys can be pressed.
+    /// True if standard input is a terminal.
     package var hasKeys: Bool { self.before != nil }
 
     private mutating func enter() {
@@ -78,7 +78,7 @@ package struct Terminal: ~Copyable {
             settings.c_lflag &= ~UInt32(ICANON | ECHO)
             unsafe tcsetattr(STDIN_FILENO, TCSANOW, &settings)
         }
-        // The alternate screen, without a cursor and without wrapping lines.
+        // The alternate screen, without cursor and line wrapping.
         Console.draw("\u{1B}[?1049h\u{1B}[?25l\u{1B}[?7l\u{1B}[H\u{1B}[2J")
     }
 
@@ -88,9 +88,9 @@ package struct Terminal: ~Copyable {
     }
 }
 
-/// One line of a terminal view, in parts of different looks.
+/// A line of a terminal view, with parts in different styles.
 package struct StyledLine: Sendable {
-    /// How a part looks.
+    /// The style of a part, as an SGR parameter.
     package enum Style: String, Sendable {
         case plain = ""
         case strong = "1"
@@ -110,15 +110,16 @@ package struct StyledLine: Sendable {
         self.append(text, style)
     }
 
-    /// Adds text at the end; what a terminal would obey in it is shown as a question mark.
+    /// Appends text. Control characters in it are replaced with question marks.
     package mutating func append(_ text: String, _ style: Style = .plain) {
         self.parts.append((TerminalText.harmless(text), style))
     }
 
-    /// Adds another line's parts at the end.
+    /// Appends the parts of another line.
     package mutating func append(_ line: StyledLine) { self.parts += line.parts }
 
-    /// Adds text in a column of so many characters, at its left or right end, and a space.
+    /// Appends text in a column of `width` characters, left-aligned or, for a number, right-aligned, followed by a
+    /// space.
     package mutating func append(column text: String, _ width: Int, _ style: Style = .plain, isNumber: Bool = false) {
         let harmless = TerminalText.harmless(text)
         let shown = harmless.count > width ? harmless.prefix(max(0, width - 1)) + "…" : Substring(harmless)
@@ -129,7 +130,7 @@ package struct StyledLine: Sendable {
     /// The number of characters.
     package var count: Int { self.parts.reduce(0) { $0 + $1.text.count } }
 
-    /// The line for a terminal, cut to `width` characters.
+    /// Returns the line for a terminal, truncated to `width` characters.
     package func text(width: Int, isColoured: Bool) -> String {
         var left = width
         var line = ""
@@ -143,41 +144,41 @@ package struct StyledLine: Sendable {
     }
 }
 
-/// What a view that stays shows of the answers that come.
+/// A live view of a gateway's answers.
 protocol WatchedView {
     mutating func take(_ news: WatchConnection.News)
 
-    /// At most as many as the terminal has rows.
+    /// Returns the lines to draw, at most as many as the terminal has rows.
     func lines(_ size: Terminal.Size) -> [StyledLine]
 
-    /// What is written about the newest answer where there is no terminal: whole lines, or nothing.
+    /// Returns the text about the newest answer for output that is not a terminal: whole lines, or an empty string.
     mutating func text() -> String
 }
 
-/// A view that stays until its reader has seen enough.
+/// Runs a live view until its reader ends it.
 struct ViewSession<View: WatchedView> {
     private let connection: WatchConnection
     private var view: View
     private let isJSON: Bool
     private var wasLost = false
 
-    /// - `isJSON`: whether each answer is written as it is.
+    /// - `isJSON`: true to print each answer unchanged.
     init(_ view: View, _ connection: WatchConnection, isJSON: Bool) {
         self.view = view
         self.connection = connection
         self.isJSON = isJSON
     }
 
-    /// Watches until SIGINT, SIGTERM or a key ends it.
+    /// Runs until SIGINT, SIGTERM or a key ends the view.
     ///
     /// - Returns: the exit status.
-    /// - Throws: when the gateway refuses what is asked, or was never there.
+    /// - Throws: if the gateway refuses the request or was never reachable.
     mutating func run() throws(CommandFailure) -> Int32 {
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")
         }
         guard Console.isTerminal, !self.isJSON else { return try self.runInLines(signals) }
-        // Whether there is anything to watch is said on the ordinary screen.
+        // An error of the first request is shown on the normal screen.
         var news = try self.firstNews(signals)
         guard !news.isEmpty else { return 0 }
         let isColoured = Console.isColoured
@@ -199,7 +200,7 @@ struct ViewSession<View: WatchedView> {
         }
     }
 
-    /// Waits for the first event; none when a signal came before.
+    /// Waits for the first event. Returns an empty array if a signal arrived first.
     private func firstNews(_ signals: Int32) throws(CommandFailure) -> [WatchConnection.News] {
         var news: [WatchConnection.News] = []
         while true {
@@ -211,7 +212,7 @@ struct ViewSession<View: WatchedView> {
 
     // MARK: Lines
 
-    /// Writes lines where there is no terminal, or what the gateway says as it is.
+    /// Prints lines for output that is not a terminal, or the gateway's unchanged answers.
     private mutating func runInLines(_ signals: Int32) throws(CommandFailure) -> Int32 {
         while true {
             for news in try self.connection.next([signals]) {
@@ -232,16 +233,15 @@ struct ViewSession<View: WatchedView> {
     }
 }
 
-/// A terminal's size is nothing to lines; everything else ends them.
+/// Returns true for every signal except a change of the terminal's size.
 private func endsLines(_ signal: Int32) -> Bool { signal != SIGWINCH }
 
 extension WatchConnection.News {
-    /// What a view says of a gateway that is gone.
+    /// The message of a view while the gateway does not answer.
     static func trouble(_ cause: String) -> String { "The gateway does not answer, and is asked again: \(cause)" }
 }
 
 extension Console {
-    /// Whether views have colours: https://no-color.org has a variable that takes them away, set to anything but
-    /// nothing.
+    /// True if views use colors. The variable NO_COLOR (https://no-color.org) disables them unless it is empty.
     static var isColoured: Bool { (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 }

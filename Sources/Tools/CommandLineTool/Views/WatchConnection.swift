@@ -3,27 +3,28 @@ import HTTPClient
 import Platform
 import Wire
 
-/// Keeps asking a gateway how something is, and notices when it is gone and when it is back.
+/// Polls a gateway for the state of a subject, and detects when the gateway is unreachable and reachable again.
 final class WatchConnection {
-    /// What was heard.
+    /// A result of polling.
     enum News {
         /// The samples of the past.
         case past(JSONValue)
-        /// How the subject is now, and the text that says so.
+        /// The current state of the subject, and the text of the answer.
         case event(JSONValue, text: String)
-        /// The gateway does not answer, and is asked again.
+        /// The gateway does not answer. It is polled again.
         case lost(String)
     }
 
-    /// Silence, in milliseconds, after which a gateway that tells once a second is gone.
+    /// The time of silence, in milliseconds, after which the gateway is considered unreachable. Its event stream sends
+    /// one event per second.
     private static let silenceMax: Int64 = 5000
     private static let eventBytesMax = 4 << 20
 
     private let location: GatewayLocation
     private let client: HTTPClient
-    /// The path that is asked again and again; nil for the gateway itself, which tells of itself once a second.
+    /// The path that is polled; nil for the state of the gateway itself, which has an event stream.
     private let path: String?
-    /// Milliseconds between two questions.
+    /// The interval between two requests, in milliseconds.
     private let interval: Int64
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
@@ -35,9 +36,9 @@ final class WatchConnection {
     private var hasHeard: Bool
 
     /// - Parameters:
-    ///   - path: what is asked again and again; nil for the gateway itself.
-    ///   - interval: milliseconds between two questions.
-    ///   - hasHeard: whether the gateway has answered before: one that never did is not waited for.
+    ///   - path: the path to poll; nil for the gateway itself.
+    ///   - interval: the interval between two requests, in milliseconds.
+    ///   - hasHeard: true if the gateway has answered before. A gateway that never answered is not waited for.
     init(
         _ path: String?,
         _ location: GatewayLocation,
@@ -51,9 +52,9 @@ final class WatchConnection {
         self.client = try location.client()
     }
 
-    /// Waits for news, at most until it is time to ask again, or until one of `descriptors` is readable.
+    /// Waits for news, at most until the next request is due or one of `descriptors` is readable.
     ///
-    /// - Throws: when the gateway refuses what is asked, or was never there.
+    /// - Throws: if the gateway refuses the request or was never reachable.
     func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
         try self.askIfDue()
         let now = SystemClock.monotonic

@@ -4,48 +4,50 @@ import Synchronization
 import WakeWorker
 import Wire
 
-/// The commands of a worker: one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
+/// The commands of a worker, one for each wake that it handles. Starts, feeds, reads, stops and reaps them.
 ///
-/// It belongs to one thread, and waits in one place for all of them, for signals, and for whoever reads our output.
+/// The loop belongs to one thread. It waits in one place for all commands, for signals, and for the reader of this
+/// program's output.
 final class CommandLoop {
-    /// What is run for each wake.
+    /// The settings of the commands.
     struct Settings: Sendable {
         /// The program and its arguments.
         var command: [String]
-        /// Whether the commands' output gets the wake's id on each line, or goes where ours goes as it is.
+        /// True if each line of the commands' output is prefixed with the wake's identifier; false if the commands
+        /// inherit this program's output.
         var isOutputLogged: Bool
-        /// The variables that every command finds in its environment, in addition to those of its wake.
+        /// Environment variables for every command, in addition to those of its wake.
         var variables: [String: String] = [:]
     }
 
-    /// What signals ask for.
+    /// The actions on signals.
     struct SignalHandlers: Sendable {
-        /// The first signal: no more wakes.
+        /// The action on the first signal: stop accepting wakes.
         let stop: @Sendable () -> Void
-        /// Every other: the commands are to stop, too.
+        /// The action on every further signal: also stop the commands.
         let cancel: @Sendable () -> Void
     }
 
-    /// A command that runs.
+    /// A running command.
     private struct Job {
         var process: CommandProcess
         let run: CommandRun
-        /// One for each of `CommandProcess.outputEnds`.
+        /// The line buffers, one for each of `CommandProcess.outputEnds`.
         var lines: [OutputLines]
         var progressLines = ProgressLines()
         var pacer = ProgressPacer()
-        /// Whether a line that is no progress was said to be none.
+        /// True if a malformed progress line was already reported.
         var isFaultTold = false
-        /// When SIGKILL is due, once the command was told to stop; looked at again then if the deadline is only near.
+        /// The time of the next SIGKILL check for a command that was asked to stop.
         var killAt: Int64?
-        /// When SIGKILL is due if nothing is known of a deadline.
+        /// The time of SIGKILL if no deadline is known.
         var killAtLatest: Int64 = 0
     }
 
     private static let killDelayMilliseconds: Int64 = 2000
-    /// How long our own output may take at the end.
+    /// The maximum time to write this program's remaining output at the end, in milliseconds.
     private static let outputMilliseconds: Int64 = 2000
-    /// The longest wait; nothing depends on it.
+    /// The longest wait of one turn, in milliseconds. Correctness does not depend on it.
     private static let waitMilliseconds: Int64 = 60_000
 
     private let settings: Settings
@@ -53,16 +55,16 @@ final class CommandLoop {
     private let signals: Int32
     private var handlers: SignalHandlers?
     private var isStopping = false
-    /// True if the log has said that the command cannot be started, and it has not been started since.
+    /// True if the log has reported that the command cannot be started, and it was not started since.
     private var isStartFailureTold = false
     private var jobs: [Int32: Job] = [:]
-    /// Our standard output and error, as the commands' outputs go to them.
+    /// This program's standard output and standard error, which receive the commands' output.
     private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
     private var buffer = [UInt8](repeating: 0, count: 65_536)
-    /// Why commands can no longer be guarded, and so the worker has to end.
+    /// The reason why commands can no longer be guarded, so that the worker must end.
     private(set) var failure: CommandFailure?
 
-    /// Starts the guard, and catches signals from now on. To be called before there is anything that the guard should
+    /// Starts the guard and catches signals from now on. Must be called before anything is opened that the guard must
     /// not inherit.
     init(_ settings: Settings) throws(CommandFailure) {
         self.settings = settings
@@ -73,13 +75,13 @@ final class CommandLoop {
         self.signals = signals
     }
 
-    /// Says what signals do from now on.
+    /// Sets the actions on signals.
     func begin(_ handlers: SignalHandlers) { self.handlers = handlers }
 
-    /// Writes a line of our own to standard error.
+    /// Writes a line of this program to standard error.
     func log(_ line: String) { self.logs[1].appendOwn("wakegate: \(line)") }
 
-    /// Waits until something happens, for whatever reason, and does what there is to do.
+    /// Waits for any event and handles all pending work.
     func turn() {
         self.wait(SystemClock.monotonic)
         for signal in SignalPipe.read(self.signals) where signal != SIGCHLD && signal != SignalPipe.none {
@@ -92,7 +94,7 @@ final class CommandLoop {
         self.writeLogs()
     }
 
-    /// Kills the commands that run still, which nobody waits for any more.
+    /// Kills the commands that are still running.
     func killAll() {
         for (pid, job) in self.jobs {
             job.process.signal(SIGKILL)
@@ -102,7 +104,7 @@ final class CommandLoop {
         }
     }
 
-    /// Writes what is left of our output, for as long as somebody reads it.
+    /// Writes the remaining output while its readers accept it, for at most two seconds.
     func writeLastLogs() {
         let limit = SystemClock.monotonic + Self.outputMilliseconds
         self.writeLogs()
@@ -150,7 +152,7 @@ final class CommandLoop {
 // MARK: - One command
 
 extension CommandLoop {
-    /// Starts the command of a wake, unless it was stopped before.
+    /// Starts the command of a wake, unless the run was stopped before.
     func start(_ run: CommandRun) {
         guard !run.isStopped else { return run.end(.cutShort) }
         let process = CommandProcess(self.settings, for: run.work, guardedBy: self.commandGuard)
@@ -178,8 +180,8 @@ extension CommandLoop {
         run.end(.notStarted(reason))
     }
 
-    /// SIGTERM now, and SIGKILL at the deadline if that is only near, or else after a while; a command that was not
-    /// started yet never is.
+    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, otherwise after a delay. A command that
+    /// was not started yet is never started.
     func stop(_ run: CommandRun) {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }
@@ -191,7 +193,8 @@ extension CommandLoop {
         self.jobs[pid]?.killAt = isNear ? SystemClock.monotonic : latest
     }
 
-    /// The wake of a command has ended: one that was told to stop may have less time than until its deadline.
+    /// Handles the end of a command's wake. A command that was asked to stop may have less time than until its
+    /// deadline.
     func wakeEnded(_ wake: String) {
         for (pid, job) in self.jobs where job.killAt != nil && job.run.work.wake == wake {
             self.jobs[pid]?.killAt = SystemClock.monotonic
@@ -216,7 +219,8 @@ extension CommandLoop {
         }
     }
 
-    /// Gives a command more of its input, and takes a part of its output: a loud command leaves time for the others.
+    /// Writes more of a command's input and reads part of its output. Limits the amount, so that a command with much
+    /// output does not delay others.
     private func exchange(with pid: Int32) {
         guard var job = self.jobs[pid] else { return }
         job.process.writeInput()
@@ -225,7 +229,7 @@ extension CommandLoop {
         self.jobs[pid] = job
     }
 
-    /// Reads one output of a command once; whether there was anything.
+    /// Reads once from one output of a command. Returns true if there was data.
     private func takeOutput(_ index: Int, of job: inout Job) -> Bool {
         let bytes = job.process.read(CommandProcess.outputEnds[index], into: &self.buffer)
         let now = SystemClock.monotonic
@@ -233,7 +237,7 @@ extension CommandLoop {
         return !bytes.isEmpty
     }
 
-    /// Reads what a command says of its progress once; whether there was anything.
+    /// Reads once from a command's progress pipe. Returns true if there was data.
     private func takeProgress(of job: inout Job) -> Bool {
         let bytes = job.process.read(CommandProcess.progressEnd, into: &self.buffer)
         let reading = job.progressLines.received(bytes)
@@ -243,7 +247,7 @@ extension CommandLoop {
             let line = TerminalText.harmless(String(decoding: fault.prefix(100), as: UTF8.self))
             self.log(
                 "the command of wake \(job.run.work.wake) said \"\(line)\" as its progress; lines such as "
-                    + "\"progress 10/100 text\" are told, and no others"
+                    + "\"progress 10/100 text\" are reported, and no others"
             )
         }
         return !bytes.isEmpty
@@ -254,15 +258,15 @@ extension CommandLoop {
         self.jobs[pid]?.run.progress.yield(progress)
     }
 
-    /// A command, or the guard of all, has ended.
+    /// Handles the end of a command or of the guard.
     private func childEnded(_ pid: Int32) {
         guard var job = self.jobs.removeValue(forKey: pid) else {
             _ = CommandProcess.reap(pid)
             if pid == self.commandGuard.pid { self.guardEnded() }
             return
         }
-        // What the command left running in its group has no wake to work for. The group's number stays its own until
-        // the command is reaped, so nobody else is hit.
+        // Kill the processes that the command left running in its group. The group's number is not reused before the
+        // command is reaped, so no other process is killed.
         job.process.signal(SIGKILL)
         self.commandGuard.forget(pid)
         let ending = self.ending(of: pid, job.run.work)
@@ -273,7 +277,7 @@ extension CommandLoop {
     }
 
     private func guardEnded() {
-        self.log("the process that guards the commands was ended by somebody; another is started")
+        self.log("the process that guards the commands has been killed; another is started")
         do throws(CommandFailure) {
             try self.commandGuard.restart(knowing: self.jobs.keys)
         } catch {
@@ -292,10 +296,10 @@ extension CommandLoop {
         return exitStatus.map { .exited($0) } ?? .cutShort
     }
 
-    /// What the pipes still hold; what a process that left the group writes later is not waited for.
+    /// Reads what remains in the pipes, without waiting for processes that have left the group.
     private func takeLastOutput(of job: inout Job) {
         for index in CommandProcess.outputEnds.indices {
-            // A pipe holds 64 KiB, unless the command has asked for more: at most a megabyte without being root.
+            // A pipe holds 64 KiB unless the command has enlarged it, for which the limit without root is 1 MiB.
             for _ in 0..<16 where self.takeOutput(index, of: &job) {}
             if let line = job.lines[index].ended() { self.logs[index].append(line, now: SystemClock.monotonic) }
         }
@@ -303,11 +307,11 @@ extension CommandLoop {
     }
 }
 
-/// The command of one wake, for the task that awaits its end.
+/// The command of one wake, and the task that awaits its end.
 ///
-/// `@unchecked Sendable`: it is touched on its `CommandThread` alone.
+/// `@unchecked Sendable`: accessed only on its `CommandThread`.
 final class CommandRun: @unchecked Sendable {
-    /// How a command has ended.
+    /// The ending of a command.
     enum Ending: Hashable, Sendable {
         case exited(Int32)
         /// A signal ended the command, or the run was stopped before the command started.
@@ -315,7 +319,7 @@ final class CommandRun: @unchecked Sendable {
         /// The command could not be started, for this reason.
         case notStarted(String)
 
-        /// Nil when it has none.
+        /// The exit status; nil if there is none.
         var exitStatus: Int32? {
             switch self {
             case .exited(let status): status
@@ -325,13 +329,13 @@ final class CommandRun: @unchecked Sendable {
     }
 
     let work: CommandWork
-    /// Where the command's progress is told.
+    /// The stream of the command's progress reports.
     let progress: AsyncStream<CommandProgress>.Continuation
-    /// Of the command, once it was started.
+    /// The process ID of the command, after it was started.
     var pid: Int32?
-    /// Whether nobody needs it any more.
+    /// True if the command is no longer needed.
     var isStopped = false
-    /// The milliseconds that a command has after SIGTERM; nil unless its deadline is only near.
+    /// The time that the command has after SIGTERM, in milliseconds; nil unless its deadline is near.
     var graceLeft: @Sendable () -> Int64?
     private var continuation: CheckedContinuation<Ending, Never>?
 
@@ -349,7 +353,7 @@ final class CommandRun: @unchecked Sendable {
         self.continuation = continuation
     }
 
-    /// Nothing comes of the command any more.
+    /// Reports the ending and finishes the progress stream.
     func end(_ ending: Ending) {
         self.progress.finish()
         self.continuation?.resume(returning: ending)
@@ -357,9 +361,9 @@ final class CommandRun: @unchecked Sendable {
     }
 }
 
-/// The thread of a `CommandLoop`, and the way to it from tasks.
+/// The thread of a `CommandLoop`, which executes the work that tasks submit.
 final class CommandThread: Sendable {
-    /// Something to do on the thread. A struct, so that the closure is not wrapped anew at each read.
+    /// A unit of work for the thread. A struct avoids wrapping the closure again at each read.
     private struct Work: Sendable {
         let run: @Sendable (CommandLoop) -> Void
     }
@@ -368,18 +372,18 @@ final class CommandThread: Sendable {
     private let finished = Mutex<CheckedContinuation<CommandFailure?, Never>?>(nil)
     private let begin: @Sendable (CommandThread) -> Void
 
-    /// Starts the guard of the commands, but not the thread yet.
+    /// Starts the guard of the commands, but not yet the thread.
     ///
-    /// - Throws: when no process or pipe can be made.
+    /// - Throws: if no process or pipe can be created.
     init(_ settings: CommandLoop.Settings) throws(CommandFailure) {
-        // The loop moves to the thread, and nobody else keeps it.
+        // The loop moves to the thread and is not used elsewhere.
         let moved = Handover(try CommandLoop(settings))
         self.begin = { thread in thread.run(moved.take()) }
     }
 
     /// Starts the thread.
     ///
-    /// - Throws: when the system has no room for it.
+    /// - Throws: if the system lacks the resources.
     func start(_ handlers: CommandLoop.SignalHandlers) throws(CommandFailure) {
         self.submit { $0.begin(handlers) }
         do throws(ThreadFailure) { try NamedThread("commands") { self.begin(self) } } catch {
@@ -387,14 +391,14 @@ final class CommandThread: Sendable {
         }
     }
 
-    /// Runs the command of a wake to its end. When the task is cancelled, the command is told to stop.
+    /// Runs the command of a wake to its end. If the task is cancelled, the command is asked to stop.
     ///
-    /// - `graceLeft`: the time that a command has after SIGTERM; nil unless its deadline is only near.
-    /// - `tell`: tells how far the command is; what comes meanwhile is left out but for the newest. The last report is
-    ///   told before this returns, unless the task is cancelled.
-    /// - Returns: its exit status; nil for a command that a signal ended.
-    /// - Throws: `WakeRelease` for a command that could not be started; `CancellationError` when it had to stop and did
-    ///   not succeed all the same.
+    /// - `graceLeft`: returns the time that a command has after SIGTERM; nil unless its deadline is near.
+    /// - `tell`: reports the progress of the command. If several changes occur during a call, only the newest is
+    ///   reported. The last report is sent before this function returns, unless the task is cancelled.
+    /// - Returns: the exit status; nil if a signal ended the command.
+    /// - Throws: `WakeRelease` if the command could not be started; `CancellationError` if it was stopped and did not
+    ///   succeed.
     func run(
         _ work: CommandWork,
         graceLeft: @escaping @Sendable () -> Duration?,
@@ -421,15 +425,16 @@ final class CommandThread: Sendable {
         return ending.exitStatus
     }
 
-    /// The wake of a command has ended.
+    /// Handles the end of a command's wake.
     func wakeEnded(_ wake: String) { self.submit { $0.wakeEnded(wake) } }
 
-    /// Writes a line of our own to standard error, soon.
+    /// Writes a line of this program to standard error, asynchronously.
     func log(_ line: String) { self.submit { $0.log(line) } }
 
-    /// Ends the thread once our output is written. A command that runs still is killed, with all that it started.
+    /// Ends the thread after the output is written. Commands that are still running are killed with all their
+    /// processes.
     ///
-    /// - Returns: why commands could no longer be run, if so.
+    /// - Returns: the failure that prevented running commands; nil if there was none.
     func finish() async -> CommandFailure? {
         await withCheckedContinuation { continuation in
             self.finished.withLock { $0 = continuation }

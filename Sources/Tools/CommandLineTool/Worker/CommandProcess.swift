@@ -3,15 +3,15 @@ import Glibc
 import Platform
 import Wire
 
-/// The process that ends all running commands when this one dies, however it dies.
+/// A helper process that ends all running commands if this process dies for any reason.
 ///
-/// It knows the process groups of the commands, and notices our death by the end of a pipe that only we hold. What has
-/// left its group, as daemons do, is out of its reach.
+/// The guard knows the process groups of the commands and detects the death of this process by the end of a pipe. It
+/// cannot reach processes that have left their group, such as daemons.
 final class CommandGuard {
     private(set) var pid: Int32
     fileprivate private(set) var registry: Int32
 
-    /// - Throws: when no process can be made.
+    /// - Throws: if no process can be created.
     init() throws(CommandFailure) {
         (self.pid, self.registry) = try Self.start()
     }
@@ -28,42 +28,42 @@ final class CommandGuard {
         return (pid, registry)
     }
 
-    /// Starts another guard, after somebody has ended this one, and makes `groups` known to it.
+    /// Starts another guard after this one was ended, and informs it of `groups`.
     func restart(knowing groups: some Sequence<Int32>) throws(CommandFailure) {
         close(self.registry)
         (self.pid, self.registry) = try Self.start()
         for group in groups { self.tell(group) }
     }
 
-    /// The group has ended: its number may be given to another.
+    /// Records that a group has ended, because its number may be reused.
     func forget(_ group: Int32) { self.tell(-group) }
 
     private func tell(_ record: Int32) {
         var record = record
-        // A guard that is gone is replaced when its end is noticed, and then told of all groups.
+        // If the guard has ended, the write fails; the new guard then learns all groups.
         _ = unsafe write(self.registry, &record, MemoryLayout<Int32>.size)
     }
 }
 
-/// A command that runs for one wake, in a process group of its own.
+/// A command that runs for one wake, in its own process group.
 struct CommandProcess {
-    /// Also the number of its process group.
+    /// The process ID, which is also the process group ID.
     let pid: Int32
-    /// The write end of the command's standard input; closed when everything is written.
+    /// The write end of the command's standard input; closed after all input is written.
     private(set) var input: Int32?
     private var unwritten: ArraySlice<UInt8>
-    /// The read ends of the command's standard output and error; nil where it has ours, and after their ends.
+    /// The read ends of the command's standard output and error; nil if they are inherited, and after their ends.
     private(set) var output: Int32?
     private(set) var errors: Int32?
-    /// The read end of what the command says of its progress; nil where it may not, and after its end.
+    /// The read end of the command's progress pipe; nil if it has none, and after its end.
     private(set) var progress: Int32?
 
-    /// The command's own number of the descriptor for its progress: one digit, as `sh` has it after `>&`.
+    /// The descriptor number of the progress pipe in the command: a single digit, as `sh` requires after `>&`.
     private static let progressDescriptor: Int32 = 3
 
-    /// Starts the settings' command for `work`.
+    /// Starts the configured command for `work`.
     ///
-    /// - Returns: nil with `errno` set when it cannot be started.
+    /// - Returns: nil with `errno` set if it cannot be started.
     init?(_ settings: CommandLoop.Settings, for work: CommandWork, guardedBy commandGuard: CommandGuard) {
         let (words, isCaptured) = (settings.command, settings.isOutputLogged)
         guard let program = ProgramPath.find(words[0]) else {
@@ -91,7 +91,7 @@ struct CommandProcess {
         if isCaptured {
             (descriptors.output, descriptors.errors) = (theirs[theirs.count - 2], theirs[theirs.count - 1])
         }
-        // Whoever does not read, or writes without end, must not hold up the others.
+        // The ends are non-blocking: a command that does not read, or writes without end, must not delay the others.
         for end in ours { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
         let pid = Self.start(program, words, environment, descriptors, commandGuard)
         let reason = errno
@@ -110,7 +110,7 @@ struct CommandProcess {
         self.writeInput()
     }
 
-    /// Writes what the command's standard input takes now, and closes it after the last byte.
+    /// Writes as much as the command's standard input accepts, and closes it after the last byte.
     mutating func writeInput() {
         guard let descriptor = self.input else { return }
         while !self.unwritten.isEmpty {
@@ -120,7 +120,7 @@ struct CommandProcess {
             } else if errno == EAGAIN {
                 return
             } else if errno != EINTR {
-                // The command has closed its standard input: it needs no more.
+                // The command has closed its standard input, so it needs no more.
                 break
             }
         }
@@ -128,7 +128,8 @@ struct CommandProcess {
         self.input = nil
     }
 
-    /// Reads what the command has written to one of its ends, at most what `buffer` holds; empty for nothing now.
+    /// Reads available data from one of the command's pipes, at most as much as `buffer` holds. Returns an empty slice
+    /// if there is none.
     mutating func read(_ end: OutputEnd, into buffer: inout [UInt8]) -> ArraySlice<UInt8> {
         guard let descriptor = self[keyPath: end] else { return [] }
         let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
@@ -146,27 +147,27 @@ struct CommandProcess {
 
     static var progressEnd: OutputEnd { \.progress }
 
-    /// All that is read of a command.
+    /// All pipes from which the command's data is read.
     static var readEnds: [OutputEnd] { self.outputEnds + [self.progressEnd] }
 
-    /// Closes what is still open between the command and us.
+    /// Closes all pipes that are still open.
     mutating func closeAll() {
         Self.close([self.input, self.output, self.errors, self.progress].compactMap(\.self))
         (self.input, self.output, self.errors, self.progress) = (nil, nil, nil, nil)
     }
 
-    /// Sends a signal to the command and all it started.
+    /// Sends a signal to the command and to all processes in its group.
     func signal(_ number: Int32) {
         _ = kill(-self.pid, number)
     }
 
-    /// A child that has ended; it stays a zombie, and its number its own, until it is reaped.
+    /// Returns a child that has ended. It remains a zombie, whose process ID is not reused, until it is reaped.
     static func ended() -> Int32? {
         let pid = wakegate_ended_child()
         return pid > 0 ? pid : nil
     }
 
-    /// Reaps a child that has ended; its exit status, or nil when a signal ended it.
+    /// Reaps an ended child. Returns its exit status, or nil if a signal ended it.
     static func reap(_ pid: Int32) -> Int32? {
         var status: Int32 = 0
         guard unsafe waitpid(pid, &status, 0) == pid else { return nil }
@@ -217,7 +218,7 @@ struct CommandProcess {
         return pid > 0 ? pid : nil
     }
 
-    /// Our environment with `added` in it, as C strings that the caller frees.
+    /// Returns this process's environment with `added`, as C strings that the caller frees.
     private static func variables(_ added: [String: String]) -> [UnsafeMutablePointer<CChar>?] {
         var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
         var next = unsafe environ
@@ -234,7 +235,7 @@ struct CommandProcess {
     }
 }
 
-/// Descriptors of ours that a command gets; -1 for none.
+/// The descriptors passed to a command; -1 for none.
 private struct ChildDescriptors {
     let input: Int32
     var output: Int32 = -1
@@ -242,24 +243,24 @@ private struct ChildDescriptors {
     var progress: Int32 = -1
 }
 
-/// Where programs are found, as a shell finds them.
+/// Finds programs in the same way as a shell.
 enum ProgramPath {
-    /// The path of a program that can be run; nil when there is none.
+    /// Returns the path of an executable program; nil if there is none.
     static func find(_ program: String) -> String? {
         if program.contains("/") { return self.isProgram(program) ? program : nil }
         let path = unsafe getenv("PATH").map { unsafe String(cString: $0) } ?? "/bin:/usr/bin"
         return path.split(separator: ":").lazy.map { "\($0)/\(program)" }.first { self.isProgram($0) }
     }
 
-    /// A folder may be entered by whom a program may be run, and is none.
+    /// Returns true for an executable regular file. A directory may also have execute permission.
     private static func isProgram(_ path: String) -> Bool {
         unsafe access(path, X_OK) == 0 && (try? FileSystem.status(path))?.kind == .file
     }
 }
 
-/// Turns what a command writes into lines that begin with the id of its wake; a pure machine.
+/// Splits a command's output into lines that begin with the wake's identifier. A pure state machine.
 ///
-/// A line longer than `lineBytesMax` is broken into several, so that memory stays bounded and no reader chokes.
+/// A line longer than `lineBytesMax` is split, which bounds memory and the length of log lines.
 package struct OutputLines: Hashable, Sendable {
     package static let lineBytesMax = 4096
 
@@ -271,7 +272,7 @@ package struct OutputLines: Hashable, Sendable {
         self.prefix = Array("\(TerminalText.harmless(prefix)) ".utf8)
     }
 
-    /// The lines that are complete now, each with its prefix and a line feed.
+    /// Returns the lines that are now complete, each with its prefix and a line feed.
     package mutating func received(_ bytes: ArraySlice<UInt8>) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var rest = bytes
@@ -282,7 +283,7 @@ package struct OutputLines: Hashable, Sendable {
             self.line += part
             rest = rest[part.endIndex...]
             if rest.first == UInt8(ascii: "\n") {
-                // The feed after a line that was just broken ends nothing but that line.
+                // A line feed right after a split line ends that line and does not add an empty one.
                 if !self.line.isEmpty || !self.isContinued { lines.append(self.takeLine()) }
                 self.isContinued = false
                 rest = rest.dropFirst()
@@ -294,7 +295,7 @@ package struct OutputLines: Hashable, Sendable {
         return lines
     }
 
-    /// The command writes no more: what it wrote after its last line feed.
+    /// Returns the text after the last line feed at the end of the output; nil if there is none.
     package mutating func ended() -> [UInt8]? { self.line.isEmpty ? nil : self.takeLine() }
 
     private mutating func takeLine() -> [UInt8] {
@@ -303,19 +304,19 @@ package struct OutputLines: Hashable, Sendable {
     }
 }
 
-/// Lines on their way to one of our own outputs: a bounded number, and not more a second than somebody can read.
+/// A queue of lines for one of this program's outputs, with a limited size and a limited rate.
 ///
-/// A pure machine. What does not fit is dropped, and how much that was is said in a line of its own.
+/// A pure state machine. Lines beyond the limits are dropped, and another line reports their number.
 package struct OutputQueue: Hashable, Sendable {
     package static let bytesMax = 1 << 20
     package static let linesPerSecond: Int64 = 1000
-    /// Lines that may come at once after a time of silence.
+    /// The number of lines accepted at once after a period without lines.
     package static let burst: Int64 = 5000
 
     private var waiting: [UInt8] = []
     private var written = 0
     private var dropped = 0
-    /// Thousandths of lines that may come now.
+    /// The number of lines that may be added now, in thousandths.
     private var allowance = burst * 1000
     private var allowanceAt: Int64 = 0
 
@@ -323,7 +324,7 @@ package struct OutputQueue: Hashable, Sendable {
 
     package var isEmpty: Bool { self.written == self.waiting.count }
 
-    /// Takes a line of a command; drops it when there is no room, or were too many of late.
+    /// Appends a line of a command, or drops it if the queue is full or the rate is too high.
     package mutating func append(_ line: [UInt8], now: Int64) {
         self.allowance = min(Self.burst * 1000, self.allowance + max(0, now - self.allowanceAt) * Self.linesPerSecond)
         self.allowanceAt = now
@@ -336,13 +337,13 @@ package struct OutputQueue: Hashable, Sendable {
         self.waiting += line
     }
 
-    /// Takes a line of our own, which counts against the room alone.
+    /// Appends a line of this program, which is subject only to the size limit.
     package mutating func appendOwn(_ line: String) {
         let bytes = Array("\(TerminalText.harmless(line))\n".utf8)
         if self.hasRoom(for: bytes) { self.waiting += bytes }
     }
 
-    /// Says how many lines were dropped since that was said last.
+    /// Appends a line with the number of lines dropped since the last such line.
     package mutating func tellDropped() {
         guard self.dropped > 0 else { return }
         let dropped = self.dropped
@@ -350,10 +351,10 @@ package struct OutputQueue: Hashable, Sendable {
         self.appendOwn("wakegate: \(dropped) lines of the commands' output were dropped; they came too fast")
     }
 
-    /// What to write next, at most `count` bytes.
+    /// Returns the next bytes to write, at most `count`.
     package func next(_ count: Int) -> ArraySlice<UInt8> { self.waiting[self.written...].prefix(count) }
 
-    /// So many bytes of `next` are written.
+    /// Records that `count` bytes were written.
     package mutating func wrote(_ count: Int) {
         self.written += count
         guard self.written * 2 >= self.waiting.count else { return }
@@ -366,9 +367,9 @@ package struct OutputQueue: Hashable, Sendable {
     }
 }
 
-/// One of our outputs, to which lines are written whenever it takes them: a reader that sleeps holds up nobody.
+/// One of this program's outputs. Lines are written only when it accepts them, so a slow reader delays nothing else.
 struct OutputLog {
-    /// What a pipe takes whole, and without waiting, once it is writable.
+    /// The number of bytes that a writable pipe accepts at once without blocking.
     private static let writeBytesMax = Int(PIPE_BUF)
 
     let descriptor: Int32
@@ -378,16 +379,16 @@ struct OutputLog {
         self.descriptor = descriptor
     }
 
-    /// Takes a line of a command.
+    /// Appends a line of a command.
     mutating func append(_ line: [UInt8], now: Int64) { self.queue.append(line, now: now) }
 
-    /// Takes a line of our own, after those that are told to have been dropped.
+    /// Appends a line of this program, after the report of dropped lines.
     mutating func appendOwn(_ line: String) {
         self.queue.tellDropped()
         self.queue.appendOwn(line)
     }
 
-    /// Writes what can be written without waiting.
+    /// Writes as much as possible without blocking.
     mutating func write() {
         while !self.queue.isEmpty {
             // The descriptor may be shared with others, so it is not made non-blocking.
@@ -399,7 +400,7 @@ struct OutputLog {
                 switch error.number {
                 case EAGAIN: return
                 case EINTR: continue
-                // The reader is gone; what it does not read is not kept.
+                // The reader has closed the pipe. Discard its data.
                 case _: self.queue.wrote(part.count)
                 }
             }

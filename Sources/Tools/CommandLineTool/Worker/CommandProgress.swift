@@ -1,13 +1,13 @@
-/// How far a continued task's command is, as it says so itself.
+/// The progress that a continued task's command has reported.
 package struct CommandProgress: Hashable, Sendable {
-    /// The most bytes of a text that are told.
+    /// The maximum size of a text, in bytes.
     package static let textBytesMax = 256
-    /// The largest count that is told: the last whole number that every JSON reader keeps.
+    /// The largest count that is reported: every JSON reader represents integers up to this value exactly.
     package static let countMax: Int64 = 1 << 53 - 1
 
     package let completed: Int64
     package let total: Int64
-    /// What a person sees of it; nil when the command says nothing.
+    /// The text for people; nil if the command gave none.
     package let text: String?
 
     package init(completed: Int64, total: Int64, text: String? = nil) {
@@ -16,9 +16,9 @@ package struct CommandProgress: Hashable, Sendable {
         self.text = text
     }
 
-    /// Reads a line such as `progress 10/100 Exporting`; nil for anything else.
+    /// Parses a line such as `progress 10/100 Exporting`; nil for any other line.
     ///
-    /// - Parameter line: without its line feed.
+    /// - Parameter line: the line without its line feed.
     package init?(line: [UInt8]) {
         let words = String(decoding: line, as: UTF8.self).split(maxSplits: 2) { $0 == " " || $0 == "\t" || $0 == "\r" }
         guard words.count > 1, words[0] == "progress" else { return nil }
@@ -36,7 +36,7 @@ package struct CommandProgress: Hashable, Sendable {
         return count <= self.countMax ? count : nil
     }
 
-    /// The text without spaces around it, cut between two characters; nil for none.
+    /// Returns the text without surrounding whitespace, truncated between two characters; nil if nothing remains.
     private static func shown(_ text: Substring) -> String? {
         var left = self.textBytesMax
         let trimmed = text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()
@@ -48,29 +48,29 @@ package struct CommandProgress: Hashable, Sendable {
     }
 }
 
-/// Turns what a command writes to its progress descriptor into reports; a pure machine.
+/// Parses the data from a command's progress pipe into reports. A pure state machine.
 ///
-/// Only whole lines count, of `lineBytesMax` bytes at most: what is longer is left out, so that memory stays bounded.
+/// Only complete lines of at most `lineBytesMax` bytes count. Longer lines are skipped, which bounds memory.
 package struct ProgressLines: Hashable, Sendable {
     package static let lineBytesMax = 1024
 
-    /// What a piece of text came to.
+    /// The result of parsing a piece of data.
     package struct Reading: Hashable, Sendable {
-        /// The newest report of the piece.
+        /// The newest report in the data.
         package var newest: CommandProgress?
-        /// The first line that was no report, or the beginning of one that was too long.
+        /// The first malformed line, or the beginning of the first line that was too long.
         package var fault: [UInt8]?
 
         package init() {}
     }
 
     private var line: [UInt8] = []
-    /// Whether the line is too long already, and the rest of it is left out.
+    /// True if the current line is too long and its rest is skipped.
     private var isTooLong = false
 
     package init() {}
 
-    /// Takes more of what the command writes.
+    /// Parses more data from the command.
     package mutating func received(_ bytes: ArraySlice<UInt8>) -> Reading {
         var reading = Reading()
         var rest = bytes
@@ -101,9 +101,9 @@ package struct ProgressLines: Hashable, Sendable {
     }
 }
 
-/// Decides when progress is told: at most once a second, and then what is newest; a pure machine.
+/// Decides when progress is reported: at most once a second, and always the newest. A pure state machine.
 ///
-/// Moments are milliseconds of a clock that never goes back.
+/// Times are milliseconds of a monotonic clock.
 package struct ProgressPacer: Hashable, Sendable {
     package static let interval: Int64 = 1000
 
@@ -113,17 +113,17 @@ package struct ProgressPacer: Hashable, Sendable {
 
     package init() {}
 
-    /// When something is to be told; nil for nothing.
+    /// The time of the next report; nil if there is nothing to report.
     package var nextMoment: Int64? {
         self.waiting == nil ? nil : self.toldAt.map { $0 + Self.interval } ?? .min
     }
 
-    /// The command has come so far.
+    /// Records the command's progress.
     package mutating func reported(_ progress: CommandProgress) {
         self.waiting = progress == self.told ? nil : progress
     }
 
-    /// What is to be told now; nil when nothing is new, or it is too early.
+    /// Returns the progress to report now; nil if nothing is new or it is too early.
     package mutating func due(now: Int64) -> CommandProgress? {
         guard let moment = self.nextMoment, moment <= now else { return nil }
         self.toldAt = now
@@ -132,7 +132,7 @@ package struct ProgressPacer: Hashable, Sendable {
         return self.told
     }
 
-    /// What is to be told at once because the command has ended; nil when nothing is new.
+    /// Returns the progress to report at once because the command has ended; nil if nothing is new.
     package mutating func ended() -> CommandProgress? {
         defer { self.waiting = nil }
         return self.waiting

@@ -2,19 +2,19 @@ import Synchronization
 package import WakeWorker
 package import Wire
 
-/// What a command is run for: a wake, and what the command gets to know of it.
+/// The wake that a command handles, with the data for the command.
 package struct CommandWork: Sendable {
-    /// The wake's id.
+    /// The wake's identifier.
     package let wake: String
-    /// The variables that the command finds in its environment.
+    /// The environment variables for the command.
     package let variables: [String: String]
-    /// What the command finds on standard input.
+    /// The data for the command's standard input.
     package let input: [UInt8]
-    /// Whether the command may say how far it is.
+    /// True if the command may report progress.
     package let tellsProgress: Bool
     private let isPush: Bool
 
-    /// A push.
+    /// Creates the work for a push.
     package init(_ notification: WakeNotification) {
         self.wake = notification.id
         self.variables = notification.commandEnvironment
@@ -23,7 +23,7 @@ package struct CommandWork: Sendable {
         self.isPush = true
     }
 
-    /// A background task, or finished transfers of a session.
+    /// Creates the work for a background task or for the finished transfers of a session.
     package init(_ message: TaskMessage) {
         self.wake = message.wake
         self.variables = message.commandEnvironment
@@ -32,15 +32,14 @@ package struct CommandWork: Sendable {
         self.isPush = false
     }
 
-    /// Whether a command that ended so has failed; nil stands for one that a signal ended.
+    /// Returns true if a command with this exit status has failed; nil means that a signal ended it.
     package func isFailure(exitStatus: Int32?) -> Bool {
         self.isPush ? BackgroundFetchResult(exitStatus: exitStatus) == .failed : exitStatus != 0
     }
 }
 
 extension CommandWork {
-    /// Variables that only some wakes have: a command finds those of its wake, whatever the worker's own environment
-    /// says.
+    /// Variables that only some wakes set. A command never inherits them from the worker's environment.
     static let variablesOfSome: Set<String> = [
         "TRACEPARENT", "TRACESTATE", "WAKEGATE_COALESCED", "WAKEGATE_COUNT", "WAKEGATE_PROGRESS_FD",
         "WAKEGATE_RESUMED_FROM", "WAKEGATE_SESSION", "WAKEGATE_SUBTITLE", "WAKEGATE_TASK", "WAKEGATE_TITLE",
@@ -48,7 +47,7 @@ extension CommandWork {
 }
 
 extension BackgroundFetchResult {
-    /// The result that an exit status stands for; nil stands for a command that a signal ended.
+    /// Creates the result for an exit status; nil means that a signal ended the command.
     package init(exitStatus: Int32?) {
         self =
             switch exitStatus {
@@ -60,14 +59,14 @@ extension BackgroundFetchResult {
 }
 
 extension WakeNotification {
-    /// The variables that the wake's command finds in its environment.
+    /// The environment variables for the wake's command.
     package var commandEnvironment: [String: String] {
         var variables = [
             "WAKEGATE_KIND": WakeKind.push.name, "WAKEGATE_WAKE": self.id, "WAKEGATE_DEVICE": self.deviceToken,
             "WAKEGATE_TOPIC": self.topic, "WAKEGATE_ATTEMPT": String(self.attempt),
             "WAKEGATE_COALESCED": String(self.coalescedCount), "WAKEGATE_DEADLINE": String(self.firstDeadline),
         ]
-        // Variables that tracing libraries and tools look for.
+        // Standard variables of tracing libraries and tools.
         variables["TRACEPARENT"] = self.traceparent
         variables["TRACESTATE"] = self.tracestate
         return variables
@@ -75,7 +74,7 @@ extension WakeNotification {
 }
 
 extension TaskMessage {
-    /// The variables that the wake's command finds in its environment, but for `WAKEGATE_PROGRESS_FD`.
+    /// The environment variables for the wake's command, except `WAKEGATE_PROGRESS_FD`.
     package var commandEnvironment: [String: String] {
         var variables = [
             "WAKEGATE_KIND": self.kind.name, "WAKEGATE_WAKE": self.wake, "WAKEGATE_DEVICE": self.device,
@@ -98,19 +97,19 @@ extension TaskMessage {
     }
 }
 
-/// What a worker's command is run for besides pushes, as its options say.
+/// The work of a worker's command other than pushes, from its options.
 package struct WorkerTasks: Hashable, Sendable {
-    /// What a machine may have.
+    /// The resources that a machine can have.
     package static let resources = ["gpu"]
 
-    /// Identifiers of tasks, and patterns for some.
+    /// Identifiers of tasks, or patterns.
     package let tasks: [String]
-    /// Names of background sessions, and patterns for some.
+    /// Names of background sessions, or patterns.
     package let sessions: [String]
     package let takesPushes: Bool
     package let hasGPU: Bool
 
-    /// - Throws: `badUsage` for options that ask for nothing, and for a resource that is none.
+    /// - Throws: `badUsage` for options that request no work, and for an unknown resource.
     package init(_ parsed: ParsedCommand) throws(CommandFailure) {
         self.tasks = parsed.all("--task")
         self.sessions = parsed.all("--session")
@@ -127,9 +126,9 @@ package struct WorkerTasks: Hashable, Sendable {
         }
     }
 
-    /// Has the worker run its command for them.
+    /// Registers the command as the handler of the tasks and sessions.
     ///
-    /// - Throws: `badUsage` for a name that is none, one that was given twice, and one too many.
+    /// - Throws: `badUsage` for an invalid or repeated name, and for too many names.
     func register(with worker: WakeWorker, _ log: WorkerLog) throws(CommandFailure) {
         let names =
             self.tasks.map { BackgroundTaskName($0, isSession: false) }
@@ -153,7 +152,7 @@ package struct WorkerTasks: Hashable, Sendable {
 
     /// Runs the command for one launch.
     ///
-    /// - Throws: when it has not succeeded.
+    /// - Throws: if the command has not succeeded.
     private static func run(_ launch: TaskLaunch, _ log: WorkerLog) async throws {
         let work = CommandWork(launch.message)
         let isRefusalTold = Mutex(false)
@@ -177,7 +176,7 @@ package struct WorkerTasks: Hashable, Sendable {
     }
 }
 
-/// A command has ended, and not with exit status 0.
+/// The error of a command that did not end with exit status 0.
 private struct CommandNotSuccessful: Error {}
 
 extension TaskProgress {

@@ -3,7 +3,7 @@ import Wire
 
 /// `wakegate wake`.
 package enum WakeCommands {
-    /// The variable in which a worker's command finds its wake.
+    /// The environment variable with the wake of a worker's command.
     private static let variable = "WAKEGATE_WAKE"
 
     static func extend(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
@@ -16,12 +16,12 @@ package enum WakeCommands {
         }
     }
 
-    /// The id of the wake that is meant.
+    /// Returns the identifier of the wake.
     ///
     /// - Parameters:
-    ///   - argument: the one on the command line.
-    ///   - variables: the environment, which has that of a worker's command.
-    /// - Throws: `badUsage` when there is none, or it is not an id.
+    ///   - argument: the argument on the command line; nil if there is none.
+    ///   - variables: the environment. In a worker's command, it contains the wake.
+    /// - Throws: `badUsage` if neither contains a wake, or the text is not an identifier.
     package static func wake(_ argument: String?, _ variables: [String: String]) throws(CommandFailure) -> String {
         guard let wake = argument ?? variables[self.variable], !wake.isEmpty else {
             throw .usage("WAKE is missing, and so is \(self.variable), which the commands of `wakegate worker` have")

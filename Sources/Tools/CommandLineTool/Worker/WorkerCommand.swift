@@ -40,12 +40,12 @@ extension CommandDefinition {
             OptionDefinition(
                 "--report-app-state",
                 "",
-                "tell it whether somebody uses this machine, by logind's IdleHint, as appState of --device"
+                "report whether a person uses this machine, by logind's IdleHint, as appState of --device"
             ),
             OptionDefinition(
                 "--output",
                 "log|inherit",
-                "the commands' output: the wake's id before each line (log, the default), or as it is",
+                "the commands' output: the wake's id before each line (log, the default), or unchanged",
                 words: ["log", "inherit"]
             ),
             OptionDefinition(
@@ -129,7 +129,7 @@ package enum WorkerCommand {
             throw .usage("--device was given \(parsed.all("--device").count) times; give it at most 64 times")
         }
         guard ProgramPath.find(parsed.trailing[0]) != nil else {
-            throw .usage("\"\(parsed.trailing[0])\" is no program; put the path of one, or a name in PATH, after --")
+            throw .usage("\"\(parsed.trailing[0])\" is not a program; put the path of one, or a name in PATH, after --")
         }
         let tasks = try WorkerTasks(parsed)
         let location = try GatewayLocation(parsed, side: .edge)
@@ -140,7 +140,7 @@ package enum WorkerCommand {
             isOutputLogged: self.isOutputLogged(parsed),
             variables: location.commandVariables(parsed)
         )
-        // The guard comes before the worker's connections, which it should not inherit.
+        // The guard is started before the worker's connections, so that it does not inherit them.
         let commands = try CommandThread(settings)
         let worker = try self.worker(parsed, location, tasks)
         let log = WorkerLog(location: location, commands: commands)
@@ -183,7 +183,7 @@ package enum WorkerCommand {
         var credentials = GatewayCredentials.none
         switch location.proof {
         case .none: break
-        // A file is read anew for each request, so the token in it may be replaced.
+        // The worker reads the file for each request, so the token can be replaced.
         case .file(let path): credentials = .bearerTokenFile(path)
         case .token(let token): credentials = .bearerToken(token)
         }
@@ -209,7 +209,7 @@ package enum WorkerCommand {
         }
     }
 
-    /// Reports this machine's conditions as a device's, until the task is cancelled.
+    /// Reports this machine's conditions as those of a device, until the task is cancelled.
     private static func report(
         _ worker: WakeWorker,
         _ device: String,
@@ -247,7 +247,7 @@ package enum WorkerCommand {
         return conditions
     }
 
-    /// The devices whose conditions are those of this machine.
+    /// Returns the devices that this machine reports conditions for.
     private static func reportedDevices(_ parsed: ParsedCommand) throws(CommandFailure) -> [String] {
         var devices: [String] = []
         guard let option = ["--report-conditions", "--report-app-state"].first(where: parsed.isSet) else {
@@ -264,7 +264,7 @@ package enum WorkerCommand {
     }
 }
 
-/// What a worker says of itself on standard error, in the words of the command line.
+/// Writes the events of a worker to standard error, with remedies for the command line.
 package struct WorkerLog: Sendable {
     let location: GatewayLocation
     let commands: CommandThread
@@ -278,13 +278,13 @@ package struct WorkerLog: Sendable {
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
-            self.commands.log("the deadline of wake \(wake) is near; its command is told to stop")
+            self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
         case .expired(let wake):
             self.commands.wakeEnded(wake)
-            self.commands.log("wake \(wake) has expired; its command is told to stop")
+            self.commands.log("wake \(wake) has expired; its command is stopped")
         case .lost(let wake): self.commands.wakeEnded(wake)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
-            // That the wake has ended another way was told then.
+            // An earlier event has reported how the wake ended.
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
@@ -294,25 +294,25 @@ package struct WorkerLog: Sendable {
         }
     }
 
-    /// What is said of the first wake of a kind that is not handled.
+    /// Returns the message about the first wake of a kind without a handler.
     package static func refusal(_ wake: String, _ kind: String) -> String {
         "wake \(wake) is of the kind \(kind), and no option of this worker asks for it: neither it nor another of its "
             + "kind is answered; see the version of this program and the gateway's"
     }
 
-    /// Why the time of a task's wake is over.
+    /// Logs the reason why the time of a task's wake is over.
     func expired(_ wake: String, _ reason: ExpirationReason) {
         self.commands.log("wake \(wake) is over: \(Self.text(reason))")
     }
 
-    /// What an expiration is for, with the gateway's word for it.
+    /// Returns the reason of an expiration with an explanation.
     package static func text(_ reason: ExpirationReason) -> String {
         switch reason {
         case .deadline: "deadline, its time has passed"
         case .progress: "progress, it has not advanced for too long"
         case .conditions: "conditions, those of its device no longer allow it"
         case .pressure: "pressure, memory is short or fewer tasks may run"
-        case .cancelled: "cancelled, by whoever submitted it"
+        case .cancelled: "cancelled, by its submitter"
         case .operator: "operator, who has ended it"
         case .lost: "lost, and launched again"
         }
@@ -326,7 +326,7 @@ package struct WorkerLog: Sendable {
         self.commands.log("the conditions of device \(device): \(self.explain(error))")
     }
 
-    /// What went wrong, and what to do about it with the options of the command line.
+    /// Returns the cause and the remedy, in terms of command-line options where possible.
     func explain(_ error: WakeWorkerError) -> String {
         error.cause.map(self.location.explain) ?? error.message
     }

@@ -22,9 +22,9 @@ package enum WorkerListCommand {
         return try parsed.show(try parsed.ask("GET", "/v1/topics")) { self.text($0, topic: topic) }
     }
 
-    /// A line for each worker.
+    /// Returns a line for each worker.
     ///
-    /// - Parameter topic: nil for all topics.
+    /// - Parameter topic: the topic to show; nil for all topics.
     package static func text(_ answer: JSONValue, topic: String?) -> String {
         var rows: [[String]] = []
         for entry in answer["topics"]?.elements ?? [] where topic == nil || entry["topic"]?.text == topic {

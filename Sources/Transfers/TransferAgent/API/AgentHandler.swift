@@ -4,9 +4,9 @@ import Platform
 package import ServiceManager
 import Wire
 
-/// What is left for callers by the agent's thread, until the loop comes to send it.
+/// The output of the agent's thread for callers, queued until the event loop sends it.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+/// `@unchecked Sendable`: `monitor` guards all fields.
 package final class AgentOutlet: @unchecked Sendable {
     private let monitor = Monitor()
     private var waiting: [AgentOutput] = []
@@ -34,7 +34,7 @@ package final class AgentOutlet: @unchecked Sendable {
     }
 }
 
-/// Takes requests on the loop's thread, and sends what they are answered.
+/// Receives requests on the event loop's thread and sends the answers.
 package final class AgentHandler: RequestHandler {
     private let loop: EventLoop
     private let outlet: AgentOutlet
@@ -44,24 +44,24 @@ package final class AgentHandler: RequestHandler {
     private let response = Response()
     private var collected: [AgentMessage] = []
     private let limits: TransferLimits
-    /// Connections that may ask, and the users of their processes: the agent's own, or root.
+    /// Connections that may send requests, with the users of their processes: the agent's own user, or root.
     private var users: [ConnectionID: UInt32] = [:]
-    /// Streams of events, begun or asked for, and the users of their followers.
+    /// Event streams, open or requested, with the users of their followers.
     private var followers: [StreamID: UInt32] = [:]
     private var streams: Set<StreamID> = []
-    /// By stream: the last telling of an end that was written to it.
+    /// The number of the last end that was written to each stream.
     private var tellings: [StreamID: Int] = [:]
-    /// Streams whose last telling is not known to have been read.
+    /// Streams whose last end may not have been read.
     private var unconfirmed: Set<StreamID> = []
-    /// Streams that were written to in this turn, and those of which what was written before is not taken yet.
+    /// Streams that were written to in this turn, and streams with unsent data from earlier turns.
     private var written: Set<StreamID> = []
     private var behind: Set<StreamID> = []
     private var keepAliveAt: Int64 = 0
 
-    /// The largest body of a request, in bytes.
+    /// The maximum size of a request body, in bytes.
     private static let bodyBytesMax = 262_144
     private static let keepAliveEvery: Int64 = 15_000
-    /// Bytes of events that one who follows may leave unread; 1 MiB, thousands of events.
+    /// The maximum number of bytes of events that a follower may leave unread: 1 MiB, thousands of events.
     private static let unreadBytesMax = 1 << 20
 
     package init(
@@ -100,7 +100,7 @@ package final class AgentHandler: RequestHandler {
             self.users[connection] = user
             return user
         } catch {
-            // It is closed after the answer, so that it takes no place.
+            // Close the connection after the answer, so that it does not count against the limit.
             self.loop.goAway(connection, debugData: ByteView(""))
             throw error
         }
@@ -171,11 +171,11 @@ package final class AgentHandler: RequestHandler {
                 let subject = error.member ?? "The body"
                 throw APIError(400, "BadJSON", "\(subject) cannot be read: \(error.what); send it once.")
             }
-            throw APIError(400, "BadJSON", "The body is no JSON (byte \(error.column): \(error.what)); correct it.")
+            throw APIError(400, "BadJSON", "The body is not JSON (byte \(error.column): \(error.what)); correct it.")
         }
     }
 
-    // MARK: Answers
+    // MARK: Sending
 
     private func send(_ stream: StreamID, _ answer: AgentAnswer, allow: String? = nil) {
         self.response.begin(status: answer.status)
@@ -226,17 +226,18 @@ package final class AgentHandler: RequestHandler {
         self.tellings[stream] = nil
     }
 
-    /// Writes to who follows a session; one who has left too much unread is left.
+    /// Writes to a follower of a session. Closes the connection of a follower that has left too much unread.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes), self.written.insert(stream).inserted else { return }
-        // What was written in a turn leaves at its end: what is there at the next turn's first write was not taken.
+        // Data written in a turn is sent at its end, so data that is still queued at the next turn's first write was
+        // not accepted.
         let unread = queued - bytes.count
         if unread > 0 { self.behind.insert(stream) } else { self.behind.remove(stream) }
         if unread > Self.unreadBytesMax { self.loop.close(stream.connection) }
     }
 
     package func streamClosed(_ stream: StreamID) {
-        // What was written in this turn has not left.
+        // The data written in this turn was not sent yet.
         let isUnread = self.behind.contains(stream) || self.written.contains(stream) || self.loop.endsUnread
         self.collected.append(.gone(stream, hasRead: isUnread ? nil : self.tellings[stream]))
         self.forget(stream)
@@ -268,14 +269,14 @@ package final class AgentHandler: RequestHandler {
     package func alarmRang(_ monotonicMilliseconds: Int64) {}
 }
 
-/// A route of the agent: how it is asked, and what of.
+/// An operation of the agent's API, with its method, path and decoder.
 package struct AgentOperation: Sendable {
     package let method: String
-    /// The parts of the path; `*` stands for a name.
+    /// The components of the path; `*` matches any name.
     package let path: [String]
-    /// What a request with these names, this query and this body asks for.
+    /// Decodes a request with these names, this query and this body.
     let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(APIError) -> AgentCommand
-    /// Whether there must be a body.
+    /// True if a body is required.
     let hasBody: Bool
 
     init(
@@ -290,7 +291,7 @@ package struct AgentOperation: Sendable {
         self.decode = decode
     }
 
-    /// The names in a path of this operation; nil for another path.
+    /// Returns the names in a path of this operation; nil for another path.
     func names(in parts: [Substring]) -> [String]? {
         guard parts.count == self.path.count else { return nil }
         var names: [String] = []
@@ -300,7 +301,7 @@ package struct AgentOperation: Sendable {
         return names
     }
 
-    /// Every operation.
+    /// All operations.
     package static let all: [AgentOperation] = [
         AgentOperation("PUT", "v1/sessions/*", hasBody: true) { (names, _, body) throws(APIError) in
             .putSession(try AgentInput.session(names[0]), try AgentInput.change(body))

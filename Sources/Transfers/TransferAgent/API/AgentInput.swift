@@ -1,9 +1,10 @@
 import HTTPClient
 import Wire
 
-/// What callers send, looked at member by member.
+/// Validates the requests of callers member by member.
 enum AgentInput {
-    /// Characters of a session's name. Clients take `.` and `..` for steps in a path.
+    /// Validates the name of a session. The names `.` and `..` are excluded, because clients treat them as relative
+    /// path segments.
     static func session(_ name: String) throws(APIError) -> String {
         let isName =
             (1...255).contains(name.utf8.count) && name != "." && name != ".."
@@ -23,7 +24,7 @@ enum AgentInput {
 
     static func transfer(_ text: String) throws(APIError) -> TransferID {
         guard let id = TransferID(text) else {
-            throw APIError(404, "UnknownTransfer", "\(text.prefix(64)) is no transfer's id, which has 32 digits.")
+            throw APIError(404, "UnknownTransfer", "\(text.prefix(64)) is not a transfer's id, which has 32 digits.")
         }
         return id
     }
@@ -34,14 +35,14 @@ enum AgentInput {
         APIError(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
     }
 
-    /// The longest time-out, in milliseconds: a year.
+    /// The maximum timeout, in milliseconds: 366 days.
     private static let timeoutMax: Int64 = 366 * 86_400_000
     private static let connectionsMax = 64
 
     static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
         var change = SessionChange()
         guard case .object? = body, let body else {
-            throw APIError(400, "BadSession", "The body is no object; write one, as {} or {\"discretionary\": true}.")
+            throw APIError(400, "BadSession", "The body is not an object; write {} or {\"discretionary\": true}.")
         }
         for member in body.members {
             let value = member.value
@@ -64,7 +65,7 @@ enum AgentInput {
                 }
                 change.connectionsPerHost = Int(count)
             default:
-                throw APIError(400, "BadSession", "There is no member \(member.name.prefix(64)); leave it out.")
+                throw APIError(400, "BadSession", "The member \(member.name.prefix(64)) does not exist; leave it out.")
             }
         }
         return change
@@ -100,7 +101,7 @@ enum AgentInput {
     private static let headersMax = 100
     private static let headerBytesMax = 32_768
     private static let noteBytesMax = 1024
-    /// Fields that the agent writes by itself.
+    /// Header fields that the agent sets automatically.
     private static let ownHeaders: Set<String> = [
         "connection", "content-length", "expect", "host", "if-range", "range", "te", "trailer", "transfer-encoding",
         "upgrade",
@@ -108,14 +109,14 @@ enum AgentInput {
 
     static func submission(_ body: JSONValue?) throws(APIError) -> TransferSubmission {
         guard case .object? = body, let body else {
-            throw APIError(400, "BadTransfer", "The body is no object; write {\"kind\": \"download\", \"url\": ...}.")
+            throw APIError(400, "BadTransfer", "The body is not an object; write {\"kind\": \"download\", ...}.")
         }
         let names = [
             "kind", "url", "method", "headers", "file", "earliestBegin", "sha256", "bytesMax", "note", "requestTimeout",
             "resourceTimeout",
         ]
         for member in body.members where !names.contains(member.name) {
-            throw APIError(400, "BadTransfer", "There is no member \(member.name.prefix(64)); leave it out.")
+            throw APIError(400, "BadTransfer", "The member \(member.name.prefix(64)) does not exist; leave it out.")
         }
         guard let kind = TransferKind.allCases.first(where: { $0.name == body["kind"]?.text }) else {
             throw self.badTransfer("kind", body["kind"], "download or upload")
@@ -153,7 +154,7 @@ enum AgentInput {
         return submission
     }
 
-    /// The milliseconds of a time-out of a transfer, which the body has in seconds.
+    /// Reads a timeout of a transfer. The body has it in seconds; the result is in milliseconds.
     private static func timeout(_ name: String, _ body: JSONValue) throws(APIError) -> Int64? {
         try self.member(name, body, "seconds, above 0, with three decimals at most") { value in
             guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
@@ -165,7 +166,7 @@ enum AgentInput {
         }
     }
 
-    /// A member that may be missing, or null.
+    /// Reads a member that may be missing or null.
     private static func member<Value>(
         _ name: String,
         _ body: JSONValue,
@@ -199,7 +200,7 @@ enum AgentInput {
                 throw self.badTransfer("headers", .string(name), "names of fields, and none that the agent writes")
             }
             guard let text = member.value.text, text.utf8.allSatisfy({ $0 >= 32 && $0 != 127 || $0 == 9 }) else {
-                let message = "The header \(name.prefix(64)) is no text without line ends; write one."
+                let message = "The header \(name.prefix(64)) must be text without line ends; correct it."
                 throw APIError(400, "BadTransfer", message)
             }
             bytes += name.utf8.count + text.utf8.count
@@ -228,7 +229,7 @@ enum AgentInput {
 
     static func place(_ body: JSONValue?) throws(APIError) -> (path: String, replaces: Bool) {
         guard let path = body?["to"]?.text, path.hasPrefix("/"), path.utf8.count <= 4096, !path.utf8.contains(0) else {
-            throw APIError(400, "BadPath", "to is no absolute path; write {\"to\": \"/...\"}.")
+            throw APIError(400, "BadPath", "to is not an absolute path; write {\"to\": \"/...\"}.")
         }
         guard let value = body?["replace"], value != .null else { return (path, false) }
         guard let replaces = value.bool else {

@@ -3,12 +3,12 @@ import HTTPTransport
 package import Platform
 import Synchronization
 
-/// A thread that waits for the disk, so that nobody else has to.
+/// A thread for blocking disk operations.
 ///
-/// What is long is done in parts, in turns with the rest: nobody waits for all of another's file.
+/// Long jobs run in parts, alternating with other jobs, so that no job waits for all of another one's file.
 package final class FileWorker: Sendable {
     private struct Job: Sendable {
-        /// Does a part; says whether more is left.
+        /// Performs a part of the job. Returns true if more is left.
         let step: @Sendable () -> Bool
     }
 
@@ -30,7 +30,7 @@ package final class FileWorker: Sendable {
     private let isEnding: Ending
     private let thread: NamedThread
 
-    /// The longest wait, in milliseconds: nothing depends on it.
+    /// The longest wait, in milliseconds. Correctness does not depend on it.
     private static let waitMax: Int64 = 3_600_000
 
     package init(_ name: String) throws(ThreadFailure) {
@@ -41,7 +41,7 @@ package final class FileWorker: Sendable {
             var batch = Jobs()
             var begun: [Job] = []
             while mailbox.take(into: &batch, waitingAtMost: begun.isEmpty ? Self.waitMax : 0) {
-                // What has just come is done first: it waits for one part, whatever was begun.
+                // Run new jobs first, so that a new job waits for at most one part of each started job.
                 let round = batch.jobs + begun
                 batch.removeAll()
                 begun = round.filter { !ending.isSet.load(ordering: .relaxed) && $0.step() }
@@ -49,14 +49,14 @@ package final class FileWorker: Sendable {
         }
     }
 
-    /// Calls `step` until it says that nothing is left, in turns with others'; once it is stopped, not any more.
+    /// Calls `step` until it returns false, alternating with other jobs. After `stop`, it is not called any more.
     package func submit(_ step: @escaping @Sendable () -> Bool) {
         var batch = Jobs()
         batch.jobs = [Job(step: step)]
         self.mailbox.submit(&batch)
     }
 
-    /// Ends after what it does now; the rest is not done.
+    /// Stops after the current part. Unfinished jobs are abandoned.
     package func stop() {
         self.isEnding.isSet.store(true, ordering: .relaxed)
         self.mailbox.close()
@@ -64,12 +64,11 @@ package final class FileWorker: Sendable {
     }
 }
 
-/// A look at a downloaded file that is to be whole: it and its name are had on the disk, and its length and its content
-/// are compared.
+/// Verifies a downloaded file: syncs it and its directory entry to disk, and checks its length and its content.
 ///
-/// `@unchecked Sendable`: a `FileWorker` takes its steps, one after the other.
+/// `@unchecked Sendable`: a `FileWorker` calls its steps one after another.
 package final class FileLook: @unchecked Sendable {
-    /// What a downloaded file is worth.
+    /// The result of the verification.
     package enum Finish: Hashable, Sendable {
         case whole(sha256: String?)
         case fault(TransferFault)
@@ -83,10 +82,10 @@ package final class FileLook: @unchecked Sendable {
     private let digest = ContentDigest()
 
     /// - Parameters:
-    ///   - file: what was written.
-    ///   - bytes: how many bytes came.
-    ///   - sha256: what they are to come to; nil for whatever.
-    ///   - files: where the file lies.
+    ///   - file: the downloaded file.
+    ///   - bytes: the number of received bytes.
+    ///   - sha256: the expected SHA-256; nil to skip the check.
+    ///   - files: the state directory with the file.
     package init(_ file: StateFiles.Writing, bytes: Int64, sha256: String?, in files: StateFiles) {
         self.file = file
         self.bytes = bytes
@@ -94,9 +93,9 @@ package final class FileLook: @unchecked Sendable {
         self.files = files
     }
 
-    /// Does a part of it.
+    /// Performs a part of the verification.
     ///
-    /// - Returns: what was found; nil when more is to be done.
+    /// - Returns: the result; nil if more is left to do.
     package func step() -> Finish? {
         do throws(SystemError) {
             try self.files.checkEnd()
@@ -131,22 +130,22 @@ package final class FileLook: @unchecked Sendable {
     }
 }
 
-/// A file that is read chunk by chunk.
+/// Reads a file in chunks.
 final class FileReading {
     private let file: OpenFile
     private var room = [UInt8](repeating: 0, count: FileReading.chunkBytes)
 
-    /// Bytes that are read at once.
+    /// The size of a chunk, in bytes.
     private static let chunkBytes = 1 << 20
-    /// Chunks that are read before others have their turn: 16 MiB are what one caller's file makes another's wait for,
-    /// as often as parts of that are done.
+    /// The number of chunks per part, 16 MiB in total. A job of another caller waits for one part before each of its
+    /// own parts.
     static let chunksOfPart = 16
 
     init(_ path: String) throws(SystemError) {
         self.file = try OpenFile(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
     }
 
-    /// The next bytes, which are there until the next call; none at the end.
+    /// Returns the next bytes, which are valid until the next call; empty at the end.
     func chunk() throws(SystemError) -> ArraySlice<UInt8> {
         let count = try Descriptor.read(self.file.descriptor, into: &self.room)
         return self.room[..<count]

@@ -3,27 +3,27 @@ package import Platform
 import Synchronization
 package import Wire
 
-/// The files of a state folder: what has come of downloads, each by a name that an agent made.
+/// The files of a state directory: the data of downloads, under names that an agent generated.
 package final class StateFiles: Sendable {
     package let folder: String
-    /// Bytes of all files together.
+    /// The total size of all files, in bytes.
     private let usedBytes = Atomic<Int64>(0)
-    /// Bytes that running downloads have claimed and not yet written.
+    /// The bytes that running downloads have claimed but not yet written.
     private let claimedBytes = Atomic<Int64>(0)
     private let bytesMax: Int64
     private let reserve: Int64
     private let freeBytes: @Sendable (String) -> Int64?
-    /// Whether the agent ends: nobody waits for a long look at a file any more.
+    /// True if the agent is stopping. Long file operations are then aborted.
     private let isEnding = Atomic<Bool>(false)
-    /// Copies to other file systems that are under way.
+    /// The number of running copies to other file systems.
     let copies = Atomic<Int>(0)
-    /// The boot of the machine.
+    /// The identifier of the machine's current boot.
     package let boot: String
 
-    /// Makes the folder when it is not there.
+    /// Creates the directory if it does not exist.
     ///
-    /// - `boot`: what tells this boot of the machine from others; nil for what the kernel says.
-    /// - `freeBytes`: the free space of the file system that a folder lies on; nil if it is not known.
+    /// - `boot`: the identifier of the machine's current boot; nil to read it from the kernel.
+    /// - `freeBytes`: returns the free space of the file system of a directory; nil if unknown.
     package init(
         folder: String,
         bytesMax: Int64,
@@ -55,7 +55,7 @@ package final class StateFiles: Sendable {
 
     package func path(_ name: String) -> String { "\(self.folder)/\(name)" }
 
-    /// Has what reads or copies whole files end in the middle; the next start does it again.
+    /// Aborts operations that read or copy whole files. The next start repeats them.
     package func end() { self.isEnding.store(true, ordering: .relaxed) }
 
     func checkEnd() throws(SystemError) {
@@ -65,13 +65,13 @@ package final class StateFiles: Sendable {
     /// The names of all files.
     var names: [String] { FileSystem.names(in: self.folder, countMax: .max) ?? [] }
 
-    /// The bytes of a file; nil when there is none.
+    /// Returns the size of a file, in bytes; nil if it does not exist.
     func size(of name: String) -> Int64? { (try? FileSystem.status(self.path(name))).map { Int64($0.size) } }
 
-    /// Whether there is any file.
+    /// True if no file exists.
     package var isEmpty: Bool { FileSystem.names(in: self.folder, countMax: 1)?.isEmpty ?? true }
 
-    /// Removes all files but those named in `known`, and counts the others anew.
+    /// Removes all files except those named in `known`, and recounts the sizes of the others.
     ///
     /// - Returns: the number of removed files.
     package func cleaned(keeping known: Set<String>) -> Int {
@@ -89,42 +89,44 @@ package final class StateFiles: Sendable {
         return removed
     }
 
-    /// Counts bytes that were written, or are there no more.
+    /// Adds to the number of used bytes; a negative number subtracts.
     package func used(_ bytes: Int) {
         self.usedBytes.add(Int64(bytes), ordering: .relaxed)
     }
 
     package var used: Int64 { self.usedBytes.load(ordering: .relaxed) }
 
-    /// The number of bytes missing to store `bytes` more in addition to all claims; 0 if there is space.
+    /// Returns the number of bytes that are missing to store `bytes` in addition to all claims; 0 if there is enough
+    /// space.
     package func missing(for bytes: Int64) -> Int64 { max(0, bytes - self.unclaimed) }
 
-    /// The bytes that may still be written, claimed or not; negative if the disk has less than its reserve.
+    /// The bytes that may still be written, claimed or not; negative if the disk has less free space than its reserve.
     private var unused: Int64 {
         min(self.bytesMax - self.used, (self.freeBytes(self.folder) ?? .max) - self.reserve)
     }
 
     private var unclaimed: Int64 { self.unused - self.claimedBytes.load(ordering: .relaxed) }
 
-    /// The space that one running download may still use. Claims add up, so that several downloads at once are never
-    /// promised the same bytes.
+    /// The space that one running download may still use. Claims add up, so that concurrent downloads never rely on the
+    /// same free bytes.
     ///
-    /// All claims of a folder belong to one thread.
+    /// All claims of a directory belong to one thread.
     package final class Claim {
         private let files: StateFiles
         /// The bytes that are claimed and not yet written.
         private var bytes: Int64 = 0
-        /// The bytes written since the free space was last looked at.
+        /// The bytes written since the free space was last checked.
         private var uncheckedBytes: Int64 = 0
 
-        /// A download of unknown length claims this many bytes at a time; others look at the free space as often.
+        /// The block size in bytes: a download of unknown length claims one block at a time, and other downloads check
+        /// the free space once per block.
         private static let blockBytes: Int64 = 1 << 20
 
         package init(in files: StateFiles) { self.files = files }
 
         deinit { self.release() }
 
-        /// Claims space for the remaining bytes of a download, in place of its former claim.
+        /// Claims space for the remaining bytes of a download, replacing its previous claim.
         ///
         /// - Returns: the number of missing bytes; 0 if the space is claimed.
         package func claim(_ bytes: Int64) -> Int64 {
@@ -134,14 +136,14 @@ package final class StateFiles: Sendable {
             return missing
         }
 
-        /// Makes sure that the next `count` bytes may be written.
+        /// Ensures that the next `count` bytes may be written.
         ///
-        /// - Returns: the number of missing bytes; 0 if they may.
+        /// - Returns: the number of missing bytes; 0 if the bytes may be written.
         package func missing(for count: Int) -> Int64 {
             let more = max(0, Int64(count) - self.bytes)
             guard more > 0 || self.uncheckedBytes >= Self.blockBytes else { return 0 }
             self.uncheckedBytes = 0
-            // Others may have filled the disk meanwhile.
+            // Other programs may have filled the disk in the meantime.
             guard more > 0 else { return max(0, self.bytes - self.files.unused) }
             let unclaimed = self.files.unclaimed
             guard more <= unclaimed else { return more - unclaimed }
@@ -149,20 +151,20 @@ package final class StateFiles: Sendable {
             return 0
         }
 
-        /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing: final if the space
-        /// would be missing without the other downloads, too.
+        /// Returns the fault of a download that needs `bytes` more, of which `missing` are missing. The fault is final
+        /// if there would not be enough space even without the other downloads.
         package func fault(missing: Int64, of bytes: Int64) -> TransferFault {
             bytes <= self.files.unused ? .spaceClaimed(missingBytes: missing) : .noSpace(missingBytes: missing)
         }
 
-        /// Counts bytes that were written.
+        /// Records that bytes were written.
         package func used(_ count: Int) {
             self.add(-Int64(count))
             self.uncheckedBytes += Int64(count)
             self.files.used(count)
         }
 
-        /// Gives the unused space back.
+        /// Releases the unused space.
         package func release() { self.add(-self.bytes) }
 
         private func add(_ count: Int64) {
@@ -171,21 +173,21 @@ package final class StateFiles: Sendable {
         }
     }
 
-    /// Removes a file of the folder.
+    /// Removes a file of the directory.
     package func remove(_ name: String) {
         let path = self.path(name)
         guard let size = (try? FileSystem.status(path))?.size, (try? FileSystem.remove(path)) != nil else { return }
         self.used(-size)
     }
 
-    /// Opens a new file to write to it.
+    /// Creates a file and opens it for writing.
     package func create(_ name: String) throws(SystemError) -> Writing {
         let flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC
         let file: OpenFile
         do throws(SystemError) {
             file = try OpenFile(self.path(name), flags, mode: 0o600)
         } catch {
-            // Somebody may have taken the folder away.
+            // The directory may have been removed.
             guard error.number == ENOENT else { throw error }
             try Self.makeFolder(self.folder)
             return Writing(file: try OpenFile(self.path(name), flags, mode: 0o600), name: name, offset: 0)
@@ -193,9 +195,9 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: 0)
     }
 
-    /// Opens a file to go on with it.
+    /// Opens a file to continue writing.
     ///
-    /// - `trusted`: how many of its bytes are as they were written; nil for all.
+    /// - `trusted`: the number of bytes that are certainly intact; nil for all.
     package func reopen(_ name: String, trusted: Int64?) throws(SystemError) -> Writing {
         let file = try OpenFile(self.path(name), O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         let size = Int64(try file.status().size)
@@ -208,11 +210,11 @@ package final class StateFiles: Sendable {
         return Writing(file: file, name: name, offset: offset)
     }
 
-    /// A file that is written to; it is closed when nobody has it any more.
+    /// A file that is open for writing; closed when it is released.
     package final class Writing: Sendable {
         package let name: String
         package let descriptor: Int32
-        /// Where writing begins.
+        /// The offset at which writing starts.
         package let offset: Int64
         /// The offset of the next write.
         private let end: Atomic<Int64>
@@ -232,7 +234,7 @@ package final class StateFiles: Sendable {
             do throws(SystemError) {
                 try Descriptor.writeWhole(self.descriptor, bytes)
             } catch {
-                // A full disk may have taken a part, which would be missing from the count of used bytes.
+                // A full disk may have accepted part of the bytes, which the count of used bytes would not include.
                 try? Descriptor.truncate(self.descriptor, to: Int(end))
                 throw error
             }
@@ -244,7 +246,7 @@ package final class StateFiles: Sendable {
         }
     }
 
-    /// The fault of a transfer whose file cannot be written.
+    /// Converts an error of writing a file to a fault of its transfer.
     package static func fault(_ error: SystemError, missing: Int64 = 1) -> TransferFault {
         switch error.number {
         case ENOSPC, EDQUOT, EFBIG: .noSpace(missingBytes: max(1, missing))
@@ -253,25 +255,25 @@ package final class StateFiles: Sendable {
     }
 }
 
-/// Moving a finished file to its place.
+/// Moving finished files to their destinations.
 extension StateFiles {
-    /// Why a file was not moved.
+    /// The reason why a file was not moved.
     package enum TakeFault: Error, Hashable, Sendable {
         case exists
         case badPath(String)
         case noSpace(String)
-        /// The file is not in the folder any more.
+        /// The file no longer exists in the directory.
         case gone
     }
 
-    /// Whether it is a folder in which the agent keeps what nobody else may put there.
+    /// True if this directory is one of the agent's own, where callers must not place files.
     func isOwn(_ folder: String) -> Bool {
         guard let identity = (try? FileSystem.status(folder))?.identity else { return false }
         let state = Self.parent(of: self.folder) ?? self.folder
         return [self.folder, state].contains { (try? FileSystem.status($0))?.identity == identity }
     }
 
-    /// Removes what a copy to `path` has left beside it that a crash cut short.
+    /// Removes the incomplete copy that an interrupted move to `path` has left in the destination directory.
     package func removeLeftover(of name: String, at path: String) {
         guard let parent = Self.parent(of: path) else { return }
         try? FileSystem.remove(Self.leftover(name, in: parent))
@@ -281,8 +283,8 @@ extension StateFiles {
         "\(parent)/.\(name).wakegate"
     }
 
-    /// Whether a move that was begun before a crash came to its end: the file is gone from the folder, or the one at
-    /// its place is the same, or has the same content.
+    /// Returns true if a move that was started before a crash is complete: the file no longer exists in the state
+    /// directory, or the file at the destination is the same or has the same content.
     package func wasTaken(_ name: String, to path: String) -> Bool {
         let source = self.path(name)
         guard let here = try? FileSystem.status(source) else { return FileSystem.exists(path) }
@@ -327,13 +329,15 @@ extension StateFiles {
     }
 }
 
-/// The move of a file of the state folder to its place: whole, or not at all; to another file system by a copy.
+/// Moves a file of the state directory to its destination, completely or not at all. Copies it if the destination is on
+/// another file system.
 ///
-/// `@unchecked Sendable`: a `FileWorker` takes its steps, one after the other.
+/// `@unchecked Sendable`: a `FileWorker` calls its steps one after another.
 package final class FileMove: @unchecked Sendable {
-    /// A copy that is under way.
+    /// A copy in progress.
     private final class Copy {
-        /// The most at a time: each has two descriptors and a MiB, and with too many none is done until all nearly are.
+        /// The maximum number of concurrent copies. Each uses two descriptors and 1 MiB, and too many would all finish
+        /// late.
         static let countMax = 8
 
         let reading: FileReading
@@ -351,9 +355,9 @@ package final class FileMove: @unchecked Sendable {
 
         deinit { self.files.copies.subtract(1, ordering: .relaxed) }
 
-        /// Copies a part, and has it on the disk, so that no end of the agent waits for more.
+        /// Copies a part and syncs it, so that stopping the agent never waits for more than one part.
         ///
-        /// - Returns: whether that was the last one.
+        /// - Returns: true if this was the last part.
         func part() throws(SystemError) -> Bool {
             var isLast = false
             for _ in 0..<FileReading.chunksOfPart where !isLast {
@@ -375,10 +379,10 @@ package final class FileMove: @unchecked Sendable {
     private var copy: Copy?
 
     /// - Parameters:
-    ///   - name: the file's name in the folder.
-    ///   - path: where it goes, absolute.
-    ///   - replaces: whether a file that is there may be replaced.
-    ///   - files: where the file lies.
+    ///   - name: the name of the file in the directory.
+    ///   - path: the absolute path of the destination.
+    ///   - replaces: true if an existing file may be replaced.
+    ///   - files: the state directory with the file.
     package init(_ name: String, to path: String, replaces: Bool, in files: StateFiles) {
         self.source = files.path(name)
         self.path = path
@@ -386,13 +390,13 @@ package final class FileMove: @unchecked Sendable {
         self.files = files
     }
 
-    /// Does a part of it.
+    /// Performs a part of the move.
     ///
-    /// - Returns: whether the file is at its place.
+    /// - Returns: true if the file is at its destination.
     package func step() throws(StateFiles.TakeFault) -> Bool {
         guard let size = (try? FileSystem.status(self.source))?.size else { throw self.failed(.gone) }
         guard let parent = StateFiles.parent(of: self.path) else {
-            throw self.failed(.badPath("it is no absolute path of a file"))
+            throw self.failed(.badPath("it is not an absolute path of a file"))
         }
         guard !self.files.isOwn(parent) else { throw self.failed(.badPath("\(parent) is the agent's own folder")) }
         do throws(SystemError) {
@@ -405,7 +409,7 @@ package final class FileMove: @unchecked Sendable {
         return true
     }
 
-    /// What was copied in part goes.
+    /// Removes an incomplete copy and returns the fault.
     private func failed(_ fault: StateFiles.TakeFault) -> StateFiles.TakeFault {
         if let copy = self.copy { try? FileSystem.remove(copy.path) }
         self.copy = nil
@@ -414,7 +418,7 @@ package final class FileMove: @unchecked Sendable {
 
     private func step(in parent: String) throws(SystemError) -> Bool {
         if (try? FileSystem.status(self.path))?.kind == .folder { throw SystemError(EISDIR) }
-        // Opened first: a folder whose names cannot be had on the disk takes no file.
+        // Opened first: a directory that cannot be opened for syncing accepts no file.
         let folder = try OpenFile(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         if let copy = self.copy {
             try self.files.checkEnd()
@@ -436,13 +440,13 @@ package final class FileMove: @unchecked Sendable {
     }
 
     private func beginCopy(in parent: String) throws(SystemError) {
-        // Looked at before as well, so that no long copy is made for nothing.
+        // Also checked here, before a long copy is made in vain.
         if self.replaces {
             try FileSystem.checkReplaceable(self.path)
         } else if (try? FileSystem.linkStatus(self.path)) != nil {
             throw SystemError(EEXIST)
         }
-        // It has its turn when another is done.
+        // If too many copies are running, a later step tries again.
         guard self.files.copies.load(ordering: .relaxed) < Copy.countMax else { return }
         let other = StateFiles.leftover(self.source.split(separator: "/").last ?? "", in: parent)
         try? FileSystem.remove(other)
@@ -454,13 +458,12 @@ package final class FileMove: @unchecked Sendable {
         try FileSystem.link(file, orRenameTo: self.path)
     }
 
-    /// Has the file's new name on the disk. When that fails and nothing was replaced, it is as if nothing had been
-    /// moved.
+    /// Makes the new directory entry durable. If that fails and nothing was replaced, undoes the move.
     private func sync(_ folder: borrowing OpenFile) throws(SystemError) {
         do throws(SystemError) {
             try folder.sync()
         } catch {
-            // Some file systems know no sync of a folder.
+            // Some file systems do not support syncing a directory.
             guard error.number != EINVAL, !self.replaces else { return }
             if FileSystem.exists(self.source) {
                 try? FileSystem.remove(self.path)

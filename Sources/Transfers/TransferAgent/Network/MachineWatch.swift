@@ -2,7 +2,7 @@ package import HTTPClient
 import LinuxConditions
 import Platform
 
-/// What the machine is like, for transfers that wait for it.
+/// The state of the machine, as far as transfers depend on it.
 package struct MachineState: Hashable, Sendable {
     package var conditions = TransferConditions()
     package var thermal = "nominal"
@@ -10,9 +10,9 @@ package struct MachineState: Hashable, Sendable {
     package init() {}
 }
 
-/// Looks at the machine and tells of changes.
+/// Watches the machine's state and reports changes.
 ///
-/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
 package final class MachineWatch: HTTPAgent, @unchecked Sendable {
     private let metered: AgentSettings.Metered
     private let root: String

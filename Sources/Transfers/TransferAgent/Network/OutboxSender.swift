@@ -3,16 +3,16 @@ package import HTTPClient
 import Platform
 import Wire
 
-/// Tells the gateway that transfers of a session have ended; one request.
+/// Sends one request which reports to the gateway that transfers of a session have ended.
 ///
-/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
 package final class OutboxSender: HTTPAgent, @unchecked Sendable {
-    /// What the gateway made of it.
+    /// The outcome of the request.
     package enum Outcome: Hashable, Sendable {
         case delivered
-        /// To be told again, for this cause.
+        /// The report must be repeated, for this reason.
         case again(String)
-        /// The gateway will never take it, for this cause.
+        /// The gateway will never accept the report, for this reason.
         case refused(String)
     }
 
@@ -83,7 +83,7 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         }
     }
 
-    /// What an answer means; 401 and 403 are told again, as a token may be renewed.
+    /// Returns the outcome for a status. After 401 and 403 the report is repeated, because the token may be renewed.
     package static func outcome(of status: Int, reason: String) -> Outcome {
         let words = reason.isEmpty ? "the gateway answered \(status)" : "the gateway answered \(status) \(reason)"
         switch status {

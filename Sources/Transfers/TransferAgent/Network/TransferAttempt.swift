@@ -4,19 +4,19 @@ import Platform
 package import Synchronization
 package import Wire
 
-/// One attempt at a transfer: requests and redirects, until all bytes are there or something is in the way.
+/// One attempt at a transfer: its requests and redirects, until all bytes are transferred or the attempt fails.
 ///
-/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
 package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendable {
     package typealias Report = @Sendable (AttemptNews) -> Void
 
-    /// What the head of an answer came to.
+    /// The decision about an answer, based on its head.
     private enum Verdict {
         case none
-        /// The body is what was asked for.
+        /// The body is the requested one.
         case take
         case redirect(String)
-        /// What is there is of another entity: all of it is asked for anew.
+        /// The existing part belongs to another entity. Request the whole entity.
         case restart
         /// The file was complete before this request.
         case complete
@@ -42,7 +42,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private let cookies = HTTPCookies()
     private var validator: String?
     private var total: Int64 = -1
-    /// The end of the part that an answer 206 brings, as an offset in the file; nil for any other answer.
+    /// The end of the part in a 206 answer, as an offset in the file; nil for any other answer.
     private var partEnd: Int64?
     private var bytes: Int64 = 0
     private var firstByte: Int64 = 0
@@ -51,9 +51,9 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var verdict = Verdict.none
     private var isOver = false
 
-    /// Bytes after which what was written is synced, so that a power loss costs no more.
+    /// The number of bytes after which the file is synced, which limits the loss in a power failure.
     private static let syncEvery: Int64 = 64 << 20
-    /// Bytes of a body that nobody wants which are read so that its connection can be used again.
+    /// The maximum number of bytes of an unwanted body that are read, so that the connection can be reused.
     private static let discardedBytesMax = 65_536
     private static let restartsMax = 2
 
@@ -76,7 +76,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         case .download:
             self.resume()
             if self.writing != nil, self.bytes == self.total {
-                // The agent ended between the last byte and the end.
+                // The agent ended after the last byte, before the transfer was finished.
                 return self.finish(status: 200)
             }
         case .upload:
@@ -85,7 +85,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.send(on: loop)
     }
 
-    /// Ends it without another word.
+    /// Ends the attempt without a report.
     package func stop(on loop: HTTPLoop) {
         self.isOver = true
         if let request = self.request { loop.cancel(request) }
@@ -107,7 +107,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.source = nil
     }
 
-    /// Goes on with what has come before, if that is of an entity that can be asked for again.
+    /// Continues with the part of earlier attempts, if its entity can be requested again.
     private func resume() {
         guard let part = self.plan.part, let validator = part.validator else { return }
         let trusted = part.boot == self.files.boot ? nil : part.synced
@@ -248,7 +248,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
         self.send(on: loop)
     }
 
-    /// The fault of an answer that had begun.
+    /// Returns the fault of an answer that was interrupted.
     private func cut(_ fault: TransferFault) -> TransferFault {
         guard case .connectionFailed(let words) = fault else { return fault }
         return .answerCut(bytes: self.bytes, total: self.total, words)
@@ -269,7 +269,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     }
 }
 
-// MARK: - What comes
+// MARK: - Receiving
 
 extension TransferAttempt {
     package func headReceived(_ response: HTTPResponse) -> Bool {
@@ -294,10 +294,10 @@ extension TransferAttempt {
         }
     }
 
-    /// True if the transfer's own headers ask for a content coding.
+    /// True if the transfer's own headers request a content coding.
     private var wantsCoding: Bool { self.plan.spec.headers.contains { $0.name.lowercased() == "accept-encoding" } }
 
-    /// The fault of a body in a content coding that was not requested; nil for any other answer.
+    /// Returns the fault of a body in a content coding that was not requested; nil for any other answer.
     private func coded(_ response: HTTPResponse) -> Verdict? {
         guard !self.wantsCoding, let coding = response.header("content-encoding"), coding.lowercased() != "identity",
             !coding.isEmpty
@@ -305,7 +305,7 @@ extension TransferAttempt {
         return .fault(.unrequestedCoding(String(coding.prefix(64))))
     }
 
-    /// The rest of what has come before begins.
+    /// Checks the head of an answer that continues the existing part.
     private func resumed(_ response: HTTPResponse) -> Verdict {
         guard let range = ContentRange(response.header("content-range") ?? ""), range.first == self.bytes,
             range.total == nil || self.total < 0 || range.total == self.total,
@@ -320,8 +320,8 @@ extension TransferAttempt {
         return self.check(self.total)
     }
 
-    /// The server has no more bytes: the file is complete, or the server had announced more, or it has another entity
-    /// now.
+    /// Handles the answer that no more bytes exist: the file is complete, the server had announced a greater length, or
+    /// the entity has changed.
     private func unsatisfied(_ response: HTTPResponse) -> Verdict {
         guard let length = ContentRange.wholeLength(response.header("content-range") ?? ""), length == self.bytes,
             !EntityValidator.isOther(self.validator, in: response)
@@ -333,7 +333,7 @@ extension TransferAttempt {
     private func entityBegan(_ response: HTTPResponse) -> Verdict {
         guard let length = EntityLength.announced(in: response) else {
             let shown = response.header("content-length") ?? ""
-            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is no length"))
+            return .fault(.wrongLength("content-length is \"\(shown.prefix(64))\", which is not a length"))
         }
         self.total = length
         self.writing = nil
@@ -343,7 +343,7 @@ extension TransferAttempt {
         let verdict = self.check(self.total)
         guard case .take = verdict else { return verdict }
         self.validator = EntityValidator.of(response)
-        // Names alternate, so that what is stored of one entity never tells of the bytes of another.
+        // Names alternate, so that the stored facts of one entity never refer to the bytes of another.
         let name = self.restarts == 0 ? self.plan.freshFile : "\(self.plan.freshFile).\(self.restarts)"
         do throws(SystemError) {
             self.writing = try self.files.create(name)
@@ -362,7 +362,7 @@ extension TransferAttempt {
         return .take
     }
 
-    /// Whether there may be, and is room for, so many bytes in all.
+    /// Checks whether the total size is permitted and the space is available.
     private func check(_ total: Int64) -> Verdict {
         if total > self.plan.bytesMax { return .fault(.tooLarge(bytesMax: self.plan.bytesMax)) }
         let remaining = max(0, total - self.bytes)
@@ -374,7 +374,7 @@ extension TransferAttempt {
         guard case .take = self.verdict, let writing = self.writing else {
             self.discardedBytes += bytes.count
             if self.discardedBytes <= Self.discardedBytesMax { return true }
-            // An answer that comes before all was sent must not end what is sent.
+            // An early answer must not end the upload.
             return self.plan.kind == .upload && !self.hasBeenAnswered && !self.isRefused
         }
         guard self.bytes + Int64(bytes.count) <= self.plan.bytesMax else {
@@ -404,7 +404,7 @@ extension TransferAttempt {
         return true
     }
 
-    /// Has what was written on the disk without waiting for it.
+    /// Syncs the written bytes without waiting.
     private func syncSoon(_ writing: StateFiles.Writing) {
         let bytes = self.bytes
         self.syncedBytes = bytes
@@ -415,7 +415,7 @@ extension TransferAttempt {
         }
     }
 
-    /// Whether all of an upload was sent and taken, and nothing but a long answer was left to read.
+    /// True if an upload was sent completely and only the rest of a long answer is unread.
     private var hasBeenAnswered: Bool {
         self.plan.kind == .upload && self.discardedBytes > Self.discardedBytesMax
             && self.gauge.bytes.load(ordering: .relaxed) == self.total
@@ -426,16 +426,16 @@ extension TransferAttempt {
         guard self.bytes == self.partEnd ?? self.bytes, self.total < 0 || self.bytes == self.total else {
             return self.fail(self.cut(.connectionFailed("it ended before the length that it announced")))
         }
-        // A part without the whole length may be the last one: a request for the next bytes shows it.
+        // A part without the total length may be the last one. A request for the next bytes shows whether it is.
         guard self.partEnd == nil || self.total >= 0 else {
             return self.fail(self.cut(.connectionFailed("the server did not say how long the file is")))
         }
         self.finish(status: status)
     }
 
-    /// An upload was answered with success.
+    /// Handles an upload that was answered with success.
     private func sent(_ status: Int, _ unsentBytes: Int64) {
-        // The method of a redirect may have no body.
+        // After a redirect, the method may have no body.
         let unsent = self.sendsBody ? unsentBytes : 0
         guard unsent == 0 || self.plan.acceptsEarlyAnswers else {
             return self.fail(.serverStoppedReading(sent: self.total - unsent, total: self.total))
@@ -444,10 +444,10 @@ extension TransferAttempt {
         self.end(.succeeded(bytes: self.total - unsent, status: status, sha256: nil))
     }
 
-    /// Has the file on the disk, and looks at it.
+    /// Syncs and verifies the file, then reports the result.
     private func finish(status: Int) {
         guard let writing = self.writing else {
-            return self.fail(.fileUnwritable("there is no file"))
+            return self.fail(.fileUnwritable("the file is missing"))
         }
         let bytes = self.bytes
         let report = self.report
@@ -465,54 +465,54 @@ extension TransferAttempt {
     }
 }
 
-/// Everything that one attempt at a transfer needs to know.
+/// The input of one attempt at a transfer.
 package struct AttemptPlan: Sendable {
     package let id: TransferID
     package let kind: TransferKind
     package let spec: TransferSpec
-    /// What has come before.
+    /// The part from earlier attempts.
     package let part: PartFile?
-    /// The name of a file for an entity that begins anew.
+    /// The file name for an entity that is transferred from its beginning.
     package let freshFile: String
     package let bytesMax: Int64
-    /// How far attempts before have come: less is no progress.
+    /// The number of bytes that earlier attempts reached. Only more bytes count as progress.
     package let bytesBefore: Int64
-    /// How long no byte may come, in whole seconds.
+    /// The longest time without a byte, in whole seconds.
     package let silenceSecondsMax: Int
-    /// True if a success counts although the server has not read the whole file.
+    /// True if a successful answer counts even if the server has not read the whole file.
     package let acceptsEarlyAnswers: Bool
     package let settings: HTTPClientSettings
 }
 
-/// How far an attempt is, for whoever looks.
+/// The progress of an attempt, readable from any thread.
 package final class AttemptGauge: Sendable {
     package let bytes = Atomic<Int64>(0)
     package let total = Atomic<Int64>(-1)
     package let status = Atomic<Int>(0)
-    /// Bytes that were there before.
+    /// The number of bytes that existed before the attempt.
     package let first = Atomic<Int64>(0)
 
     package init() {}
 }
 
-/// What becomes of an attempt, in this order: `began` at most once or twice, `synced` now and then, and one of the
-/// others last.
+/// An event of an attempt. The order is: `began` at most once or twice, `synced` occasionally, and one of the others
+/// last.
 package enum AttemptNews: Sendable {
-    /// An entity has begun, whose bytes go to this file; those of another are needed no more.
+    /// The transfer of an entity has begun; its bytes go to this file. The file of an earlier entity is obsolete.
     case began(PartFile)
-    /// So many bytes of the file are on the disk.
+    /// This many bytes of the file are durable.
     case synced(file: String, bytes: Int64)
-    /// Everything is there: a download's file is whole and on the disk.
+    /// The transfer is complete; the file of a download was verified and is durable.
     case succeeded(bytes: Int64, status: Int, sha256: String?)
     case failed(TransferFault, hasProgressed: Bool)
 }
 
-/// The open file of an upload, and its state when the upload began.
+/// The open file of an upload, with its status at the beginning.
 final class UploadSource: Sendable {
     private let file: OpenFile
     private let before: FileStatus
 
-    /// - Returns: nil if `path` names something else than an ordinary file.
+    /// - Returns: nil if `path` is not a regular file.
     init?(_ path: String) throws(SystemError) {
         guard let file = try OrdinaryFile.open(path) else { return nil }
         self.before = try file.status()
@@ -522,8 +522,8 @@ final class UploadSource: Sendable {
     var descriptor: Int32 { self.file.descriptor }
     var size: Int64 { Int64(self.before.size) }
 
-    /// True if the file still has the same size and time of its last change. A new file at the same path does not
-    /// matter, as the upload reads this one.
+    /// True if the file's size and modification time are unchanged. A new file at the same path does not matter,
+    /// because the upload reads this one.
     var isUnchanged: Bool {
         guard let now = try? self.file.status() else { return false }
         return now.size == self.before.size && now.modified == self.before.modified

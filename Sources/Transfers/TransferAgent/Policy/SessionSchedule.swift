@@ -1,8 +1,8 @@
-/// The transfers of one session that could begin now, by host: each host in its turn, each in the order they came.
+/// The ready transfers of one session by host. Hosts take turns; the transfers of each host keep their order.
 struct SessionSchedule {
     private struct Lane {
         var ready: [TransferID] = []
-        /// The first of `ready` that has not begun.
+        /// The index in `ready` of the next transfer to start.
         var head = 0
         var running = 0
         var isQueued = false
@@ -11,10 +11,10 @@ struct SessionSchedule {
     }
 
     private var lanes: [Int32: Lane] = [:]
-    /// The hosts that have something ready and room for it, the next first.
+    /// The hosts that have a ready transfer and a free connection, in the order of their turns.
     private var queue: [Int32] = []
     private var queueHead = 0
-    /// How many of its transfers run.
+    /// The number of running transfers of the session.
     private(set) var running = 0
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
@@ -24,9 +24,9 @@ struct SessionSchedule {
         self.open(host, connectionsPerHost)
     }
 
-    /// Takes out the next one; it counts as running until `ended` is told.
+    /// Removes and returns the next transfer. It counts as running until `ended` is called.
     ///
-    /// - `isWaiting`: whether a transfer still waits; one that does not is passed over.
+    /// - `isWaiting`: returns true if a transfer is still waiting; others are skipped.
     mutating func next(connectionsPerHost: Int, _ isWaiting: (TransferID) -> Bool) -> TransferID? {
         while self.hasOpenLane {
             let host = self.queue[self.queueHead]
@@ -58,7 +58,7 @@ struct SessionSchedule {
         return nil
     }
 
-    /// One of the host's has ended.
+    /// Records that a transfer of the host has ended.
     mutating func ended(host: Int32, connectionsPerHost: Int) {
         guard var lane = self.lanes[host] else { return }
         lane.running -= 1
@@ -67,7 +67,7 @@ struct SessionSchedule {
         self.open(host, connectionsPerHost)
     }
 
-    /// Another number of connections holds from now on.
+    /// Applies a changed number of connections per host.
     mutating func reopen(connectionsPerHost: Int) {
         for host in Array(self.lanes.keys) { self.open(host, connectionsPerHost) }
     }
@@ -81,7 +81,7 @@ struct SessionSchedule {
     }
 }
 
-/// Transfers by their ids: rows side by side, and a small index, as there are many.
+/// Transfers by identifier. A compact index refers to rows in an array, because there are many transfers.
 struct TransferTable {
     private var places: [TransferID: Int32] = [:]
     private var rows: [Transfer?] = []
@@ -89,7 +89,7 @@ struct TransferTable {
 
     var count: Int { self.places.count }
 
-    /// Every transfer, in no order.
+    /// All transfers, in no particular order.
     var values: some Sequence<Transfer> { self.rows.lazy.compactMap(\.self) }
 
     subscript(id: TransferID) -> Transfer? {

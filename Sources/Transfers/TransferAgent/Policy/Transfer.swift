@@ -1,44 +1,44 @@
-/// One transfer, as far as decisions need it; what it is of, and what it is told by, is stored elsewhere.
+/// The state of one transfer that decisions need. Its URL, headers and facts are stored elsewhere.
 ///
-/// A hundred thousand of them wait in memory, so there is no text in one.
+/// The type contains no text, because up to a hundred thousand transfers are in memory.
 @dynamicMemberLookup
 package struct Transfer: Hashable, Sendable {
     package let id: TransferID
     /// The order of submission.
     package let sequence: Int64
     package let session: Int32
-    /// A number for the server's scheme, name and port.
+    /// A number that stands for the server's scheme, host and port.
     package let host: Int32
     package let kind: TransferKind
-    /// A moment of the agent's time, as all moments here, in milliseconds: it never steps.
+    /// The time of submission, in milliseconds of the agent's clock, which never jumps. All times here use that clock.
     package let createdAt: Int64
-    /// When it is given up.
+    /// The time at which the transfer is abandoned.
     package private(set) var deadline: Int64
-    /// Whether the last attempt came to nothing while the machine had no network.
+    /// True if the last attempt failed while the machine had no network.
     package private(set) var awaitsNetwork = false
     private var course: Memory
 
     /// The part of a transfer that changes, as a store keeps it.
     package struct Memory: Hashable, Sendable {
         package var state = TransferState.waiting
-        /// Before when no attempt is made; 0 for at once.
+        /// The earliest time of the next attempt; 0 for at once.
         package var notBefore: Int64
-        /// Whether `notBefore` is for a failure, and not asked for.
+        /// True if `notBefore` results from a failure and not from the request.
         package var isBackingOff = false
-        /// Attempts that came to nothing or to the end; the agent's own death makes none.
+        /// The number of failed and completed attempts. An attempt that the agent's own end interrupted does not count.
         package var attempts: Int32 = 0
-        /// Attempts in a row that brought no byte.
+        /// The number of consecutive attempts without a new byte.
         package var failures: Int32 = 0
         package var bytes: Int64 = 0
-        /// What there is in all; -1 while nobody has said.
+        /// The total number of bytes; -1 while unknown.
         package var total: Int64 = -1
-        /// The last status of a server; 0 while there is none.
+        /// The last status of a server; 0 if there is none.
         package var status: Int32 = 0
         package var endedAt: Int64 = 0
-        /// Whether somebody has taken the finished file.
+        /// True if the finished file was taken.
         package var isTaken = false
 
-        /// Nothing runs after a restart: a transfer that runs is stored as one that waits.
+        /// The state to store. Nothing runs after a restart, so a running transfer is stored as waiting.
         fileprivate var atRest: Memory {
             var memory = self
             if self.state == .running { memory.state = .waiting }
@@ -71,10 +71,10 @@ package struct Transfer: Hashable, Sendable {
         set { self.course[keyPath: member] = newValue }
     }
 
-    /// The changing part, to be stored.
+    /// The changing part in the form in which it is stored.
     package var memory: Memory { self.course.atRest }
 
-    /// The agent has started again and found this stored.
+    /// Restores the stored state after the agent has started again.
     package mutating func restored(_ memory: Memory) { self.course = memory.atRest }
 }
 
@@ -83,7 +83,7 @@ package struct Transfer: Hashable, Sendable {
 extension Transfer {
     package enum AttemptStartedAction: Hashable, Sendable {
         case run
-        /// The transfer runs or has ended: nothing is to be begun.
+        /// The transfer is running or has ended: nothing must be started.
         case ignore
     }
 
@@ -97,7 +97,7 @@ extension Transfer {
         }
     }
 
-    /// A server has answered, and bytes have come or left.
+    /// Records progress: a server has answered, and bytes were transferred.
     package mutating func progressed(bytes: Int64, total: Int64, status: Int32?) {
         guard self.state == .running else { return }
         self.bytes = bytes
@@ -111,11 +111,11 @@ extension Transfer {
         case ignore
     }
 
-    /// An attempt came to nothing.
+    /// Handles a failed attempt.
     ///
-    /// - `hasProgressed`: whether it brought any byte that is kept; then the next wait is the shortest again.
-    /// - `repeats`: how many times in a row the same fault has occurred.
-    /// - `isOffline`: whether there is no network by which its server could be reached.
+    /// - `hasProgressed`: true if the attempt transferred new bytes that are kept. The backoff then starts again.
+    /// - `repeats`: the number of times in a row that the same fault has occurred.
+    /// - `isOffline`: true if the machine has no network to reach the server.
     package mutating func attemptFailed(
         _ fault: TransferFault,
         hasProgressed: Bool,
@@ -129,7 +129,7 @@ extension Transfer {
         self.attempts += 1
         if case .status(let status, _) = fault { self.status = Int32(clamping: status) }
         var isFinal = fault.isFinal
-        // A file that never stops changing is sent in vain.
+        // Sending a file that keeps changing is pointless.
         if case .fileChanged = fault, repeats >= RetryPolicy.repeatsMax { isFinal = true }
         if isFinal || now >= self.deadline {
             self.end(.failed, now)
@@ -153,7 +153,7 @@ extension Transfer {
         case ignore
     }
 
-    /// There is a network again.
+    /// Handles that a network is available again.
     package mutating func networkCame() -> NetworkCameAction {
         guard self.state == .waiting, self.awaitsNetwork else { return .ignore }
         self.mayBegin()
@@ -162,13 +162,13 @@ extension Transfer {
     }
 
     package enum WallClockSetAction: Hashable, Sendable {
-        /// The moment before which it is not to begin is another one.
+        /// The earliest start time has changed.
         case wait
         case ignore
     }
 
-    /// The wall clock was set by so many milliseconds: what was asked to begin at a moment of it begins at that moment
-    /// all the same, and has as long from then on as before.
+    /// Handles a change of the wall clock by `milliseconds`. A requested start time refers to the wall clock, so it
+    /// keeps its wall clock time. The deadline moves by the same amount.
     package mutating func wallClockSet(by milliseconds: Int64, now: Int64) -> WallClockSetAction {
         guard self.state == .waiting, !self.isBackingOff, self.notBefore > now else { return .ignore }
         let other = max(now, self.notBefore &- milliseconds)
@@ -182,7 +182,7 @@ extension Transfer {
         case ignore
     }
 
-    /// An attempt was ended by us: it is none, and nothing is waited for on its account.
+    /// Handles that the agent itself has stopped an attempt. It does not count as an attempt and causes no backoff.
     package mutating func attemptStopped() -> AttemptStoppedAction {
         guard self.state == .running else { return .ignore }
         self.state = .waiting
@@ -194,7 +194,7 @@ extension Transfer {
         case ignore
     }
 
-    /// All bytes are there, and on the disk.
+    /// Records that all bytes are transferred and durable.
     package mutating func attemptSucceeded(bytes: Int64, status: Int32, now: Int64) -> AttemptSucceededAction {
         guard self.state == .running else { return .ignore }
         self.attempts += 1
@@ -207,11 +207,11 @@ extension Transfer {
     }
 
     package enum CancelledAction: Hashable, Sendable {
-        /// The transfer is cancelled now.
+        /// The transfer is cancelled.
         case end
-        /// The transfer is cancelled now, and its attempt is to be stopped.
+        /// The transfer is cancelled, and its attempt must be stopped.
         case endAndStop
-        /// The transfer had ended before.
+        /// The transfer had already ended.
         case ignore
     }
 
@@ -229,7 +229,7 @@ extension Transfer {
 
     package enum DeadlinePassedAction: Hashable, Sendable {
         case fail
-        /// The transfer has failed now, and its attempt is to be stopped.
+        /// The transfer has failed, and its attempt must be stopped.
         case failAndStop
         case ignore
     }
@@ -253,7 +253,7 @@ extension Transfer {
         case notFinished
     }
 
-    /// Somebody wants the finished file, or has it.
+    /// Records that a caller takes or has taken the finished file.
     package mutating func taken() -> TakenAction {
         switch self.state {
         case .finished where self.kind == .upload: return .notFinished
@@ -278,7 +278,7 @@ extension Transfer {
     }
 }
 
-/// Names a transfer: 128 unpredictable bits, 32 hexadecimal digits as text.
+/// The identifier of a transfer: 128 unpredictable bits, written as 32 hexadecimal digits.
 package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConvertible {
     package let first: UInt64
     package let second: UInt64
@@ -288,7 +288,7 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
         self.second = bits.1
     }
 
-    /// - Returns: nil unless there are 32 digits in lower case.
+    /// - Returns: nil unless the text is 32 hexadecimal digits in lowercase.
     package init?(_ text: some StringProtocol) {
         let digits = Array(text.utf8)
         guard digits.count == 32 else { return nil }
@@ -314,24 +314,24 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
     }
 }
 
-/// Why an attempt at a transfer came to nothing.
+/// The reason why an attempt at a transfer failed.
 package enum TransferFault: Hashable, Sendable {
-    /// No connection, one that was cut, or a silent peer; in words.
+    /// The connection failed, was interrupted, or was silent for too long; with a description.
     case connectionFailed(String)
-    /// The answer ended, or stopped, after so many bytes of the file and before its end; in words. The total is -1 if
-    /// the server did not say it.
+    /// The answer ended or stopped before its end, after this many bytes of the file; with a description. The total is
+    /// -1 if the server did not announce it.
     case answerCut(bytes: Int64, total: Int64, String)
-    /// The server answered with a status that is no success.
+    /// The server answered with a status other than success.
     case status(Int, retryAfterSeconds: Int?)
-    /// The server's certificate is not trusted; in words.
+    /// The server's certificate is not trusted; with a description.
     case certificate(String)
     case tooManyRedirects(Int)
     case badChecksum(expected: String, found: String)
     case tooLarge(bytesMax: Int64)
     case noSpace(missingBytes: Int64)
-    /// The space is there, and other running downloads have claimed it.
+    /// There is enough space, but other running downloads have claimed it.
     case spaceClaimed(missingBytes: Int64)
-    /// A URL, of the transfer or of a redirect, of another scheme than http and https.
+    /// The URL of the transfer or of a redirect has a scheme other than http and https.
     case forbiddenProtocol(String)
     case fileUnreadable(String)
     case fileUnwritable(String)
@@ -342,12 +342,12 @@ package enum TransferFault: Hashable, Sendable {
     /// The answer has a content coding that was not requested.
     case unrequestedCoding(String)
     case wrongLength(String)
-    /// The time for the whole transfer is over; what the last attempt came to, in words.
+    /// The time for the whole transfer is over; with the result of the last attempt.
     case timedOut(String)
-    /// The transfer cannot be told any more from what is stored of it; in words.
+    /// The stored data of the transfer cannot be read; with a description.
     case interrupted(String)
 
-    /// The name that programs know it by.
+    /// The reason as a word, for programs.
     package var reason: String {
         switch self {
         case .connectionFailed, .answerCut: "ConnectionFailed"
@@ -369,14 +369,14 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// Every reason there is.
+    /// All reasons.
     package static let reasons = [
         "ConnectionFailed", "HTTPStatus", "Certificate", "TooManyRedirects", "BadChecksum", "TooLarge", "NoSpace",
         "ForbiddenProtocol", "FileUnreadable", "FileUnwritable", "FileChanged", "ServerStoppedReading",
         "UnrequestedCoding", "WrongLength", "TimedOut", "Interrupted",
     ]
 
-    /// What happened and what to do about it.
+    /// The cause and the remedy.
     package var message: String {
         switch self {
         case .connectionFailed(let words): "The connection failed: \(words)."
@@ -387,14 +387,14 @@ package enum TransferFault: Hashable, Sendable {
             "The server's certificate is not trusted: \(words). Name its authority with --trust, or correct the URL."
         case .tooManyRedirects(let most): "The server redirected more than \(most) times; correct the URL."
         case .badChecksum(let expected, let found):
-            "The SHA-256 of what came is \(found), not \(expected); ask whoever publishes it which is right."
+            "The SHA-256 of the received bytes is \(found), not \(expected); ask the publisher which is right."
         case .tooLarge(let most): "There is more than the \(most) bytes that are allowed; raise bytesMax."
         case .noSpace(let missing): "\(missing) bytes of space are missing; free them, and ask for the transfer again."
         case .spaceClaimed(let missing):
             "\(missing) bytes of space are missing while other downloads run; this one is tried again."
         case .forbiddenProtocol(let url): "\(url) is not of http or https; nothing else is spoken."
         case .fileUnreadable(let words): "The file to be sent cannot be read: \(words)."
-        case .fileUnwritable(let words): "What comes cannot be written to the state folder: \(words)."
+        case .fileUnwritable(let words): "The received bytes cannot be written to the state folder: \(words)."
         case .fileChanged(let path):
             "\(path) changed while it was sent; add the transfer when the file is complete."
         case .serverStoppedReading(let sent, let total):
@@ -406,11 +406,11 @@ package enum TransferFault: Hashable, Sendable {
         case .wrongLength(let words): "The server's lengths disagree: \(words)."
         case .timedOut(let words):
             "The time for the whole transfer (resourceTimeout) is over; the last attempt: \(words)"
-        case .interrupted(let words): "The transfer cannot go on: \(words)."
+        case .interrupted(let words): "The transfer cannot continue: \(words)."
         }
     }
 
-    /// Whether another attempt would come to the same.
+    /// True if another attempt would fail in the same way.
     package var isFinal: Bool {
         switch self {
         case .connectionFailed, .answerCut, .fileChanged, .spaceClaimed: false
@@ -423,7 +423,7 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// How long the server asks to be left alone, in milliseconds.
+    /// The minimum wait that the server requests, in milliseconds.
     package var retryAfter: Int64 {
         switch self {
         case .status(_, let seconds): Int64(max(0, min(seconds ?? 0, 604_800))) * 1000
@@ -445,7 +445,7 @@ package enum TransferFault: Hashable, Sendable {
         }
     }
 
-    /// True if the fault may be a network that is not there.
+    /// True if a missing network may have caused the fault.
     var isOfNetwork: Bool {
         switch self {
         case .connectionFailed, .answerCut: true

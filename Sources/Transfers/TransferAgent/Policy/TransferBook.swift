@@ -1,22 +1,22 @@
 import Wire
 
-/// All sessions and transfers of an agent, and what is decided about them: which begins, which waits and why, which is
-/// tried again, and which session's device is to be woken.
+/// All sessions and transfers of an agent, with the decisions about them: which transfer starts, which one waits and
+/// why, which one is retried, and which session's device must be woken.
 ///
-/// Whoever drives it stores what `takeChanges` names before anybody is told of it.
+/// The caller must store the changes that `takeChanges` returns before it reports them.
 package struct TransferBook {
     struct SessionEntry {
         let name: String
         var session: TransferSession
         var counts = TransferCounts()
         var schedule = SessionSchedule()
-        /// Transfers that ended, and of whose end nobody was told.
+        /// The number of ended transfers whose end was not announced.
         var untold = 0
-        /// The number of ended transfers whose end was written to followers and is not yet read.
+        /// The number of ended transfers whose end was written to followers and not yet read.
         var unread = 0
         /// The number of times that all transfers had ended and followers were informed.
         var tellings = 0
-        /// How many follow its events.
+        /// The number of followers of the session's events.
         var listeners = 0
     }
 
@@ -27,12 +27,12 @@ package struct TransferBook {
     private var numbers: [String: Int32] = [:]
     private var nextNumber: Int32 = 1
     private var transfers = TransferTable()
-    /// Transfers by the moment at which each is looked at next. An entry may be outdated.
+    /// Transfers by the time at which each must be checked next. An entry may be outdated.
     private var timed = MomentQueue<TransferID>()
-    /// Sessions in the order in which they have their turn.
+    /// Sessions in the order of their turns.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
-    /// Hosts that are reached without a network.
+    /// Hosts that can be reached without a network.
     private var localHosts: Set<Int32> = []
     private var changed: Set<TransferID> = []
     private var changedSessions: Set<Int32> = []
@@ -42,7 +42,7 @@ package struct TransferBook {
         self.retry = retry
     }
 
-    // MARK: What there is
+    // MARK: Queries
 
     package var sessionNames: [String] { self.numbers.keys.sorted() }
     package var transferCount: Int { self.transfers.count }
@@ -61,16 +61,16 @@ package struct TransferBook {
         self.sessions[number].map { ($0.session, $0.counts, $0.untold) }
     }
 
-    /// The number of ended transfers whose end is not known to have reached a follower or the gateway. The store keeps
-    /// it, so that the end is announced again after an agent has died together with its followers.
+    /// The number of ended transfers whose end may not have reached a follower or the gateway. The store keeps it, so
+    /// that the end is announced again if the agent and its followers have ended together.
     package func unheard(of number: Int32) -> Int {
         self.sessions[number].map { $0.untold + $0.unread } ?? 0
     }
 
-    /// The number of times that all transfers of a session had ended and its followers were informed.
+    /// Returns the number of times that all transfers of a session had ended and its followers were informed.
     package func tellings(of number: Int32) -> Int { self.sessions[number]?.tellings ?? 0 }
 
-    /// A number stands for a host from now on, which is reached without a network or not.
+    /// Assigns a number to a host and records whether the host can be reached without a network.
     package mutating func hostNamed(_ host: Int32, isLocal: Bool) {
         if isLocal { self.localHosts.insert(host) } else { self.localHosts.remove(host) }
     }
@@ -79,7 +79,7 @@ package struct TransferBook {
         self.transfers.values.filter(isWanted).map(\.id)
     }
 
-    /// Why a waiting transfer waits; nil for one that does not.
+    /// Returns the reason why a transfer waits; nil if it does not wait.
     package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
         guard transfer.state == .waiting, let session = self.sessions[transfer.session]?.session else { return nil }
         if transfer.notBefore > now {
@@ -89,10 +89,10 @@ package struct TransferBook {
         return self.conditions.hold(of: session) ?? .slots
     }
 
-    /// When `timePassed` has something to do next; nil for never.
+    /// The next time to call `timePassed`; nil for never.
     package var nextMoment: Int64? { self.timed.first?.moment }
 
-    /// What has changed since the last call, and is to be stored.
+    /// Returns the changes since the last call, which must be stored.
     package mutating func takeChanges() -> (transfers: Set<TransferID>, sessions: Set<Int32>) {
         defer {
             self.changed.removeAll(keepingCapacity: true)
@@ -107,7 +107,7 @@ package struct TransferBook {
 extension TransferBook {
     package enum SessionSetAction: Hashable, Sendable {
         case made(Int32)
-        /// The session is otherwise now; of its transfers `stop` run and must wait.
+        /// The session's settings have changed. The running transfers in `stop` must wait.
         case changed(Int32, stop: [TransferID])
         case tooMany
     }
@@ -143,7 +143,7 @@ extension TransferBook {
         package let forget: [TransferID]
     }
 
-    /// The session goes with all of its transfers.
+    /// Removes a session and all of its transfers.
     package mutating func sessionRemoved(_ number: Int32) -> SessionRemovedAction {
         let stop = self.running(in: number)
         let all = self.transfers(where: { $0.session == number })
@@ -162,16 +162,16 @@ extension TransferBook {
         self.sessions[number]?.listeners += 1
     }
 
-    /// A follower has read the end with this number, counted from 1.
+    /// Records that a follower has read the end with this number, counted from 1.
     package mutating func listenerRead(_ number: Int32, telling: Int) {
         guard let entry = self.sessions[number], entry.tellings == telling, entry.unread > 0 else { return }
         self.sessions[number]?.unread = 0
         self.changedSessions.insert(number)
     }
 
-    /// A follower is gone. It had read the end with this number; nil for none.
+    /// Records that a follower has disconnected. It had read the end with this number; nil for none.
     ///
-    /// - Returns: what follows if it was the last one and an end was not read.
+    /// - Returns: the required action if it was the last follower and an end was not read.
     package mutating func listenerLeft(_ number: Int32, hasRead telling: Int?) -> SessionEndedAction {
         if let telling { self.listenerRead(number, telling: telling) }
         self.sessions[number]?.listeners -= 1
@@ -183,21 +183,21 @@ extension TransferBook {
     }
 
     package enum SessionEndedAction: Hashable, Sendable {
-        /// Whoever listens is told.
+        /// Inform the followers.
         case tell
-        /// The device is to be woken for so many.
+        /// Wake the device, for this many finished transfers.
         case wake(device: String, topic: String?, finished: Int)
-        /// Nobody is told, as nobody wants to be.
+        /// Inform no one: the session has no followers and does not wake a device.
         case none
-        /// There is something that has not ended.
+        /// A transfer of the session has not ended.
         case ignore
     }
 
-    /// Called after the end of a transfer: whether it was its session's last, and what follows.
+    /// Called after the end of a transfer. Returns the action that follows if it was the last of its session.
     package mutating func sessionLooked(at number: Int32) -> SessionEndedAction {
         guard let entry = self.sessions[number], entry.counts.live == 0 else { return .ignore }
         if entry.listeners > 0 {
-            // Also when the last was cancelled: who follows waits for the end of all.
+            // Also if the last transfer was cancelled, because followers wait for the end of all transfers.
             self.sessions[number]?.unread += entry.untold
             self.sessions[number]?.tellings += 1
         } else if entry.untold == 0 {
@@ -230,7 +230,7 @@ extension TransferBook {
         return .accepted
     }
 
-    /// What a submission has changed could not be stored: the transfer never was.
+    /// Reverts a submission that could not be stored.
     package mutating func submissionWithdrawn(_ id: TransferID) {
         guard let transfer = self.transfers[id], transfer.state == .waiting else { return }
         self.transfers[id] = nil
@@ -250,7 +250,7 @@ extension TransferBook {
         self.wait(transfer, now: now)
     }
 
-    /// Puts a waiting transfer where it is found when it may begin.
+    /// Adds a waiting transfer to the queue from which it is started.
     private mutating func wait(_ transfer: Transfer, now: Int64) {
         if transfer.notBefore > now {
             self.timed.insert(transfer.id, at: transfer.notBefore)
@@ -259,7 +259,7 @@ extension TransferBook {
         }
     }
 
-    /// Steps a transfer, and keeps the counts.
+    /// Applies an event to a transfer and updates the counts.
     private mutating func step<Action>(_ id: TransferID, _ event: (inout Transfer) -> Action) -> Action? {
         guard var transfer = self.transfers[id] else { return nil }
         let before = transfer
@@ -284,14 +284,14 @@ extension TransferBook {
         return action
     }
 
-    /// The transfers that begin now; each counts as running from here on.
+    /// Returns the transfers to start now. They count as running from this call on.
     package mutating func slotsFilled(now: Int64) -> [TransferID] {
         var begun: [TransferID] = []
         var idle = 0
         while self.running.count < self.limits.runningMax, idle < self.turns.count {
             let number = self.turns.removeFirst()
             self.turns.append(number)
-            // Taken out, so that what waits is not copied.
+            // Removed from the dictionary during the change to avoid copying its arrays.
             guard var entry = self.sessions.removeValue(forKey: number) else { continue }
             guard entry.schedule.hasOpenLane, self.conditions.hold(of: entry.session) == nil else {
                 self.sessions[number] = entry
@@ -312,7 +312,7 @@ extension TransferBook {
         return begun
     }
 
-    /// What is due by the clock.
+    /// Handles the transfers whose time has come. Returns the ended ones.
     package mutating func timePassed(now: Int64) -> [(id: TransferID, action: Transfer.DeadlinePassedAction)] {
         var ended: [(id: TransferID, action: Transfer.DeadlinePassedAction)] = []
         while let entry = self.timed.popDue(now) {
@@ -328,7 +328,7 @@ extension TransferBook {
         return ended
     }
 
-    /// Entries of transfers that are gone would be kept until their time comes.
+    /// Removes the entries of ended transfers, which would otherwise remain until their time comes.
     package mutating func compactMoments() {
         guard self.timed.count > 2 * self.transfers.count + 1024 else { return }
         let transfers = self.transfers
@@ -338,9 +338,9 @@ extension TransferBook {
         }
     }
 
-    /// The machine is otherwise than before.
+    /// Applies changed conditions of the machine.
     ///
-    /// - Returns: those that run and must wait now.
+    /// - Returns: the running transfers that must wait now.
     package mutating func conditionsChanged(_ conditions: TransferConditions, now: Int64) -> [TransferID] {
         let hasNetworkAgain = self.conditions.hasNetwork == false && conditions.hasNetwork != false
         self.conditions = conditions
@@ -355,7 +355,7 @@ extension TransferBook {
         }
     }
 
-    /// The wall clock was set by so many milliseconds.
+    /// Handles a change of the wall clock by `milliseconds`.
     package mutating func wallClockSet(by milliseconds: Int64, now: Int64) {
         for id in self.transfers(where: { $0.state == .waiting && $0.notBefore > now }) {
             guard self.step(id, { $0.wallClockSet(by: milliseconds, now: now) }) == .wait,
@@ -367,7 +367,7 @@ extension TransferBook {
     }
 
     package mutating func progressed(_ id: TransferID, bytes: Int64, total: Int64, status: Int32?) {
-        // What a transfer has come to is stored with its next attempt or its end.
+        // Progress is stored with the next attempt or the end of the transfer.
         guard var transfer = self.transfers[id] else { return }
         transfer.progressed(bytes: bytes, total: total, status: status)
         self.transfers[id] = transfer
@@ -422,7 +422,7 @@ extension TransferBook {
         self.step(id) { $0.taken() } ?? .notFinished
     }
 
-    /// A transfer that has ended is remembered no more.
+    /// Removes an ended transfer.
     package mutating func forgotten(_ id: TransferID) {
         guard let transfer = self.transfers[id], transfer.state.hasEnded else { return }
         self.transfers[id] = nil

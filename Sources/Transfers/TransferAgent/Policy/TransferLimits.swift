@@ -1,46 +1,48 @@
-/// Every bound of the agent: its unit, its default, and why it is that number.
+/// The limits of the agent, each with its unit, its default and the reason for it.
 package struct TransferLimits: Hashable, Sendable {
-    /// Sessions; 1,000, far more than one user has apps.
+    /// The number of sessions. The default of 1,000 is far more than the apps of one user.
     package var sessionsMax = 1_000
-    /// Transfers that are remembered, ended ones among them; 100,000, some 40 MB of memory.
+    /// The number of transfers, including ended ones. The default is 100,000, about 40 MB of memory.
     package var transfersMax = 100_000
-    /// Transfers that run at a time; 64, more than fill any line.
+    /// The number of running transfers. The default of 64 is more than enough to saturate a connection.
     package var runningMax = 64
-    /// Streams of events of one user at a time; 256, far more than one user has workers.
+    /// The number of concurrent event streams of one user. The default of 256 is far more than the workers of one user.
     package var followersMax = 256
-    /// Connections of one user at a time; 256 more than streams of events, so that there is always one to ask with.
+    /// The number of concurrent connections of one user: 256 more than event streams, so that a connection for requests
+    /// is always available.
     package var connectionsPerUserMax: Int { self.followersMax + 256 }
-    /// Bytes of all files in the state folder; 1 TiB, so that the disk is what bounds it.
+    /// The total size of all files in the state directory, in bytes. The default of 1 TiB leaves the limit to the disk.
     package var stateBytesMax: Int64 = 1 << 40
-    /// Bytes of one file; 256 GiB, larger than any that a background transfer should be.
+    /// The size of one file, in bytes. The default of 256 GiB is larger than a background transfer should be.
     package var fileBytesMax: Int64 = 256 << 30
-    /// Milliseconds for which a finished file waits to be taken, and an ended transfer is remembered; 7 days.
+    /// The time for which untaken files and ended transfers are kept, in milliseconds. The default is 7 days.
     package var untakenFor: Int64 = 604_800_000
 
     package init() {}
 }
 
-/// How long a transfer waits for its next attempt: twice as long after each that brought nothing, spread at random.
+/// The backoff of a transfer: the wait doubles after each attempt without progress, with random jitter.
 package struct RetryPolicy: Hashable, Sendable {
-    /// After this many identical failures in a row the fault is the server's, or the file's, and no accident.
+    /// The number of identical consecutive failures after which a fault is attributed to the server or the file.
     package static let repeatsMax = 3
 
-    /// Milliseconds; before the spread.
+    /// The first and the longest wait, in milliseconds, before jitter.
     package var first: Int64 = 1000
     package var last: Int64 = 300_000
 
     package init() {}
 
-    /// The longest wait for a server that never ends its answer, in milliseconds: 72 times `last`, 6 hours by default.
+    /// The longest wait for a server that never completes its answer, in milliseconds: 72 times `last`, by default 6
+    /// hours.
     package var longest: Int64 {
         let (longest, isTooLong) = self.last.multipliedReportingOverflow(by: 72)
         return isTooLong ? self.last : longest
     }
 
-    /// The wait after so many attempts in a row that brought nothing: between half of the bound and the bound. Once an
-    /// answer has ended `repeatsMax` times after the same byte, the bound grows from `last` to `longest`.
+    /// Returns the wait after a number of consecutive attempts without progress: between half of the bound and the
+    /// bound. After an answer has ended `repeatsMax` times at the same byte, the bound grows from `last` to `longest`.
     ///
-    /// - `repeats`: how many times in a row an answer has ended after the same byte.
+    /// - `repeats`: the number of times in a row that an answer has ended at the same byte.
     package func wait(
         failures: Int,
         repeats: Int = 1,

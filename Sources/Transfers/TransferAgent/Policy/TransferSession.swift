@@ -1,16 +1,16 @@
-/// What a session asks for its transfers.
+/// The settings of a session.
 package struct TransferSession: Hashable, Sendable {
-    /// The device that is woken, in hexadecimal digits; nil while nobody is.
+    /// The token of the device to wake, in hexadecimal digits; nil for none.
     package var device: String?
     package var topic: String?
-    /// Whether transfers wait for power, coolness and an unmetered network.
+    /// True if transfers wait for external power, a cool machine and an unmetered network.
     package var isDiscretionary = false
-    /// Whether the device is woken when the last transfer has ended.
+    /// True if the device is woken when the last transfer has ended.
     package var sendsLaunchEvents = true
     package var allowsMetered = true
-    /// How long no byte may come, in milliseconds.
+    /// The longest time without a byte, in milliseconds.
     package var requestTimeout: Int64 = 60_000
-    /// How long a transfer may take from its submission to its end, in milliseconds.
+    /// The maximum time of a transfer from submission to end, in milliseconds.
     package var resourceTimeout: Int64 = 604_800_000
     package var connectionsPerHost = 6
     /// True if an upload is finished when the server answers with success, even if it has not read the whole file.
@@ -30,7 +30,7 @@ package struct TransferCounts: Hashable, Sendable {
         set { self.counts[Int(state.rawValue)] = newValue }
     }
 
-    /// How many have not ended.
+    /// The number of transfers that have not ended.
     package var live: Int { self[.waiting] + self[.running] }
     package var all: Int { self.counts.reduce(0, +) }
 
@@ -39,7 +39,7 @@ package struct TransferCounts: Hashable, Sendable {
     }
 }
 
-/// How far a transfer has come.
+/// The state of a transfer.
 package enum TransferState: UInt8, CaseIterable, Sendable {
     /// Can move to: running, failed, cancelled.
     case waiting
@@ -70,7 +70,7 @@ package enum TransferState: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 package enum TransferKind: UInt8, CaseIterable, Sendable {
     case download, upload
 
@@ -82,21 +82,21 @@ package enum TransferKind: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// What the machine is like, as far as transfers wait for it.
+/// The conditions of the machine on which transfers depend.
 package struct TransferConditions: Hashable, Sendable {
-    /// Whether power comes from outside; a machine without a battery has it.
+    /// True if the machine has external power. A machine without a battery always has it.
     package var hasExternalPower = true
     package var isLowPower = false
-    /// Whether it is as hot as `serious`, or hotter.
+    /// True if the thermal state is `serious` or higher.
     package var isHot = false
-    /// Whether the network costs by the byte; nil when nobody says.
+    /// True if the network is metered; nil if unknown.
     package var isMetered: Bool?
-    /// Whether there is a way out of the machine; nil when nobody says.
+    /// True if the machine has a network; nil if unknown.
     package var hasNetwork: Bool?
 
     package init() {}
 
-    /// Why transfers of a session wait; nil when they need not.
+    /// Returns the reason why transfers of a session must wait; nil if they need not.
     package func hold(of session: TransferSession) -> TransferHold? {
         if session.isDiscretionary {
             if !self.hasExternalPower { return .power }
@@ -108,18 +108,18 @@ package struct TransferConditions: Hashable, Sendable {
     }
 }
 
-/// What a waiting transfer waits for.
+/// The reason why a transfer waits.
 package enum TransferHold: String, CaseIterable, Sendable {
     case power, lowPower, thermal, metered, network, earliestBegin, backoff, slots
 
-    /// The cause as a sentence.
+    /// The reason as a sentence.
     package var sentence: String {
         switch self {
         case .power: "It is discretionary and waits for external power."
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
-        case .network: "There is no network; it is tried as soon as there is one."
+        case .network: "The network is down; the transfer is tried again when it is up."
         case .earliestBegin: "It begins no earlier than it was asked to."
         case .backoff: "The last attempt failed, and the next one waits its time."
         case .slots: "It waits for others to end: of its host, or of all."

@@ -8,7 +8,7 @@ import Synchronization
 
 /// Runs an agent in this process.
 package enum AgentProcess {
-    /// What the agent's thread is given at once.
+    /// A batch of messages for the agent's thread.
     private final class Messages: MailboxBatch {
         var messages: [AgentMessage] = []
         var isEmpty: Bool { self.messages.isEmpty }
@@ -19,7 +19,7 @@ package enum AgentProcess {
         func removeAll() { self.messages.removeAll() }
     }
 
-    /// Why an agent cannot start.
+    /// The reason why an agent cannot start.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
 
@@ -28,12 +28,14 @@ package enum AgentProcess {
         }
     }
 
-    /// Runs until SIGTERM or SIGINT; what has come of transfers stays, to be gone on with.
+    /// Runs until SIGTERM or SIGINT. Unfinished transfers remain stored and resume at the next start.
     ///
     /// - Parameters:
-    ///   - settings: how it is set up; its state folder is there, and nobody else uses it.
-    ///   - socket: the listening socket that the service manager passed; nil to make one.
-    ///   - onReady: called once, when the agent accepts.
+    ///   - settings: the settings of the agent. Their state directory must exist and must not be used by another
+    ///     process.
+    ///   - socket: the listening socket that the service manager has passed; nil to create one.
+    ///   - onReady: called once when the agent accepts connections.
+    /// - Throws: the error that prevents the start.
     /// - Throws: what keeps it from starting.
     package static func run(
         _ settings: AgentSettings,
@@ -119,7 +121,7 @@ package enum AgentProcess {
             return try room.restore()
         } catch {
             let path = "\(settings.stateFolder)/transfers.sqlite"
-            throw Failure("\(path) cannot be read: \(error.message); put a copy in its place, or name another folder")
+            throw Failure("\(path) cannot be read: \(error.message); replace it with a copy, or name another folder")
         }
     }
 
@@ -141,7 +143,8 @@ package enum AgentProcess {
         let address = try ListenAddress.parse(socket?.address ?? settings.listen)
         var limits = TransportLimits()
         limits.handshakesMax = 256
-        // The sum of all that the agent's user, root and silent connections may have: none of them can use up all.
+        // The sum of the limits for the agent's user, for root and for connections without a request, so that none of
+        // them can use up all connections.
         limits.connectionsMax = 2 * settings.limits.connectionsPerUserMax + limits.handshakesMax
         return try HTTPServer(
             listeners: [Listener(address: address, tls: nil, descriptor: socket?.descriptor, isPrivate: true)],
@@ -151,7 +154,7 @@ package enum AgentProcess {
         )
     }
 
-    /// Waits for a signal; says meanwhile that the agent is alive as long as its thread turns.
+    /// Waits for a signal. Meanwhile, it notifies the watchdog as long as the agent's thread responds.
     private static func waitForEnd(_ signals: Int32, _ pulse: Pulse, _ mailbox: Mailbox<Messages>) {
         let interval = Systemd.watchdogMicroseconds.map { Int32(clamping: max(1, $0 / 4000)) } ?? -1
         while true {

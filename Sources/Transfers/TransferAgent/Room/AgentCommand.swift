@@ -1,7 +1,7 @@
 package import HTTPTransport
 import Wire
 
-/// A change of a session; what is nil stays.
+/// A change of a session's settings. A member that is nil leaves the setting unchanged.
 package struct SessionChange: Hashable, Sendable {
     package var device: String?
     package var topic: String?
@@ -30,14 +30,14 @@ package struct SessionChange: Hashable, Sendable {
     }
 }
 
-/// A transfer that somebody asks for.
+/// A submitted transfer.
 package struct TransferSubmission: Hashable, Sendable {
     package var kind: TransferKind
     package var spec: TransferSpec
-    /// Scheme, name and port of the server.
+    /// The scheme, host and port of the server.
     package var host: String
     package var earliestBegin: Int64
-    /// The milliseconds after which the whole transfer is given up; nil for the session's.
+    /// The time after which the whole transfer is abandoned, in milliseconds; nil for the session's value.
     package var resourceTimeout: Int64?
 
     package init(kind: TransferKind, spec: TransferSpec, host: String, earliestBegin: Int64) {
@@ -48,7 +48,7 @@ package struct TransferSubmission: Hashable, Sendable {
     }
 }
 
-/// What a caller asks of the agent.
+/// A command of a caller.
 package enum AgentCommand: Hashable, Sendable {
     case putSession(String, SessionChange)
     case sessions
@@ -66,11 +66,11 @@ package enum AgentCommand: Hashable, Sendable {
     case openAPI
 }
 
-/// What a caller is answered.
+/// The answer to a caller.
 package struct AgentAnswer: Hashable, Sendable {
     package var status: Int
     package var body: [UInt8]
-    /// Whether the body is JSON, and no text for Prometheus.
+    /// True if the body is JSON; false for Prometheus text.
     package var isJSON = true
 
     package init(_ status: Int, _ body: [UInt8] = []) {
@@ -85,25 +85,25 @@ package struct AgentAnswer: Hashable, Sendable {
     }
 }
 
-/// What leaves for callers.
+/// Output for callers.
 package enum AgentOutput: Sendable {
     case answer(StreamID, AgentAnswer)
-    /// A stream of events begins with these bytes.
+    /// Begins an event stream with these bytes.
     case begin(StreamID, [UInt8])
     case write(StreamID, [UInt8])
-    /// Requests a `read` message with this number as soon as the follower has read all earlier writes. The number
-    /// counts the ends of the session that followers were informed of.
+    /// Requests a `read` message with this number when the follower has read all earlier writes. The number counts the
+    /// ends of the session of which followers were informed.
     case confirm(StreamID, telling: Int)
     case finish(StreamID)
 }
 
-/// What the agent's thread is given.
+/// A message for the agent's thread.
 package enum AgentMessage: Sendable {
     case command(StreamID, AgentCommand)
-    /// The follower of a stream of events has read all writes before the `confirm` with this number.
+    /// The follower of an event stream has read all writes before the `confirm` with this number.
     case read(StreamID, telling: Int)
-    /// The follower of a stream of events is gone. It has read all writes before the `confirm` with this number; nil if
-    /// it has not read all, or there was none.
+    /// The follower of an event stream has disconnected. It had read all writes before the `confirm` with this number;
+    /// nil if it had not read all of them, or if there was none.
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)

@@ -3,7 +3,7 @@ import Platform
 import ServiceManager
 import Wire
 
-/// What is shown of sessions and transfers, and who follows them.
+/// Answers about sessions and transfers, and the followers of sessions.
 extension AgentRoom {
     func sessionList() -> [UInt8] {
         JSONWriter.object { json in
@@ -36,7 +36,7 @@ extension AgentRoom {
         }
     }
 
-    /// A transfer without its secrets.
+    /// Returns a transfer as JSON, without its secrets.
     func shown(_ id: TransferID) -> [UInt8] {
         if let entry = self.running[id] { self.look(at: entry.attempt, of: id) }
         guard let (transfer, spec, facts) = self.record(id) else { return Array("null".utf8) }
@@ -71,7 +71,7 @@ extension AgentRoom {
         }
     }
 
-    /// Why a transfer waits: for a server that never ends its answer, that.
+    /// Returns the reason why a transfer waits, as a sentence. It names a server that never completes its answer.
     private static func sentence(
         _ hold: TransferHold,
         _ transfer: Transfer,
@@ -117,7 +117,7 @@ extension AgentRoom {
         return json.buffer.view.array
     }
 
-    // MARK: Listeners
+    // MARK: Followers
 
     func listen(_ number: Int32, _ stream: StreamID) {
         self.listeners[stream] = number
@@ -128,15 +128,15 @@ extension AgentRoom {
             json.counts(self.book.session(number)?.counts ?? TransferCounts())
         }
         let bytes = AgentEvents.event("state", state)
-        // An end of the session in the same turn counts as told to it, and is not.
+        // An end of the session in the same turn is counted as announced to this follower, although it was not.
         let withdraw = { self.listenerLeft(stream, hasRead: nil) }
         self.promise(stream, withdraw: withdraw) { self.outputs.append(.begin(stream, bytes)) }
     }
 
-    /// A follower is gone.
+    /// Handles a follower that has disconnected. If it was the last one, the session's device is woken for an end that
+    /// was not read.
     ///
-    /// If it was the last one, the session's device is woken for an end that was not read.
-    /// - Parameter telling: the number of the last end that it has read; nil for none.
+    /// - Parameter telling: the number of the last end that the follower has read; nil for none.
     func listenerLeft(_ stream: StreamID, hasRead telling: Int?) {
         guard let number = self.listeners.removeValue(forKey: stream) else { return }
         if case .wake(let device, _, let finished) = self.book.listenerLeft(number, hasRead: telling) {
@@ -144,7 +144,7 @@ extension AgentRoom {
         }
     }
 
-    /// A follower has read the end with this number.
+    /// Records that a follower has read the end with this number.
     func listenerRead(_ stream: StreamID, telling: Int) {
         if let number = self.listeners[stream] { self.book.listenerRead(number, telling: telling) }
     }
@@ -153,13 +153,13 @@ extension AgentRoom {
         self.listeners.filter { $0.value == number }.map(\.key)
     }
 
-    /// Tells everybody who follows a session.
+    /// Sends an event to all followers of a session.
     func tell(session number: Int32, _ event: [UInt8]) {
         for stream in self.followers(of: number) { self.outputs.append(.write(stream, event)) }
     }
 }
 
-/// What callers are told, as bytes: answers and events.
+/// The JSON answers and the events for callers.
 enum AgentEvents {
     static func submitted(_ id: TransferID) -> [UInt8] {
         JSONWriter.object { json in
@@ -167,7 +167,7 @@ enum AgentEvents {
         }
     }
 
-    /// One event of a stream; `data` is JSON and has no line feed.
+    /// Returns one event of a stream. `data` is JSON without line feeds.
     static func event(_ name: String, _ data: [UInt8]) -> [UInt8] {
         Array("event: \(name)\ndata: ".utf8) + data + [0x0A, 0x0A]
     }
@@ -201,7 +201,7 @@ extension JSONWriter {
         self.endObject()
     }
 
-    /// Milliseconds as seconds.
+    /// Writes milliseconds as seconds.
     mutating func seconds(_ milliseconds: Int64) {
         if milliseconds % 1000 == 0 {
             self.integer(milliseconds / 1000)
@@ -211,7 +211,7 @@ extension JSONWriter {
     }
 }
 
-/// What Prometheus reads.
+/// The metrics for Prometheus.
 extension AgentRoom {
     func metrics() -> [UInt8] {
         var text = MetricsText()
@@ -238,10 +238,10 @@ extension AgentRoom {
         value("received_bytes_total", .counter, "Bytes that downloads received, as attempts ended.", tally.received)
         value("sent_bytes_total", .counter, "Bytes that uploads sent, as attempts ended.", tally.sent)
         value("taken_total", .counter, "Files that were taken.", tally.taken)
-        value("expired_untaken_total", .counter, "Files that nobody took in time.", tally.expiredUntaken)
+        value("expired_untaken_total", .counter, "Files that no client took in time.", tally.expiredUntaken)
         value("state_bytes", .gauge, "Bytes of the files in the state folder.", self.files.used)
         let waiting = self.outbox.count
-        value("outbox_waiting", .gauge, "Finished sessions that the gateway is still to be told of.", waiting)
+        value("outbox_waiting", .gauge, "Finished sessions not yet reported to the gateway.", waiting)
         value("wakes_delivered_total", .counter, "Finished sessions that the gateway took.", tally.delivered)
         let refused = tally.refusedWakes
         value("wakes_refused_total", .counter, "Finished sessions that the gateway refused for good.", refused)

@@ -2,9 +2,9 @@ import HTTPClient
 import ServiceManager
 import Synchronization
 
-/// Attempts: how they begin, what they say, and how they end.
+/// The life cycle of attempts.
 extension AgentRoom {
-    /// Begins the attempt of a transfer whose turn it is.
+    /// Starts an attempt of a transfer.
     func begin(_ id: TransferID) {
         guard let (transfer, spec, facts) = self.record(id), !spec.url.isEmpty,
             let session = self.book.session(transfer.session)?.session
@@ -38,7 +38,7 @@ extension AgentRoom {
         settings.privateKeyFile = self.settings.privateKey
         settings.connectTimeoutMilliseconds = Int(min(requestTimeout, 60_000))
         settings.usesProxiesForLoopback = true
-        // What an upload is answered is known from its head.
+        // For an upload, the head of the answer is sufficient.
         settings.heedsTLSEnd = kind == .download
         settings.proxy = self.settings.proxy
         return settings
@@ -82,7 +82,7 @@ extension AgentRoom {
         }
     }
 
-    /// Keeps what callers see of a transfer that runs.
+    /// Updates the visible progress of a running transfer.
     func look(at attempt: AttemptHandle, of id: TransferID) {
         let status = attempt.gauge.status.load(ordering: .relaxed)
         self.book.progressed(
@@ -135,7 +135,7 @@ extension AgentRoom {
         }
     }
 
-    /// A transfer that runs must wait from now on; what it has come to stays.
+    /// Makes a running transfer wait. Its progress is kept.
     func hold(_ id: TransferID) {
         self.stopAttempt(id)
         _ = self.book.attemptStopped(id, now: self.now)
@@ -148,7 +148,7 @@ extension AgentRoom {
         entry.attempt.stop()
     }
 
-    /// A transfer has ended: those who listen are told, and if it was its session's last, whoever is to know.
+    /// Handles the end of a transfer: informs followers and, if it was the last of its session, wakes the device.
     func ended(_ id: TransferID, name: String) {
         guard let number = self.book.transfer(id)?.session else { return }
         self.forgetSecrets(of: id)
@@ -158,7 +158,7 @@ extension AgentRoom {
         self.lookAtEnd(of: number)
     }
 
-    /// Whether all transfers of a session have ended, and what follows from that.
+    /// Checks whether all transfers of a session have ended, and acts on it.
     func lookAtEnd(of number: Int32) {
         let counts = self.book.session(number)?.counts ?? TransferCounts()
         switch self.book.sessionLooked(at: number) {
@@ -176,7 +176,7 @@ extension AgentRoom {
 }
 
 extension AgentRoom {
-    /// What a transfer shows to servers alone is needed no more when it has ended.
+    /// Removes the values that only servers may see, because an ended transfer no longer needs them.
     private func forgetSecrets(of id: TransferID) {
         guard let (transfer, spec, _) = self.record(id) else { return }
         var other = spec
@@ -187,7 +187,7 @@ extension AgentRoom {
     }
 }
 
-/// Something that the gateway is to be told, and when next.
+/// A pending report to the gateway, with the time of its next attempt.
 struct Outgoing {
     var entry: OutboxEntry
     var nextAt: Int64
@@ -196,17 +196,17 @@ struct Outgoing {
     var lastError: String?
 }
 
-/// The outbox: what the gateway is told of finished sessions.
+/// The outbox: the reports to the gateway about finished sessions.
 extension AgentRoom {
-    /// The most that wait to be told; the oldest goes for one more.
+    /// The maximum number of pending reports. Beyond it, the oldest is dropped.
     package static let outboxMax = 10_000
-    /// The most requests to the gateway at a time.
+    /// The maximum number of concurrent requests to the gateway.
     private static let onTheirWayMax = 4
 
-    /// Has a session's device woken; stored with what made it necessary.
+    /// Requests that a session's device be woken. The request is stored together with its cause.
     func wake(_ device: String, _ number: Int32, _ finished: Int) {
         guard let session = self.book.name(of: number) else { return }
-        // What the gateway cannot have heard of yet takes up what is new.
+        // A report that was not sent yet is extended.
         let other = self.outbox.first {
             !$0.value.entry.wasTried && $0.value.entry.session == session && $0.value.entry.device == device
         }

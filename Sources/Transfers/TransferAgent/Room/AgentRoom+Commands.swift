@@ -4,7 +4,7 @@ import ServiceManager
 import Storage
 import Wire
 
-/// What callers ask.
+/// The commands of callers.
 extension AgentRoom {
     func take(_ command: AgentCommand, from stream: StreamID) {
         if let fault = self.storeFault, Self.needsStore(command) {
@@ -20,9 +20,9 @@ extension AgentRoom {
     private static func needsStore(_ command: AgentCommand) -> Bool {
         switch command {
         case .putSession, .submit, .take: true
-        // They free space.
+        // These commands free space.
         case .deleteSession, .cancel: false
-        // What has changed since cannot be told of either, as it may come otherwise.
+        // Unstored changes cannot be reported either, because they may still be lost.
         case .sessions, .session, .transfers, .transfer, .events: true
         case .status, .metrics, .health, .openAPI: false
         }
@@ -73,7 +73,7 @@ extension AgentRoom {
             throw APIError(
                 404,
                 "UnknownSession",
-                "There is no session \(name); make it with PUT /v1/sessions/\(name)."
+                "The session \(name) does not exist; make it with PUT /v1/sessions/\(name)."
             )
         }
         return number
@@ -86,7 +86,7 @@ extension AgentRoom {
         return transfer
     }
 
-    /// What is shown of a transfer, which a command that came later in the same turn may have removed.
+    /// Returns a transfer as an answer. A later command of the same turn may have removed it.
     private func found(_ id: TransferID, in session: Int32) -> AgentAnswer {
         do throws(APIError) {
             _ = try self.transfer(id, in: session)
@@ -110,7 +110,7 @@ extension AgentRoom {
         case .changed(let number, let stop):
             for id in stop { self.hold(id) }
             let withdraw = {
-                // It may have been deleted in the same turn, and stays so.
+                // The session may have been deleted in the same turn. Then it stays deleted.
                 guard let before, self.book.number(of: name) == number,
                     case .changed(_, let stop) = self.book.sessionSet(name, before)
                 else { return }
@@ -202,13 +202,13 @@ extension AgentRoom {
         }
     }
 
-    /// A transfer was submitted and cannot be stored.
+    /// Reverts a submission that cannot be stored.
     ///
     /// - Parameters:
-    ///   - transfer: as it was submitted.
-    ///   - kept: what it would have gone on with.
+    ///   - transfer: the submitted transfer.
+    ///   - kept: the kept part that it would have continued.
     private func withdraw(_ transfer: Transfer, _ kept: KeptPart?) {
-        // Its session may have been deleted in the same turn, and it with that.
+        // The session may have been deleted in the same turn, including the transfer.
         guard self.book.transfer(transfer.id) != nil else { return }
         self.book.submissionWithdrawn(transfer.id)
         self.writes.removeAll { write in
@@ -220,13 +220,13 @@ extension AgentRoom {
             self.writes.append(.putKept(kept))
         }
         self.hosts.leave(transfer.host)
-        // Others of the session may have ended meanwhile, of which it was not the last then.
+        // The other transfers of the session may have ended in the meantime, when this one was still pending.
         if self.book.session(transfer.session)?.untold ?? 0 > 0 { self.lookAtEnd(of: transfer.session) }
     }
 
-    /// The most of a list that are answered at once.
+    /// The maximum number of list entries in one answer.
     package static let listMax = 10_000
-    /// Bytes of a list after which the rest is left to the next; 8 MiB, half of what may wait for one connection.
+    /// The maximum size of a list in one answer, in bytes: 8 MiB, half of the output that may wait for one connection.
     private static let listBytesMax = 8 << 20
 
     private func list(
@@ -272,7 +272,7 @@ extension AgentRoom {
         self.promise(stream) { self.answer(stream, AgentAnswer(204)) }
     }
 
-    /// What was received is kept for a later download of the same URL, or goes.
+    /// Keeps the received bytes for a later download of the same URL, or removes them.
     private func cast(_ part: PartFile, of transfer: Transfer, keeps: Bool) {
         guard keeps, part.validator != nil, self.kept.count < Self.keptMax,
             let spec = self.record(transfer.id)?.spec
@@ -284,7 +284,7 @@ extension AgentRoom {
         self.writes.append(.putKept(kept))
     }
 
-    /// The most parts that are kept for later.
+    /// The maximum number of kept parts.
     package static let keptMax = 1000
 
     func dropKept(_ kept: KeptPart) {
@@ -293,7 +293,7 @@ extension AgentRoom {
         self.removeSoon(kept.part.file)
     }
 
-    /// A transfer that has ended goes, with its file.
+    /// Removes an ended transfer and its file.
     func forget(_ id: TransferID) {
         guard let transfer = self.book.transfer(id), transfer.state.hasEnded else { return }
         self.book.forgotten(id)
@@ -303,7 +303,7 @@ extension AgentRoom {
         self.writes.append(.deleteTransfer(sequence: transfer.sequence))
     }
 
-    /// Makes room for new transfers: the oldest that have ended, and of which nobody needs a file, go.
+    /// Makes room for new transfers: removes the oldest ended ones whose files are not needed.
     private func forgetOldest() {
         guard self.book.counts.all > self.book.counts.live else { return }
         let ended = self.book.transfers { transfer in
@@ -312,7 +312,7 @@ extension AgentRoom {
         for transfer in ended.prefix(max(1, self.settings.limits.transfersMax / 100)) { self.forget(transfer.id) }
     }
 
-    /// What nobody has taken, and what has ended long ago, goes.
+    /// Removes untaken files and ended transfers after their time.
     func purge() {
         let before = self.now - self.settings.limits.untakenFor
         for id in self.book.transfers(where: { $0.state.hasEnded && $0.endedAt <= before }) {
@@ -363,8 +363,8 @@ extension AgentRoom {
         }
     }
 
-    /// Answers after the next commit, even if that fails: the file has been moved or has not, as the next start finds
-    /// out, too.
+    /// Answers after the next commit, even if it fails, because the file has already been moved or not. The next start
+    /// detects which.
     private func promiseAnyhow(_ keep: @escaping () -> Void) {
         self.effects.append(Effect(run: keep) { _ in keep() })
     }
@@ -394,7 +394,7 @@ extension AgentRoom {
             self.promiseAnyhow { self.refuse(stream, APIError(400, "BadPath", message)) }
         case .noSpace(let words)?:
             self.change(id) { $0.taking = nil }
-            let message = "There is no space for the file (\(words)); free some there."
+            let message = "Too little space for the file (\(words)); free some there."
             self.promiseAnyhow { self.refuse(stream, APIError(507, "NoSpace", message)) }
         }
     }

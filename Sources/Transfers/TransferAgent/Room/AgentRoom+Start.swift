@@ -3,21 +3,21 @@ import Platform
 import ServiceManager
 package import Storage
 
-/// What a start finds of what was stored.
+/// The restoration of the stored state at the start.
 extension AgentRoom {
-    /// What was found.
+    /// The counts of restored items.
     package struct Found: Hashable, Sendable {
         package var sessions = 0
         package var transfers = 0
-        /// Files that nobody knew, and that were removed.
+        /// Unknown files that were removed.
         package var strayFiles = 0
-        /// Rows of the store that cannot be read.
+        /// Rows of the store that could not be read.
         package var unreadable = 0
-        /// Finished files of which nothing more could be read, and that can be taken all the same.
+        /// Finished files that can be taken although their facts could not be read.
         package var savedFiles = 0
     }
 
-    /// Reads what was stored; called once, before the first turn.
+    /// Restores the stored state. Called once, before the first turn.
     package func restore() throws(SQLiteError) -> Found {
         let clocks = try self.store.clock()
         self.clock = AgentClock(resuming: clocks, boot: self.files.boot, self.world)
@@ -46,7 +46,7 @@ extension AgentRoom {
             self.nextSequence = max(self.nextSequence, entry.sequence + 1)
         }
         if let clocks { self.book.wallClockSet(by: self.clock.stepped(since: clocks), now: self.now) }
-        // Of these only the name is known: they stay for who sees to the store.
+        // Only the names of these files are known. They are kept for the operator who repairs the store.
         var nameless: Set<String> = []
         for kept in try self.store.kept({ nameless.insert($0) }) { self.kept[kept.part.file] = kept }
         for (id, part, path) in moves { self.moveFound(id, part, path) }
@@ -60,17 +60,18 @@ extension AgentRoom {
         return found
     }
 
-    /// Stands for a session whose row cannot be read, so that its transfers can be listed, taken and deleted.
+    /// Returns a placeholder for a session whose row cannot be read, so that its transfers can be listed, taken and
+    /// deleted.
     private static func unreadable(_ number: Int32) -> StoredSession {
         var session = TransferSession()
         session.sendsLaunchEvents = false
         return StoredSession(name: "unreadable-\(number)", session: session, untold: 0, isUnreadable: true)
     }
 
-    /// Finds the finished files of transfers of which the store cannot say what their file is: names begin with the
-    /// transfer's, and the length is known.
+    /// Finds the finished files of transfers whose facts cannot be read. File names begin with the identifier of the
+    /// transfer, and the length is known.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of found files.
     private func saveFiles(of transfers: Set<TransferID>) -> Int {
         guard !transfers.isEmpty else { return 0 }
         var saved = 0
@@ -102,7 +103,7 @@ extension AgentRoom {
     private func tell(of jump: WallClockJump) {
         let meaning =
             jump.isHeldBack
-            ? "no time counts as passed since the last commit" : "what passed goes by the clock as it is now"
+            ? "no time counts as passed since the last commit" : "elapsed time follows the new clock"
         self.log.write(
             .clockJumped,
             [
@@ -113,7 +114,7 @@ extension AgentRoom {
         )
     }
 
-    /// A file was being moved to its place when the agent ended.
+    /// Completes or reverts the move of a file that was in progress when the agent ended.
     private func moveFound(_ id: TransferID, _ part: PartFile, _ path: String) {
         self.files.removeLeftover(of: part.file, at: path)
         guard self.files.wasTaken(part.file, to: path) else { return self.change(id) { $0.taking = nil } }
@@ -125,7 +126,7 @@ extension AgentRoom {
         self.removeSoon(part.file)
     }
 
-    /// Sessions that ended with the agent, between the end of their last transfer and whoever is told of it.
+    /// Handles sessions whose last transfer ended just before the agent did, so that their end was not announced.
     private func lookAtSessions() {
         for name in self.book.sessionNames {
             guard let number = self.book.number(of: name) else { continue }

@@ -4,12 +4,12 @@ package import ServiceManager
 import Storage
 import Wire
 
-/// The agent's mind: takes what callers, attempts and the machine say, steps the book, stores what has changed, and
-/// lets out what follows from it once that is on the disk.
+/// The core of the agent. It takes messages from callers, attempts and the machine, updates the book, stores the
+/// changes, and publishes their effects after they are durable.
 ///
 /// It belongs to one thread.
 package final class AgentRoom {
-    /// An attempt that runs.
+    /// A running attempt.
     struct Running {
         let number: Int
         let attempt: AttemptHandle
@@ -17,13 +17,14 @@ package final class AgentRoom {
         var toldBytes: Int64 = -1
     }
 
-    /// What waits for a commit: what happens after it, and what instead when it fails; nil to wait for the next.
+    /// An effect that waits for a commit: `run` follows its success, `withdraw` its failure. Without `withdraw`, the
+    /// effect waits for the next commit.
     struct Effect {
         let run: () -> Void
         let withdraw: ((APIError) -> Void)?
     }
 
-    /// What the agent counts since its start.
+    /// The counters since the start of the agent.
     struct Tally {
         var received: Int64 = 0
         var sent: Int64 = 0
@@ -54,50 +55,52 @@ package final class AgentRoom {
     var machine = MachineState()
     var tally = Tally()
 
-    /// The servers by scheme, name and port, and their numbers.
+    /// The numbers of servers by scheme, host and port.
     var hosts = HostTable()
     var nextSequence: Int64 = 1
     var running: [TransferID: Running] = [:]
     var nextAttempt = 0
-    /// The file of each transfer that has one in the state folder.
+    /// The names of the files that transfers have in the state directory.
     var fileNames: [TransferID: String] = [:]
-    /// What has become of transfers and is not stored yet; those of it that are not even among `writes`.
+    /// Changed facts of transfers that are not stored yet, and the transfers whose facts are not in `writes` yet.
     var unstored: [TransferID: TransferFacts] = [:]
     var changedFacts: Set<TransferID> = []
-    /// Transfers that were submitted in this turn, as they were then.
+    /// The transfers submitted in this turn, with their initial states.
     var inserted: [TransferID: Transfer.Memory] = [:]
-    /// Finished files that are being moved to their places.
+    /// Transfers whose finished files are being moved to their destinations.
     var taking: Set<TransferID> = []
     var kept: [String: KeptPart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
 
-    /// What is stored with the next commit, and what happens after it.
+    /// The writes of the next commit, and the effects after it.
     var writes: [StoreWrite] = []
-    /// The files of the state folder that go with the next commit.
+    /// The files to remove from the state directory with the next commit.
     private var removals: [String] = []
-    /// When the log of the store is emptied, as it may hold secrets of transfers that ended; nil if it holds none.
+    /// The time to empty the store's log, which may hold secrets of ended transfers; nil if it holds none.
     private var nextEmptying: Int64? = 0
     var effects: [Effect] = []
     var outputs: [AgentOutput] = []
-    /// Who asked what there is: answered when all that an answer tells of is on the disk, or that it cannot be.
+    /// Pending queries. They are answered after all reported changes are durable, or with an error if they cannot be
+    /// stored.
     var questions: [(stream: StreamID, answer: () -> AgentAnswer)] = []
-    /// Why nothing can be stored; nil while everything can.
+    /// The reason why nothing can be stored; nil if storing works.
     private(set) var storeFault: String?
-    /// Whether what is stored tells how the clocks stand.
+    /// True if the stored state includes the clocks.
     var isClockStored = false
     private var nextProgress: Int64 = 0
     private var nextPurge: Int64 = 0
 
-    /// The least time between two events of progress of a transfer, in milliseconds.
+    /// The minimum interval between two progress events of a transfer, in milliseconds.
     private static let progressEvery: Int64 = 250
     private static let purgeEvery: Int64 = 600_000
-    /// The time for which secrets may stay in the log of the store after their transfer has ended, in milliseconds.
+    /// The time for which secrets may remain in the store's log after their transfer has ended, in milliseconds.
     private static let emptyingDelay: Int64 = 2000
-    /// The wait before what could not be stored is tried again.
+    /// The wait before a failed commit is retried, in milliseconds.
     private static let storeRetry: Int64 = 1000
     private static let waitMax: Int64 = 60_000
-    /// The most writes whose memory stays with the agent; a clock that is set changes all that waits, for once.
+    /// The number of writes up to which the array keeps its capacity. A changed clock, for example, causes many writes
+    /// once.
     private static let writesKept = 10_000
 
     package init(
@@ -124,7 +127,7 @@ package final class AgentRoom {
 
     // MARK: Turns
 
-    /// How long the thread may wait for the next message, in milliseconds.
+    /// The time that the thread may wait for the next message, in milliseconds.
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
         var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
@@ -134,7 +137,7 @@ package final class AgentRoom {
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
     }
 
-    /// Takes what has come, and does what is due.
+    /// Handles the messages and everything that is due.
     package func turn(_ messages: [AgentMessage]) {
         self.lookAtClocks()
         for message in messages { self.take(message) }
@@ -175,7 +178,7 @@ package final class AgentRoom {
             if self.running[id]?.number == number {
                 self.attemptTold(id, news)
             } else if case .began(let part) = news, self.fileNames[id] != part.file, self.kept[part.file] == nil {
-                // The attempt was stopped before it was heard that it had begun: nobody else knows of its file.
+                // The attempt was stopped before its `began` report arrived, so its file is otherwise unknown.
                 self.removeSoon(part.file)
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
@@ -186,7 +189,7 @@ package final class AgentRoom {
         }
     }
 
-    /// Stores what has changed; then what waits for that happens.
+    /// Stores the changes, then runs the effects that wait for the commit.
     func flush() {
         self.collect()
         self.commit()
@@ -201,7 +204,7 @@ package final class AgentRoom {
         }
     }
 
-    /// What a caller is told while nothing can be stored.
+    /// Returns the error for callers while nothing can be stored.
     func unstorable(_ fault: String) -> APIError {
         let message = "Nothing can be stored in \(self.settings.stateFolder) (\(fault)); free space, or see to it."
         return APIError(507, "NoSpace", message)
@@ -220,7 +223,7 @@ package final class AgentRoom {
                 self.tally.failedCommits += 1
                 self.storeFault = error.message
                 self.log.write(.transferStoreFailed, ["state": self.settings.stateFolder, "cause": error.message])
-                // There is something to be stored, so that it is tried again.
+                // Mark something as unstored, so that the commit is retried.
                 self.isClockStored = false
                 return self.breakPromises(self.unstorable(error.message))
             }
@@ -243,8 +246,8 @@ package final class AgentRoom {
         do throws(SQLiteError) {
             try self.world.commit(writes)
         } catch {
-            // On a full disk the files that the commit gives up make room for it. A start that finds them gone and not
-            // given up fetches them again.
+            // On a full disk, removing the files first makes room for the commit. If the agent ends in between, the
+            // next start downloads the removed files again.
             guard error.kind == .full, !self.removals.isEmpty else { throw error }
             self.removeFiles()
             try self.world.commit(writes)
@@ -256,25 +259,25 @@ package final class AgentRoom {
         self.removals.removeAll()
     }
 
-    /// Answers those whose changes cannot be stored, and takes the changes back; the last first, as one may be built on
-    /// another.
+    /// Refuses the requests whose changes cannot be stored and reverts the changes in reverse order, because one may
+    /// depend on another.
     private func breakPromises(_ fault: APIError) {
         let promises = self.effects.compactMap(\.withdraw)
         self.effects.removeAll { $0.withdraw != nil }
         for withdraw in promises.reversed() { withdraw(fault) }
     }
 
-    /// Has something happen after the next commit.
+    /// Runs a function after the next commit.
     func afterCommit(_ run: @escaping () -> Void) {
         self.effects.append(Effect(run: run, withdraw: nil))
     }
 
-    /// Has a request answered after the next commit.
+    /// Answers a request after the next commit.
     ///
     /// - Parameters:
     ///   - stream: the request.
-    ///   - withdraw: takes back what it has changed, when that cannot be stored; the request is refused then.
-    ///   - keep: answers it.
+    ///   - withdraw: reverts the changes if they cannot be stored. The request is then refused.
+    ///   - keep: answers the request.
     func promise(_ stream: StreamID, withdraw: @escaping () -> Void, _ keep: @escaping () -> Void) {
         self.effects.append(
             Effect(run: keep) { fault in
@@ -284,8 +287,8 @@ package final class AgentRoom {
         )
     }
 
-    /// Has a request answered after the next commit, whose changes stay even if that fails: it is refused then, and
-    /// they are stored with the next one.
+    /// Answers a request after the next commit. If the commit fails, the request is refused, but its changes remain and
+    /// are stored with the next commit.
     func promise(_ stream: StreamID, _ keep: @escaping () -> Void) {
         self.effects.append(
             Effect(run: keep) { fault in
@@ -295,11 +298,11 @@ package final class AgentRoom {
         )
     }
 
-    /// Adds to `writes` what has changed since the last call.
+    /// Appends the changes since the last call to `writes`.
     private func collect() {
         let changes = self.book.takeChanges()
         for id in changes.transfers.subtracting(self.changedFacts) {
-            // A transfer that is gone has its own write, and a new one is there as it was submitted.
+            // A removed transfer has its own write, and a new one is stored in its submitted state.
             guard let transfer = self.book.transfer(id), self.inserted[id] != transfer.memory else { continue }
             self.writes.append(.updateTransfer(transfer, nil))
         }
@@ -312,7 +315,7 @@ package final class AgentRoom {
         for number in changes.sessions { self.store(session: number) }
     }
 
-    /// What leaves for callers leaves once a turn.
+    /// Publishes the output for callers, once per turn.
     private func deliver() {
         guard !self.outputs.isEmpty else { return }
         self.emit(self.outputs)
@@ -331,9 +334,9 @@ package final class AgentRoom {
         }
     }
 
-    // MARK: What is known of a transfer
+    // MARK: Records of transfers
 
-    /// What a transfer is of, and what became of it.
+    /// Returns a transfer with its specification and its facts.
     func record(_ id: TransferID) -> (transfer: Transfer, spec: TransferSpec, facts: TransferFacts)? {
         guard let transfer = self.book.transfer(id), let found = try? self.store.record(transfer.sequence) else {
             return nil
@@ -345,7 +348,7 @@ package final class AgentRoom {
         self.unstored[id] ?? self.record(id)?.facts ?? TransferFacts()
     }
 
-    /// Changes what is stored of a transfer with the next commit.
+    /// Changes the facts of a transfer. They are stored with the next commit.
     func change(_ id: TransferID, _ change: (inout TransferFacts) -> Void) {
         var facts = self.facts(id)
         change(&facts)
@@ -354,13 +357,13 @@ package final class AgentRoom {
         self.fileNames[id] = facts.part?.file
     }
 
-    /// Removes a file once what is stored tells of it no more.
+    /// Removes a file after the next commit, when no stored facts refer to it.
     func removeSoon(_ name: String) { self.removals.append(name) }
 
-    /// How many servers it remembers.
+    /// The number of known servers.
     package var hostCount: Int { self.hosts.count }
 
-    /// The number of a host that one more transfer is of.
+    /// Returns the number of a host and counts one more transfer for it.
     func host(_ name: String) -> Int32 {
         let (number, isNew) = self.hosts.use(name)
         guard isNew else { return number }
@@ -369,7 +372,7 @@ package final class AgentRoom {
         return number
     }
 
-    /// Ends what runs, and stores what it has come to; nothing runs afterwards.
+    /// Stops all attempts and stores their progress. No attempt runs afterwards.
     package func stop() {
         self.lookAtClocks()
         for (id, entry) in self.running {
@@ -391,19 +394,18 @@ package final class AgentRoom {
     }
 }
 
-/// The servers that transfers are of, by scheme, name and port: a number for each, for as long as some transfer is of
-/// it.
+/// The numbers of servers by scheme, host and port. A server keeps its number while any transfer uses it.
 struct HostTable {
     private var numbers: [String: Int32] = [:]
-    /// By number: the name, empty where the number is free, and how many transfers are of it.
+    /// The rows by number: the name (empty if the number is free) and the number of its transfers.
     private var rows: [(name: String, transfers: Int)] = []
     private var free: [Int32] = []
 
     var count: Int { self.numbers.count }
 
-    /// One more transfer is of a host.
+    /// Counts one more transfer for a host.
     ///
-    /// - Returns: the host's number, and whether it had none before.
+    /// - Returns: the number of the host, and true if the number is new.
     mutating func use(_ name: String) -> (number: Int32, isNew: Bool) {
         if let number = self.numbers[name] {
             self.rows[Int(number)].transfers += 1
@@ -419,7 +421,7 @@ struct HostTable {
         return (number, true)
     }
 
-    /// A transfer of a host is there no more; after the last one the number may become another host's.
+    /// Counts one transfer less for a host. After the last one, the number can be reused.
     mutating func leave(_ number: Int32) {
         self.rows[Int(number)].transfers -= 1
         guard self.rows[Int(number)].transfers == 0 else { return }

@@ -5,37 +5,36 @@ import Policy
 package import Storage
 import Synchronization
 
-/// What an agent's room does outside of itself, and where it reads the clocks; a test has a world of its own.
+/// The environment of an agent's room: its side effects and clocks. Tests supply their own.
 ///
-/// It is asked on the room's thread alone. Reports may come from any thread.
+/// The functions are called only on the room's thread. Reports may arrive on any thread.
 package protocol AgentWorld: AnyObject {
-    /// Milliseconds since 1970, as the wall clock has it.
+    /// The wall clock, in milliseconds since 1970.
     var wall: Int64 { get }
-    /// Milliseconds since the machine started, suspended time included.
+    /// The time since the machine's boot, including suspended time, in milliseconds.
     var boot: Int64 { get }
 
-    /// 64 unpredictable bits.
+    /// Returns 64 unpredictable bits.
     func random() -> UInt64
 
-    /// Stores all of it, or nothing; it is on the disk afterwards.
+    /// Stores all writes atomically and durably.
     func commit(_ writes: [StoreWrite]) throws(SQLiteError)
 
-    /// Begins an attempt, which reports until it has ended or is stopped.
+    /// Starts an attempt, which sends reports until it has ended or is stopped.
     func begin(_ plan: AttemptPlan, _ report: @escaping @Sendable (AttemptNews) -> Void) -> AttemptHandle
 
-    /// Tells the gateway, once.
+    /// Sends a report to the gateway once.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
 
-    /// Has work done that waits for the disk: `step` is called until it says that nothing is left, in turns with
-    /// others'.
+    /// Runs a blocking disk operation: calls `step` until it returns false, alternating with other operations.
     func move(_ step: @escaping @Sendable () -> Bool)
 }
 
-/// An attempt that was begun.
+/// A started attempt.
 package struct AttemptHandle {
     package let plan: AttemptPlan
     package let gauge: AttemptGauge
-    /// Ends it without another report.
+    /// Ends the attempt without another report.
     package let stop: () -> Void
 
     package init(plan: AttemptPlan, gauge: AttemptGauge, stop: @escaping () -> Void) {
@@ -44,14 +43,14 @@ package struct AttemptHandle {
         self.stop = stop
     }
 
-    /// How many bytes have come, those of attempts before included, or have left.
+    /// The number of transferred bytes, including those of earlier attempts.
     var progressBytes: Int64 { self.gauge.bytes.load(ordering: .relaxed) }
 
-    /// How many there are in all; -1 while nobody has said.
+    /// The total number of bytes; -1 while unknown.
     var progressTotal: Int64 { self.gauge.total.load(ordering: .relaxed) }
 }
 
-/// What an agent's room draws chance from.
+/// The random numbers of an agent's room.
 struct WorldRandom: RandomNumberGenerator {
     let world: any AgentWorld
 
@@ -60,7 +59,7 @@ struct WorldRandom: RandomNumberGenerator {
     mutating func pair() -> (UInt64, UInt64) { (self.next(), self.next()) }
 }
 
-/// The world of an agent that runs: its machine, its disk and the network.
+/// The environment of a real agent: its machine, disk and network.
 package final class MachineWorld: AgentWorld {
     private let settings: AgentSettings
     private let files: StateFiles
@@ -112,29 +111,29 @@ package final class MachineWorld: AgentWorld {
     }
 }
 
-/// The agent's time, in milliseconds: it goes on with the machine's uptime however the wall clock is set, so that no
-/// deadline passes because of that.
+/// The agent's clock, in milliseconds. It follows the machine's uptime and ignores changes of the wall clock, so that
+/// such a change makes no deadline pass.
 ///
-/// It began at the wall clock of the first start. Moments that people read or write are the wall clock's; they are
-/// translated where they leave and come.
+/// It started at the wall clock time of the first start. Times for people are wall clock times; they are converted on
+/// input and output.
 package struct AgentClock {
-    /// The moment of the current turn.
+    /// The time of the current turn.
     package private(set) var now: Int64
-    /// The wall clock's jump between the last commit and the start, where it is more than is believed.
+    /// The jump of the wall clock between the last commit and the start, if it is implausibly large.
     package let jump: WallClockJump?
     private var clock: PolicyClock
     private var offset: WallOffset
     private let world: any AgentWorld
 
-    /// The longest time between two starts that is believed: a year, more than the longest time-out of a transfer.
+    /// The longest plausible time between two starts: a year, more than the longest timeout of a transfer.
     package static let jumpMax: Int64 = 366 * 86_400_000
 
-    /// Goes on from the clocks of the last commit; begins where there was none.
+    /// Continues from the clocks of the last commit, or starts a new clock.
     ///
     /// - Parameters:
-    ///   - stored: the clocks of the last commit.
-    ///   - boot: tells this boot of the machine from others.
-    ///   - world: where the clocks are read.
+    ///   - stored: the clocks of the last commit; nil for the first start.
+    ///   - boot: the identifier of the machine's current boot.
+    ///   - world: the source of the clocks.
     package init(resuming stored: ClockRecord?, boot: String, _ world: any AgentWorld) {
         let bootID = BootID(text: boot)
         let uptime = world.boot
@@ -156,14 +155,14 @@ package struct AgentClock {
         let now = self.clock.now(boot: uptime)
         self.now = now.milliseconds
         let before = stored.map { WallOffset(wall: $0.wall, now: $0.now) } ?? WallOffset(wall: wall, now: now)
-        // What two clocks differ by as they are read makes nobody's moment another.
+        // The time between reading the two clocks must not count as a change of the wall clock.
         self.offset = before.following(wall: wall, now: now, tolerance: world.boot - uptime)
         self.world = world
     }
 
-    /// A turn begins: reads both clocks.
+    /// Begins a turn by reading both clocks.
     ///
-    /// - Returns: by how much the wall clock was set since the last turn.
+    /// - Returns: the change of the wall clock since the last turn, in milliseconds.
     package mutating func step() -> Int64 {
         let uptime = self.world.boot
         let now = self.clock.now(boot: uptime)
@@ -174,27 +173,27 @@ package struct AgentClock {
         return self.offset.milliseconds - before.milliseconds
     }
 
-    /// How many milliseconds there are from the present, not the turn's, to a moment.
+    /// Returns the time from now, not from the start of the turn, to `moment`, in milliseconds.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot).milliseconds
     }
 
-    /// A moment as the wall clock has it, in milliseconds since 1970.
+    /// Converts an agent time to wall clock time, in milliseconds since 1970.
     package func wall(_ moment: Int64) -> Int64 {
         self.offset.wall(Instant(milliseconds: moment))
     }
 
-    /// The moment at which the wall clock has so many milliseconds since 1970; never before all others.
+    /// Converts a wall clock time, in milliseconds since 1970, to agent time; never negative.
     package func moment(wall milliseconds: Int64) -> Int64 {
         max(0, self.offset.instant(wallMilliseconds: milliseconds).milliseconds)
     }
 
-    /// How much further ahead the wall clock is than it was at `stored`.
+    /// Returns the change of the wall clock's offset since `stored`, in milliseconds.
     package func stepped(since stored: ClockRecord) -> Int64 {
         self.offset.milliseconds - WallOffset(wall: stored.wall, now: stored.now).milliseconds
     }
 
-    /// What is kept of the clocks with a commit of this turn.
+    /// Returns the clocks to store with a commit of this turn.
     package mutating func record() -> ClockRecord {
         self.clock.record(Instant(milliseconds: self.now), self.offset)
     }

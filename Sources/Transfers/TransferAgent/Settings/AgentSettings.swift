@@ -2,39 +2,39 @@ import Platform
 package import ServiceManager
 import Wire
 
-/// How an agent is set up.
+/// The settings of an agent.
 package struct AgentSettings: Sendable {
-    /// Whether the network costs by the byte.
+    /// The source of the information whether the network is metered.
     package enum Metered: String, CaseIterable, Sendable {
-        /// As NetworkManager says; where it does not, the network is not metered.
+        /// The answer of NetworkManager. If it gives none, the network is not metered.
         case auto
         case yes
         case no
     }
 
-    /// The program's version, and the commit that it was built of, as callers are told them.
+    /// The program's version and the commit that it was built from, as reported to callers.
     package var version = ""
     package var commit: String?
     package var stateFolder = ""
-    /// `unix:PATH`.
+    /// The listening address, in the form `unix:PATH`.
     package var listen = ""
-    /// The gateway that is told of finished sessions; nil for none.
+    /// The URL of the gateway to which finished sessions are reported; nil for none.
     package var gateway: String?
-    /// PEM file of the authority of the gateway's certificate.
+    /// The path of a PEM file with the authority of the gateway's certificate.
     package var gatewayAuthority: String?
-    /// The file with the bearer token for the gateway; it is read anew for each request.
+    /// The path of the file with the bearer token for the gateway. It is read for each request.
     package var gatewayToken: String?
     package var metered = Metered.auto
-    /// PEM file of the authorities that transfers trust instead of the system's.
+    /// The path of a PEM file with the authorities that transfers trust, instead of the system's.
     package var trust: String?
-    /// PEM files of the certificate and the key that servers of transfers are shown.
+    /// The paths of PEM files with the client certificate and its key for transfers.
     package var certificate: String?
     package var privateKey: String?
-    /// The proxy of transfers instead of those of the environment.
+    /// The proxy of transfers, instead of the one in the environment.
     package var proxy: String?
-    /// Where the system's folders `sys`, `run` and `var` lie.
+    /// The root of the system directories `sys`, `run` and `var`.
     package var machine = "/"
-    /// Bytes of the file system that are left to others.
+    /// The free bytes that downloads leave on the file system.
     package var spaceReserve: Int64 = 16 << 20
     package var limits = TransferLimits()
     package var retry = RetryPolicy()
@@ -43,30 +43,30 @@ package struct AgentSettings: Sendable {
 
     package init() {}
 
-    /// The path of the socket; nil when `listen` is no path.
+    /// The path of the socket; nil if `listen` is not a path.
     package var socketPath: String? {
         guard self.listen.hasPrefix("unix:/") else { return nil }
         return String(self.listen.dropFirst("unix:".count))
     }
 }
 
-/// One key of the agent's configuration: its name, what it takes, and where its value goes.
+/// A key of the agent's configuration: its name, the form of its value, and its assignment.
 package struct AgentKey: Sendable {
     /// The full name, such as `limits.running`.
     package let name: String
-    /// What the key is for, in one line.
+    /// The description of the key, in one line.
     package let summary: String
-    /// What the value must be.
+    /// The requirement for the value.
     package let requirement: String
-    /// Whether `--set` takes the value as it stands.
+    /// True if `--set` takes the value as text without parsing.
     let isText: Bool
-    /// Takes the value over, or returns false when it is not what `requirement` says.
+    /// Assigns the value. Returns false if the value does not meet `requirement`.
     let assign: @Sendable (inout AgentSettings, JSONValue) -> Bool
 
     package static let all: [AgentKey] = [
         .text("state", "the state folder, which no other agent uses", "a path") { $0.stateFolder = $1 },
         .text("listen", "where workers connect", "unix: and an absolute path") { $0.listen = $1 },
-        .text("gateway", "the gateway that is told of finished sessions", "a URL, or unix:PATH") { $0.gateway = $1 },
+        .text("gateway", "the gateway that gets finished sessions", "a URL, or unix:PATH") { $0.gateway = $1 },
         .text("ca", "the authority of the gateway's certificate", "the path of a PEM file") {
             $0.gatewayAuthority = $1
         },
@@ -105,7 +105,7 @@ package struct AgentKey: Sendable {
         .choice("log.format", "how lines are written", "text or json") { $0.logFormat = $1 },
     ]
 
-    /// A key whose values `read` knows.
+    /// Creates a key whose values `read` converts.
     private init<Value>(
         _ name: String,
         _ summary: String,
@@ -183,7 +183,7 @@ package struct AgentKey: Sendable {
     }
 }
 
-/// What is wrong with an agent's configuration, every fault of it.
+/// The error of an invalid configuration, with all of its faults.
 package struct AgentSettingsError: Error, Hashable, Sendable, CustomStringConvertible {
     package let faults: [String]
 
@@ -193,15 +193,15 @@ package struct AgentSettingsError: Error, Hashable, Sendable, CustomStringConver
     }
 }
 
-/// Reads an agent's configuration and finds every fault in it, not only the first.
+/// Reads an agent's configuration and reports all of its faults, not only the first one.
 package enum AgentSettingsReader {
-    /// The largest configuration file, in bytes.
+    /// The maximum size of a configuration file, in bytes.
     package static let fileBytesMax = 1 << 20
 
-    /// Reads the file at `path`, if any, and then `assignments`, each `KEY=VALUE`, which win. Other settings come from
-    /// `base`.
+    /// Reads the file at `path`, if any, and then `assignments` of the form `KEY=VALUE`, which take precedence. Other
+    /// settings come from `base`.
     ///
-    /// - Throws: every fault, those of the combination included.
+    /// - Throws: all faults, including those of combinations.
     package static func read(
         file path: String?,
         assignments: [String],
@@ -224,7 +224,7 @@ package enum AgentSettingsReader {
             return faults.append("\(path) cannot be read (\(error.reason)); name a file with --config FILE")
         }
         guard let bytes, bytes.count <= self.fileBytesMax else {
-            return faults.append("\(path) is no file of at most \(self.fileBytesMax) bytes; name another")
+            return faults.append("\(path) is not a file of at most \(self.fileBytesMax) bytes; name another")
         }
         do throws(JSON5Fault) {
             self.take(try JSON5Reader.read(bytes), prefix: "", into: &settings, &faults)
@@ -260,7 +260,7 @@ package enum AgentSettingsReader {
         _ faults: inout [String]
     ) {
         guard let equals = assignment.firstIndex(of: "=") else {
-            return faults.append("\"\(assignment)\" is no setting; write KEY=VALUE")
+            return faults.append("\"\(assignment)\" is not a setting; write KEY=VALUE")
         }
         let name = String(assignment[..<equals])
         let text = String(assignment[assignment.index(after: equals)...])
@@ -278,7 +278,7 @@ package enum AgentSettingsReader {
         guard let key = AgentKey.all.first(where: { $0.name == name }) else {
             let nearest = NearestMatch.find(name, in: AgentKey.all.map(\.name))
             let hint = nearest.map { "did you mean \($0)?" } ?? "`wakegate transfers --help` lists the keys"
-            return faults.append("there is no key \(name); \(hint)")
+            return faults.append("the key \(name) does not exist; \(hint)")
         }
         guard key.assign(&settings, value) else {
             return faults.append("\(name) is \(value.described); write \(key.requirement)")

@@ -1,6 +1,6 @@
 import Wire
 
-/// What a transfer is of, as it was submitted.
+/// The specification of a transfer, as submitted.
 package struct TransferSpec: Hashable, Sendable {
     package struct Header: Hashable, Sendable {
         package let name: String
@@ -13,14 +13,14 @@ package struct TransferSpec: Hashable, Sendable {
     }
 
     package var url: String
-    /// Nil for GET or PUT, as the kind has it.
+    /// The HTTP method; nil for the default of the kind, GET or PUT.
     package var method: String?
     package var headers: [Header] = []
-    /// The file that is sent.
+    /// The path of the file to upload.
     package var file: String?
     package var sha256: String?
     package var bytesMax: Int64?
-    /// The most milliseconds without a byte; nil for the session's.
+    /// The longest time without a byte, in milliseconds; nil for the session's value.
     package var requestTimeout: Int64?
     package var note: String?
 
@@ -29,17 +29,17 @@ package struct TransferSpec: Hashable, Sendable {
     }
 }
 
-/// A file of the state folder with what has come of a download.
+/// A file in the state directory with the received bytes of a download.
 package struct PartFile: Hashable, Sendable {
-    /// The name in the folder of files.
+    /// The name in the directory of files.
     package var file: String
-    /// What `If-Range` takes to mean the same entity; nil when the server gave nothing of the kind.
+    /// The validator of the entity for `If-Range`; nil if the server sent no suitable one.
     package var validator: String?
-    /// -1 while nobody has said.
+    /// The total number of bytes; -1 while unknown.
     package var total: Int64
-    /// How many bytes are on the disk for certain.
+    /// The number of bytes that are certainly durable.
     package var synced: Int64
-    /// The boot of the machine in which the others were written: after another one they may be gone.
+    /// The boot of the machine in which the remaining bytes were written. After another boot, they may be lost.
     package var boot: String
 
     package init(file: String, validator: String?, total: Int64, synced: Int64, boot: String) {
@@ -51,7 +51,7 @@ package struct PartFile: Hashable, Sendable {
     }
 }
 
-/// What has become of a transfer, besides what `Transfer` knows.
+/// The facts of a transfer in addition to its `Transfer`.
 package struct TransferFacts: Hashable, Sendable {
     package struct Failure: Hashable, Sendable {
         package var reason: String
@@ -66,10 +66,10 @@ package struct TransferFacts: Hashable, Sendable {
         }
     }
 
-    /// Why it has failed, or what its last attempt came to.
+    /// The failure of the transfer or of its last attempt.
     package var failure: Failure?
     package var part: PartFile?
-    /// Where the finished file is being moved to.
+    /// The destination to which the finished file is being moved.
     package var taking: String?
     /// The SHA-256 of the finished file.
     package var sha256: String?
@@ -77,7 +77,7 @@ package struct TransferFacts: Hashable, Sendable {
     package init() {}
 }
 
-// MARK: - As they are stored
+// MARK: - Stored form
 
 extension TransferSpec {
     var stored: [UInt8] {
@@ -165,15 +165,15 @@ extension TransferFacts {
     }
 }
 
-/// What the gateway is to be told: transfers of a session have ended.
+/// A report for the gateway: transfers of a session have ended.
 package struct OutboxEntry: Hashable, Sendable {
     package let sequence: Int64
     package let device: String
     package let session: String
     package var finished: Int
-    /// The name of the event, by which the gateway counts it once.
+    /// The idempotency key of the report: the gateway counts it once.
     package let event: String
-    /// Whether the gateway may have heard of it.
+    /// True if the gateway may have received the report.
     package var wasTried = false
 
     package init(sequence: Int64, device: String, session: String, finished: Int, event: String) {
@@ -204,13 +204,13 @@ package struct OutboxEntry: Hashable, Sendable {
     }
 }
 
-/// A session as it is stored.
+/// The stored form of a session.
 struct StoredSession {
     let name: String
     let session: TransferSession
-    /// The number of ended transfers whose end is not known to have reached a follower or the gateway.
+    /// The number of ended transfers whose end may not have reached a follower or the gateway.
     let untold: Int
-    /// Whether it stands for one that cannot be read.
+    /// True if this is a placeholder for a session that cannot be read.
     let isUnreadable: Bool
 
     init(name: String, session: TransferSession, untold: Int, isUnreadable: Bool = false) {

@@ -4,12 +4,12 @@ import Platform
 package import Storage
 import Wire
 
-/// Something that is to be stored.
+/// A change to store.
 package enum StoreWrite: Sendable {
     case putSession(Int32, [UInt8])
     case deleteSession(Int32)
     case insertTransfer(Transfer, host: String, TransferSpec, TransferFacts)
-    /// Facts as they were when nil.
+    /// An update of a transfer; without facts, the stored facts remain unchanged.
     case updateTransfer(Transfer, TransferFacts?)
     case changeSpec(sequence: Int64, TransferSpec)
     case deleteTransfer(sequence: Int64)
@@ -17,12 +17,12 @@ package enum StoreWrite: Sendable {
     case deleteOutbox(sequence: Int64)
     case putKept(KeptPart)
     case deleteKept(file: String)
-    /// How the clocks stand.
+    /// The state of the clocks.
     case putClock(ClockRecord)
 }
 
 extension StoreWrite {
-    /// True if it deletes values that may be secrets: fields and URLs of requests.
+    /// True if the change deletes values that may be secrets: header fields and URLs of requests.
     package var mayForgetSecrets: Bool {
         switch self {
         case .changeSpec, .deleteTransfer, .deleteKept: true
@@ -33,7 +33,7 @@ extension StoreWrite {
     }
 }
 
-/// What was received of a download that was cancelled, for a later one of the same URL.
+/// The received bytes of a cancelled download, kept for a later download of the same URL.
 package struct KeptPart: Hashable, Sendable {
     package let session: Int32
     package let url: String
@@ -48,7 +48,7 @@ package struct KeptPart: Hashable, Sendable {
     }
 }
 
-/// What an agent must not forget, in SQLite: a commit is on the disk when it returns.
+/// The durable state of an agent, in SQLite. A commit is durable when it returns.
 package final class TransferStore {
     /// The version of the tables.
     private static let version: Int64 = 1
@@ -68,7 +68,7 @@ package final class TransferStore {
             facts BLOB NOT NULL) STRICT, WITHOUT ROWID;
         """
 
-    /// What files of builds before lack.
+    /// Tables that are missing in files of earlier builds.
     private static let laterTables =
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
@@ -90,11 +90,11 @@ package final class TransferStore {
     private let list: SQLiteStatement
 
     /// - Parameters:
-    ///   - path: the file.
-    ///   - isLeftBehind: whether there are files of transfers already, which a store that is new would not know.
-    ///   - reserve: space that is given back when the disk is full; nil for none.
-    ///   - vfs: the name of SQLite's file system layer; nil for the machine's own.
-    ///   - syncFolder: has the names in a folder on the disk; nil for the machine's own way.
+    ///   - path: the path of the database.
+    ///   - isLeftBehind: true if files of transfers exist, which a new store would not know.
+    ///   - reserve: reserved space that is released when the disk is full; nil for none.
+    ///   - vfs: the name of SQLite's file system layer; nil for the default.
+    ///   - syncFolder: syncs the entries of a directory; nil for the default.
     package init(
         path: String,
         isLeftBehind: Bool = false,
@@ -104,9 +104,9 @@ package final class TransferStore {
     ) throws(SQLiteError) {
         reserve?.releaseIfDiskIsFull()
         let database = try SQLiteDatabase(path: path, mode: .create, vfs: vfs)
-        // The other way round a start after a power loss might find a state that nobody was told.
+        // A commit must be durable when it returns, so that a power failure loses no state that was reported.
         try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -2048;")
-        // Secrets of transfers that have ended are not left in the file.
+        // Secrets of ended transfers must not remain in the file.
         try database.execute("PRAGMA secure_delete = ON;")
         let found = try database.integer("PRAGMA user_version") ?? 0
         if found == 0, isLeftBehind {
@@ -151,19 +151,19 @@ package final class TransferStore {
         )
     }
 
-    /// Has the names of the files on the disk: SQLite sees to those that it makes itself, and a process that died while
-    /// it made one has left that undone.
+    /// Syncs the directory entries of the files. SQLite syncs the entries that it creates itself, but a process that
+    /// died in the middle may have left that undone.
     private static func sync(_ folder: String) throws(SQLiteError) {
         do throws(SystemError) {
             try FileSystem.syncFolder(folder)
         } catch {
-            // Some file systems know no sync of a folder.
+            // Some file systems do not support syncing a directory.
             guard error.number != EINVAL else { return }
             throw SQLiteError(kind: .io, code: 0, message: "\(folder) cannot be synced (\(error.message))")
         }
     }
 
-    /// Stores all of it, or nothing. On a full disk the reserve is given back first.
+    /// Stores all writes atomically. If the disk is full, releases the reserve and tries again.
     package func commit(_ writes: [StoreWrite]) throws(SQLiteError) {
         guard !writes.isEmpty else { return }
         do throws(SQLiteError) {
@@ -187,14 +187,14 @@ package final class TransferStore {
         }
     }
 
-    /// Copies the log into the file and empties it: deleted values are in neither afterwards.
+    /// Copies the log into the database file and truncates it. Deleted values are in neither file afterwards.
     ///
-    /// - Returns: false if that failed, as on a full disk.
+    /// - Returns: false if that failed, for example on a full disk.
     package func emptyLog() -> Bool {
         (try? self.database.checkpoint(.truncate)) != nil
     }
 
-    /// Pages of the log after which they are copied into the file.
+    /// The number of log pages after which they are copied into the database file.
     private static let logPagesMax = 1000
 
     private func perform(_ write: StoreWrite) throws(SQLiteError) {
@@ -248,7 +248,7 @@ package final class TransferStore {
         ]
     }
 
-    /// Runs a statement with numbers from the first parameter on, and blobs in the place of some.
+    /// Runs a statement. The numbers are its parameters in order, except for the positions that have blobs.
     private func run(
         _ statement: SQLiteStatement,
         _ numbers: [Int64],
@@ -260,7 +260,7 @@ package final class TransferStore {
         try Self.bind(statement, blobs.sorted { $0.key < $1.key }[...])
     }
 
-    /// Blobs stay as they are for as long as the statement runs.
+    /// Binds the blobs and runs the statement. The recursion keeps all blobs valid while it runs.
     private static func bind(
         _ statement: SQLiteStatement,
         _ blobs: ArraySlice<(key: Int, value: [UInt8])>
@@ -281,17 +281,17 @@ package final class TransferStore {
 
     // MARK: Reading
 
-    /// What a transfer is of, and what became of it; nil when there is none.
+    /// Returns the specification and the facts of a transfer; nil if it does not exist.
     package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, facts: TransferFacts)? {
         defer { self.select.reset() }
         try self.select.bind(1, sequence)
         guard try self.select.step() else { return nil }
-        // One part that cannot be read takes not the other with it: a file may be told by it.
+        // If one of the two cannot be read, the other is still returned, because it may identify a file.
         let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
         return (spec, TransferFacts(stored: self.select.bytes(1).array) ?? TransferFacts())
     }
 
-    /// The transfers of a session after one, in their order, as long as `take` wants more.
+    /// Passes the transfers of a session after `sequence` to `take`, in order, until it returns false.
     package func list(
         session: Int32,
         after sequence: Int64,
@@ -325,14 +325,14 @@ package final class TransferStore {
         return entries
     }
 
-    /// How the clocks stood at the last commit; nil before the first.
+    /// Returns the clocks of the last commit; nil before the first.
     package func clock() throws(SQLiteError) -> ClockRecord? {
         let rows = try self.database.prepare("SELECT facts FROM clock")
         guard try rows.step() else { return nil }
         return ClockRecord(stored: rows.bytes(0))
     }
 
-    /// - `unreadable`: called with the name of each file of which nothing more can be read.
+    /// - `unreadable`: called with the name of each file whose other data cannot be read.
     package func kept(_ unreadable: (String) -> Void = { _ in }) throws(SQLiteError) -> [KeptPart] {
         let rows = try self.database.prepare("SELECT session, url, keptAt, facts, file FROM kept")
         var parts: [KeptPart] = []
@@ -347,18 +347,18 @@ package final class TransferStore {
         return parts
     }
 
-    /// A transfer as it was stored.
+    /// A stored transfer.
     package struct Stored {
         package let transfer: Transfer
-        /// What became of it, of a transfer that has a file in the state folder alone.
+        /// The facts of the transfer, if it has a file in the state directory.
         package let facts: TransferFacts?
-        /// Whether it has a file in the state folder, and what became of it cannot be read.
+        /// True if the transfer has a file in the state directory but its facts cannot be read.
         package let isUnreadable: Bool
     }
 
-    /// Every transfer, in their order.
+    /// Passes all transfers to `take`, in order.
     ///
-    /// - `host`: the number of a host.
+    /// - `host`: returns the number of a host.
     package func transfers(
         host: (String) -> Int32,
         _ take: (Stored) -> Void
@@ -403,20 +403,20 @@ package final class TransferStore {
     }
 }
 
-/// Space that is kept for the agent's own commits: a preallocated file, which is emptied when the disk is full.
+/// Space reserved for the agent's own commits: a preallocated file, which is truncated when the disk is full.
 ///
-/// Without it a full disk would be final: a commit would be needed to give up the downloads that fill it.
+/// Without it, a full disk would be permanent, because removing the downloads that fill the disk requires a commit.
 package final class CommitReserve {
     private let path: String
     private let freeBytes: () -> Int64
     private var isHeld = false
 
-    /// The size of the file: the commits by which 64 running transfers fail take a fifth of it.
+    /// The size of the file, in bytes. The commits for the failure of 64 running transfers need a fifth of it.
     package static let bytes = 4 << 20
 
     /// - Parameters:
-    ///   - path: the file.
-    ///   - freeBytes: the free space of its file system; nil for the system's answer.
+    ///   - path: the path of the file.
+    ///   - freeBytes: returns the free space of its file system; nil to query the system.
     package init(path: String, freeBytes: (() -> Int64)? = nil) {
         self.path = path
         let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
@@ -424,7 +424,7 @@ package final class CommitReserve {
         self.isHeld = (try? FileSystem.linkStatus(path)).map { $0.kind == .file && $0.size >= Self.bytes } ?? false
     }
 
-    /// Takes the space again if the disk has twice as much.
+    /// Reserves the space again if the disk has twice as much free space.
     func hold() {
         guard !self.isHeld, self.freeBytes() >= 2 * Int64(Self.bytes), let file = self.open() else { return }
         do throws(SystemError) {
@@ -435,16 +435,16 @@ package final class CommitReserve {
         }
     }
 
-    /// Gives the space back.
+    /// Releases the space.
     ///
-    /// - Returns: false if there was none.
+    /// - Returns: false if no space was reserved.
     func release() -> Bool {
         guard self.isHeld, let file = self.open(), (try? file.truncate(to: 0)) != nil else { return false }
         self.isHeld = false
         return true
     }
 
-    /// Gives the space back to a start that may need it.
+    /// Releases the space at a start that may need it.
     func releaseIfDiskIsFull() {
         if self.freeBytes() < Int64(Self.bytes) { _ = self.release() }
     }

@@ -1,14 +1,13 @@
 package import HTTPTransport
 package import Wire
 
-/// Who asks for something, and what they may reach; it travels with what is asked.
-///
-/// For a request `Authorization` alone makes one: what takes a caller cannot be asked for without that check.
+/// The sender of a command, with its role and the topics it may reach. The caller travels with its command.
+/// Only `Authorization` makes the caller of a request, so code that needs a caller cannot skip the check.
 package struct Caller: Hashable, Sendable {
-    /// What it showed; nil where nobody is asked.
+    /// The credential that the caller showed; nil if none was required.
     package let credential: Credential?
     package let role: BearerRole
-    /// The topics it may reach.
+    /// The topics that the caller may reach.
     package let topics: TopicScope
 
     fileprivate init(_ credential: Credential?, _ role: BearerRole, _ topics: TopicScope) {
@@ -17,35 +16,35 @@ package struct Caller: Hashable, Sendable {
         self.topics = topics
     }
 
-    /// The gateway itself, whose webhooks take wakes and answer them.
+    /// The gateway itself, for commands of its own: its webhooks take wakes and answer them.
     package static let gateway = Caller(nil, .operator, .all)
 
-    /// Somebody of whom nothing is known, for what belongs to no topic.
+    /// An unidentified caller, for operations that reach no topic.
     fileprivate static let anybody = Caller(nil, .worker, .only([]))
 
     package func reaches(_ topic: String) -> Bool { self.topics.contains(topic) }
 }
 
-/// Somebody who may do what they asked for.
+/// A caller who is authorized for the requested operation.
 package struct AdmittedCaller {
     package let caller: Caller
-    /// What a stream that they open hangs on; nil where nobody is asked.
+    /// The proof that the caller's streams depend on; nil if none was required.
     package let proof: ShownProof?
 }
 
-/// Says who sent a request of the worker or admin API, and whether they may do what they ask for. Each loop has its
-/// own.
+/// Authenticates the caller of a request to the worker or admin API and checks its authorization. Each loop has its own
+/// instance.
 package struct Authorization {
-    /// Who may send a request through a listener.
+    /// The API that a listener serves, which decides who may send requests through it.
     package enum Door: Hashable, Sendable {
-        /// Workers, and operators as such.
+        /// The worker API, for workers and for operators with their own credentials.
         case workers
-        /// Operators, who need no proof on this machine itself.
+        /// The admin API, for operators. No proof is required if the listener is local to this machine.
         case operators(isLocal: Bool)
     }
 
     package var tokens: TokenCheck
-    /// Nil when nobody is asked for a client certificate.
+    /// The client certificates of the loop's connections; nil if none are requested.
     package var certificates: ClientCertificates?
 
     package init(tokens: TokenCheck, certificates: ClientCertificates?) {
@@ -53,21 +52,21 @@ package struct Authorization {
         self.certificates = certificates
     }
 
-    /// Whom a connection's client certificate names; nil when it has shown none.
+    /// Returns the holder of a connection's client certificate; nil if the connection has shown none.
     package func holder(of connection: ConnectionID) -> CertificateHolder? {
         self.certificates?.holder(of: connection)
     }
 
-    /// Admits whoever sent a request.
+    /// Admits the sender of a request.
     ///
-    /// What a path names is looked at here, and refused whether it exists or not; what only the engine knows, such as
-    /// a device's topic, the engine looks at by itself.
+    /// The topic in the path is checked here and refused whether or not it exists. Topics that only the engine knows,
+    /// such as a device's, are checked by the engine.
     ///
-    /// - `field`: what the request shows; asked for when a token is needed.
-    /// - `rule`: what the operation takes.
-    /// - `topic`: the topic in the request's path, where the rule speaks of one.
+    /// - `field`: the request's authorization field; read only if a token is required.
+    /// - `rule`: the operation's access rule.
+    /// - `topic`: the topic in the request's path, used if the rule is about that topic.
     /// - `count`: counts the connection under the token it shows.
-    /// - Throws: `APIError` when nothing good is shown, or something that is not for this.
+    /// - Throws: `APIError` if no valid proof is shown, or if the proof does not authorize this operation.
     package mutating func admit(
         _ field: () -> AuthorizationField,
         on connection: ConnectionID,
@@ -77,9 +76,9 @@ package struct Authorization {
         count: (BearerToken) throws(APIError) -> Void
     ) throws(APIError) -> AdmittedCaller {
         switch rule.role {
-        // The page holds nothing of this gateway; it asks for the token that its requests show.
+        // The page holds no data of this gateway; its requests show the token that its user enters.
         case .anybody: return AdmittedCaller(caller: .anybody, proof: nil)
-        // Providers prove who they are in the order of checks of their own interface.
+        // Providers are authenticated by the provider API, in its own order of checks.
         case .provider: throw .badPath
         case .worker, .operator: ()
         }
@@ -96,7 +95,7 @@ package struct Authorization {
         return AdmittedCaller(caller: caller, proof: proof)
     }
 
-    /// A certificate that was shown says who the connection is, whatever else a request shows.
+    /// Returns the proof of the request. A client certificate takes precedence over any token in the request.
     private mutating func proof(
         _ field: () -> AuthorizationField,
         on connection: ConnectionID,
@@ -122,7 +121,7 @@ package struct Authorization {
 
     // MARK: Streams
 
-    /// Whether a worker's stream may go on that was opened with this, or with nothing.
+    /// Returns true if a worker's stream that was opened with this proof, or with none, may continue.
     package mutating func admitsWorker(_ proof: ShownProof?) -> Bool {
         switch proof {
         case nil: self.tokens.admits(nil)
@@ -133,7 +132,7 @@ package struct Authorization {
 }
 
 extension Caller {
-    /// Whoever showed this, or nothing where nobody is asked.
+    /// The caller who showed this proof; nil if none was required.
     fileprivate init(_ proof: ShownProof?, through door: Authorization.Door) {
         switch proof {
         case nil: self.init(nil, door == .workers ? .worker : .operator, .all)
@@ -152,16 +151,16 @@ extension ShownProof? {
     }
 }
 
-/// How somebody has shown who they are.
+/// A verified proof of identity.
 package enum ShownProof {
     case token(ShownToken)
     case certificate(CertificateHolder)
 }
 
-/// Whose a worker's stream is, as far as streams are counted by it.
+/// The party that a worker's stream counts against.
 package enum StreamHolder: Hashable, Sendable {
     case credential(Credential)
-    /// Somebody who showed nothing, where nobody is asked; nil for a socket file, which has no addresses.
+    /// The network of a client that showed no credential; nil for a Unix socket, which has no addresses.
     case network(ClientNetwork?)
 
     package init(_ caller: Caller, from network: @autoclosure () -> ClientNetwork?) {
@@ -173,12 +172,12 @@ package enum StreamHolder: Hashable, Sendable {
     }
 }
 
-/// What a request shows in the field authorization.
+/// The contents of a request's `authorization` field.
 package enum AuthorizationField {
     case absent
-    /// What stands behind `bearer`.
+    /// The text after `bearer`.
     case bearer(ByteView)
-    /// Something else, or the field came more than once.
+    /// A value of another scheme, or more than one field.
     case other
 
     package init(_ request: Request) {
@@ -195,7 +194,7 @@ package enum AuthorizationField {
         self = found.map { AuthorizationField(value: $0) } ?? .absent
     }
 
-    /// The field with this value.
+    /// Parses the value of the field.
     package init(value: ByteView) {
         guard let space = value.firstIndex(of: UInt8(ascii: " ")), value[0..<space].equalsIgnoringCase("bearer") else {
             self = .other
@@ -205,28 +204,28 @@ package enum AuthorizationField {
     }
 }
 
-/// What an operation takes: who may ask for it, and what they must reach.
+/// The role and the scope that an operation requires of its caller.
 package struct AccessRule: Hashable, Sendable {
-    /// Who may ask.
+    /// The required role.
     package enum Role: Hashable, Sendable {
-        /// Everybody: nobody is asked who they are.
+        /// No role: callers are not authenticated.
         case anybody
-        /// Who pushes, and proves it as the provider API has it.
+        /// A provider, authenticated by the rules of the provider API.
         case provider
-        /// Workers, and operators too.
+        /// A worker; an operator may call it, too.
         case worker
         case `operator`
     }
 
-    /// What the caller must reach.
+    /// The scope that the caller must have.
     package enum Scope: Hashable, Sendable {
-        /// Nothing that belongs to a topic.
+        /// No scope: the operation reaches no topic.
         case nothing
-        /// The topic that the path names.
+        /// The topic in the request's path.
         case topicInPath
-        /// The topic of what is asked about, which the engine alone knows: it shows nothing of other topics.
+        /// The topic of the requested record. Only the engine knows it, and it hides records of other topics.
         case topicOfSubject
-        /// All topics together.
+        /// Every topic.
         case everyTopic
     }
 

@@ -2,21 +2,22 @@ import Engine
 import Platform
 import Wire
 
-/// Checks the bearer tokens of workers and operators. Each loop has its own.
+/// Checks the bearer tokens of workers and operators. Each loop has its own instance.
 ///
-/// Before each answer it looks whether the key's file or that of the revocations has changed, which takes two system
-/// calls: a revocation is in force from the next request on, and nobody has to tell the gateway.
+/// Before each answer it checks whether the key file or the revocation file has changed, which takes two system calls.
+/// A revocation is therefore in effect from the next request, without notifying the gateway.
 package struct TokenCheck: Sendable {
-    /// The most verified tokens that are remembered.
+    /// The maximum number of verified tokens in the cache.
     private static let verifiedMax = 1024
 
-    /// A token that was read, and the minute in which its last use was told.
+    /// A verified token and the minute in which its last use was recorded.
     private struct VerifiedBearer {
         let token: BearerToken
         var minute: Int64 = -1
     }
 
-    /// Asked for whatever the state folder holds, since other machines reach the edge, or there are certificates.
+    /// True if workers must show a token whatever the state folder contains: other machines reach the edge, or client
+    /// certificates are requested.
     private let alwaysAsksWorkers: Bool
     private let asksAnybody: Bool
     private let asksForCertificates: Bool
@@ -30,10 +31,10 @@ package struct TokenCheck: Sendable {
     private var key: TokenKey?
     private var revokedStamp: CredentialFile.Stamp?
     private var revoked: Set<String> = []
-    /// There was a key once: taking it away ends every token, but opens no door.
+    /// True once a key has existed. Removing it then invalidates every token, but does not open the worker API.
     private var hasHadKey = false
     private var isFirstKeyNew = false
-    /// By what was shown.
+    /// The verified tokens by their text.
     private var verified: [[UInt8]: VerifiedBearer] = [:]
     private let uses: TokenUses
     private var trouble: String?
@@ -42,9 +43,10 @@ package struct TokenCheck: Sendable {
     ///   - folder: the state folder.
     ///   - asksAnybody: whether anybody is asked for a token at all.
     ///   - asksForCertificates: whether those who connect may show a client certificate instead.
-    ///   - isReachable: whether other machines reach the listeners of workers.
-    ///   - mayWorkersGoUnasked: whether workers may go unasked on a state whose workers were asked.
-    ///   - onTrouble: hears, once, why tokens cannot be checked.
+    ///   - isReachable: true if other machines reach the listeners of workers.
+    ///   - mayWorkersGoUnasked: true if workers may connect without proof even though the state says that they needed
+    ///     one.
+    ///   - onTrouble: receives the reason, once, when tokens cannot be checked.
     package init(
         folder: String,
         asksAnybody: Bool,
@@ -64,7 +66,7 @@ package struct TokenCheck: Sendable {
         self.onTrouble = onTrouble
     }
 
-    /// Reads what has changed of the two files.
+    /// Reads those of the two files that have changed.
     package mutating func refresh() throws(CredentialError) {
         guard self.asksAnybody else { return }
         let keyStamp = try CredentialFile.stamp(self.keyFile)
@@ -78,7 +80,7 @@ package struct TokenCheck: Sendable {
             }
         }
         let revokedStamp = try CredentialFile.stamp(self.revokedFile)
-        // A list that is gone, or empty as it is being written anew, revokes what it did.
+        // If the list is missing, or empty while it is being rewritten, the revocations read before stay in effect.
         if revokedStamp != self.revokedStamp, revokedStamp != nil {
             let revoked = try RevokedTokens.read(self.revokedFile)
             if !revoked.isEmpty { self.revoked = revoked }
@@ -86,32 +88,32 @@ package struct TokenCheck: Sendable {
         }
     }
 
-    /// Reads what has changed, as far as it can be read.
+    /// Reads those of the two files that have changed; ignores errors.
     package mutating func refreshIfPossible() {
         _ = try? self.refreshed()
     }
 
-    /// Whether workers are asked, for the state to remember.
+    /// The requirement for workers to authenticate, for the state to remember.
     package var workersAsked: WorkersAsked {
         guard self.asksAnybody else { return .unrecorded }
         if self.hasHadKey || self.asksForCertificates { return .asked }
         return self.asksWorkers || self.mayWorkersGoUnasked ? .unrecorded : .notAsked(folder: self.folder)
     }
 
-    /// Whether there is a key since the last call, and was none before.
+    /// Returns true if a key has appeared since the last call and none existed before.
     package mutating func takeFirstKey() -> Bool {
         defer { self.isFirstKeyNew = false }
         return self.isFirstKeyNew
     }
 
-    /// What a worker showed; nil when workers are not asked.
+    /// Returns the token that a worker showed; nil if workers need none.
     mutating func worker(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken? {
         guard self.asksAnybody else { return nil }
         try self.refreshed()
         return self.asksWorkers ? try self.shown(field()) : nil
     }
 
-    /// What an operator showed who is not on this machine.
+    /// Returns the token that an operator on another machine showed.
     mutating func operatorAfar(_ field: () -> AuthorizationField) throws(APIError) -> ShownToken {
         try self.refreshed()
         let shown = try self.shown(field())
@@ -119,14 +121,14 @@ package struct TokenCheck: Sendable {
         return shown
     }
 
-    /// Whether a stream that was opened with a token, or with nothing, may go on.
+    /// Returns true if a stream that was opened with this token, or with none, may continue.
     mutating func admits(_ shown: ShownToken?) -> Bool {
         guard self.asksAnybody, self.asksWorkers else { return true }
         guard let shown else { return false }
         return (try? self.token(shown.text)) != nil
     }
 
-    /// Whether the stream of an operator may go on, who showed this, or nothing where nobody asks.
+    /// Returns true if an operator's stream that was opened with this proof, or with none, may continue.
     package mutating func admitsOperator(_ shown: ShownProof?) -> Bool {
         guard case .token(let shown)? = shown else { return true }
         self.refreshIfPossible()
@@ -135,7 +137,7 @@ package struct TokenCheck: Sendable {
 
     private var asksWorkers: Bool { self.alwaysAsksWorkers || self.hasHadKey }
 
-    /// `refresh`, with the fault told and turned into an answer.
+    /// Calls `refresh`, reports an error once, and turns it into an answer.
     private mutating func refreshed() throws(APIError) {
         do throws(CredentialError) {
             try self.refresh()
@@ -157,7 +159,7 @@ package struct TokenCheck: Sendable {
         }
     }
 
-    /// The token that `text` is, if it is good now.
+    /// Returns the token with this text if it is valid now.
     private mutating func token(_ text: [UInt8]) throws(APIError) -> BearerToken {
         var known: VerifiedBearer
         if let found = self.verified[text] {

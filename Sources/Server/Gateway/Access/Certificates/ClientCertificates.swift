@@ -6,25 +6,25 @@ package import Wire
 
 /// The client certificates of one loop's connections.
 ///
-/// Each is verified when it is shown, and again when other authorities or revocations are read, or when it has expired;
-/// for a request it costs one look into an array.
+/// Each certificate is verified when it is shown, and again when it has expired or when the authorities or revocations
+/// have been read anew. A request costs one array access.
 package struct ClientCertificates {
     private let trusts: ClientTrusts
     private let environment: APNSEnvironment?
     private var generation: UInt64
-    /// By the connections' places in the loop's table.
+    /// The certificate holders, indexed by the connections' positions in the loop's table.
     private var holders: [CertificateHolder?] = []
-    /// No certificate expires before.
+    /// The earliest expiry of the certificates, in milliseconds since 1970.
     private var nextExpiry = Int64.max
 
-    /// - `environment`: the gateway's own; nil when it takes certificates of both.
+    /// - `environment`: the gateway's own; nil if it accepts certificates of both.
     package init(_ trusts: ClientTrusts, environment: APNSEnvironment?) {
         self.trusts = trusts
         self.environment = environment
         self.generation = trusts.generation
     }
 
-    /// Who is at the other end of a connection; nil when it has shown no certificate.
+    /// Returns the holder of a connection's certificate; nil if the connection has shown none.
     package func holder(of connection: ConnectionID) -> CertificateHolder? {
         let index = Int(connection.index)
         guard index < self.holders.count, let holder = self.holders[index], holder.connection == connection else {
@@ -33,9 +33,9 @@ package struct ClientCertificates {
         return holder
     }
 
-    /// Takes a certificate.
+    /// Verifies a connection's certificate and stores its holder.
     ///
-    /// - Throws: its fault; the connection is to end then.
+    /// - Throws: the fault of the certificate, which must end the connection.
     package mutating func certificateShown(
         _ certificate: ClientCertificate,
         on connection: ConnectionID
@@ -52,10 +52,10 @@ package struct ClientCertificates {
         if self.holder(of: connection) != nil { self.holders[Int(connection.index)] = nil }
     }
 
-    /// Forgets those that are good no more.
+    /// Removes the holders whose certificates are no longer valid.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Returns: who they were, whose connections are to end.
+    /// - Returns: the removed holders and their faults. Their connections must be ended.
     package mutating func takeFaulty(now: Int64) -> [(CertificateHolder, CertificateFault)] {
         let isNew = self.trusts.generation != self.generation
         guard isNew || now >= self.nextExpiry else { return [] }
@@ -69,7 +69,7 @@ package struct ClientCertificates {
                 self.holders[index] = nil
                 faulty.append((holder, fault))
             } else {
-                // One that ended between two looks at the clock is looked at again.
+                // A certificate that expired between two reads of the clock is checked again.
                 self.nextExpiry = min(self.nextExpiry, holder.expiresAt)
             }
         }
@@ -77,28 +77,28 @@ package struct ClientCertificates {
     }
 }
 
-/// Who is at the other end of a connection, by the client certificate it has shown.
+/// The holder of the client certificate that a connection has shown.
 package final class CertificateHolder {
-    /// What a certificate says it may be used with, in one of two extensions that have no contents of interest.
+    /// The extensions that name the environments of a certificate. Their contents are ignored.
     private static let environments: [(APNSEnvironment, identifier: String)] = [
         (.development, "1.2.840.113635.100.6.3.1"), (.production, "1.2.840.113635.100.6.3.2"),
     ]
     private static let topicList = "1.2.840.113635.100.6.3.6"
-    /// The most characters of a subject that are logged.
+    /// The maximum length of a subject in the log, in characters.
     private static let subjectCharactersMax = 200
 
     package let connection: ConnectionID
     package let role: CertificateRole
     package let topics: CertificateTopics
-    /// `topics`, for the worker API.
+    /// `topics` as the scope of a caller of the worker API.
     let scope: TopicScope
-    /// The first moment, in milliseconds since 1970, at which it is good no more.
+    /// The time at which the certificate expires, in milliseconds since 1970.
     let expiresAt: Int64
-    /// The certificate's subject; its holder's connections are counted by it.
+    /// The subject of the certificate, under which the holder's connections are counted.
     package let subject: String
     private let certificate: ClientCertificate
 
-    /// - Parameter environment: the gateway's own; nil when it takes certificates of both.
+    /// - Parameter environment: the gateway's own; nil if it accepts certificates of both.
     /// - Throws: the certificate's fault.
     init(
         _ certificate: ClientCertificate,
@@ -106,7 +106,7 @@ package final class CertificateHolder {
         trust: ClientTrust,
         environment: APNSEnvironment?
     ) throws(CertificateFault) {
-        // First of all: whoever signed its certificate itself is not told how to write it.
+        // Trust is checked first: the holder of a self-signed certificate must not learn which contents would be valid.
         if let fault = Self.fault(of: certificate, trust: trust) { throw fault }
         self.connection = connection
         self.certificate = certificate
@@ -125,21 +125,21 @@ package final class CertificateHolder {
         throw Self.fault(of: certificate, .badCertificateEnvironment, cause)
     }
 
-    /// Why the certificate is not to be trusted now; nil when it is.
+    /// Returns the reason for which the certificate is not trusted now; nil if it is.
     func fault(trust: ClientTrust) -> CertificateFault? {
         Self.fault(of: self.certificate, trust: trust)
     }
 
-    /// The fault of a holder that has as many connections as one may have.
+    /// The fault of a holder that has as many connections as one holder may have.
     package var tooManyConnections: CertificateFault {
         let cause = "its holder has as many connections as limits.connectionsPerCredentialMax allows"
         return Self.fault(of: self.certificate, .tooManyRequests, cause)
     }
 
-    /// Lets a push go on to the check of its topic.
+    /// Authenticates a push; its topic is checked next.
     package func authenticate(_ push: PushRequest) throws(APNSReason) {
         guard self.role == .provider else { throw .forbidden }
-        // APNs takes no token on such a connection, and these types with none but a token.
+        // APNs accepts no token on a connection with a certificate, and accepts these push types only with a token.
         guard !push.needsProviderToken else { throw .missingProviderToken }
     }
 
@@ -170,52 +170,51 @@ package final class CertificateHolder {
     private static func cause(_ fault: CertificateTopics.Fault) -> String {
         switch fault {
         case .noTopic: "it names no topic; have one made with a topic as UID of its subject"
-        case .badSubject: "the UID of its subject is no topic; have one made with a topic there"
-        case .badList: "its extension \(Self.topicList) is no list of topics; have one made as Credentials.md shows"
+        case .badSubject: "the UID of its subject is not a topic; have one made with a topic there"
+        case .badList: "its extension \(Self.topicList) is not a list of topics; have one made as Credentials.md shows"
         }
     }
 }
 
-/// Why a client certificate is refused.
+/// The reason for which a client certificate is refused.
 package struct CertificateFault: Error, Hashable, Sendable {
-    /// What the connection's GOAWAY says: `badCertificate` or `badCertificateEnvironment`.
+    /// The reason in the connection's GOAWAY: `badCertificate` or `badCertificateEnvironment`.
     package let reason: APNSReason
     /// The subject of the certificate.
     package let subject: String
-    /// What is wrong with it and what to do, for the log.
+    /// The fault and its remedy, for the log.
     package let cause: String
 }
 
-/// What the holder of a client certificate may do; never both.
+/// The role of a client certificate's holder; a holder has exactly one.
 package enum CertificateRole: Hashable, Sendable {
-    /// Push.
+    /// Send pushes.
     case provider
     /// Subscribe, answer wakes, register and remove devices, report conditions.
     case worker
 
-    /// The organizational unit of a worker's subject; who has another, or none, is a provider.
+    /// The organizational unit in the subject of a worker's certificate. A certificate with another unit, or none, is a
+    /// provider's.
     static let workerUnit = "worker"
 }
 
 /// The files of `tls.clientCA` and `tls.clientCRL`.
 package struct ClientTrustFiles: Sendable {
-    /// What tells one state of the files from another.
+    /// The stamps of both files, which differ whenever a file has changed.
     struct Stamps: Hashable {
         let authorities: CredentialFile.Stamp?
         let revocations: CredentialFile.Stamp?
     }
 
-    /// The most bytes of the authorities; some hundreds of them.
+    /// The maximum size of the authorities' file in bytes; enough for several hundred authorities.
     static let authoritiesBytesMax = 1 << 20
-    /// The most bytes of what they have revoked; about a quarter of a million certificates.
+    /// The maximum size of the revocations' file in bytes; enough for about 250,000 certificates.
     static let revocationsBytesMax = 16 << 20
 
     private let authorities: String
     private let revocations: String?
 
-    /// The files at these paths.
-    ///
-    /// - `revocations`: nil when nothing is revoked.
+    /// - `revocations`: the path of the revocation lists; nil if nothing is revoked.
     package init(authorities: String, revocations: String?) {
         self.authorities = authorities
         self.revocations = revocations
@@ -234,7 +233,7 @@ package struct ClientTrustFiles: Sendable {
         )
     }
 
-    /// - Throws: `CredentialError` that names the file that cannot be read, or does not hold what it should.
+    /// - Throws: `CredentialError` naming the file that cannot be read or has invalid contents.
     package func read() throws(CredentialError) -> ClientTrust {
         let authorities = try CredentialFile.bytes(self.authorities, bytesMax: Self.authoritiesBytesMax)
         let revocations = try self.revocations.map { path throws(CredentialError) in
@@ -247,43 +246,44 @@ package struct ClientTrustFiles: Sendable {
         }
     }
 
-    /// What to tell of lists that are past their time.
+    /// The log message about revocation lists that are past their next update.
     var overdue: String {
         "\(self.revocations ?? "") holds a list whose next update is overdue; what it revokes stays revoked, and the "
-            + "next one is read as soon as it is there."
+            + "next one is read as soon as it exists."
     }
 }
 
-/// Reads the authorities of client certificates and what they have revoked, and again whenever a file changes.
+/// Reads the authorities of client certificates and their revocation lists, and reads them again whenever a file
+/// changes.
 ///
-/// It looks once a second, so that whatever takes a file's place is noticed, behind links too. A file that has changed
-/// is read when two looks in a row find it the same: half of a list would be read as a whole one. While a file cannot
-/// be read, what was read before holds. It is `Sendable` without the compiler's proof: `change`, `told` and `trusts`
-/// are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
+/// The watch polls once a second, so it notices a file that was replaced, also behind symbolic links. A changed file is
+/// read when two polls in a row find it the same, because half of a list would parse as a whole one. While a file
+/// cannot be read, the contents read before stay in effect. The class is `@unchecked Sendable`: once `init` has
+/// returned, only `queue` uses `change`, `told` and `trusts`, except for the owner before it calls `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
-    /// Where the trust goes that it reads.
+    /// The trust store that receives what this watch reads.
     package private(set) var trusts: ClientTrusts
     private let files: ClientTrustFiles
     private let onTrouble: @Sendable (String) -> Void
     private let queue = DispatchQueue(label: "client certificates")
     private let timer: any DispatchSourceTimer
     private var change: SettledChange<ClientTrustFiles.Stamps>
-    /// What was said last, so that it is said once.
+    /// The last reported message, so that each is reported once.
     private var told: String?
 
-    /// Reads the files, and looks after them from then on.
+    /// Reads the files and watches them from then on.
     ///
-    /// - `onTrouble`: hears why a changed file is not taken, and of a list that is past its time.
-    /// - Throws: `CredentialError` when a file cannot be used now.
+    /// - `onTrouble`: receives the reason when a changed file is not accepted or a list is past its next update.
+    /// - Throws: `CredentialError` if a file cannot be used now.
     package init(
         _ files: ClientTrustFiles,
         onTrouble: @escaping @Sendable (String) -> Void
     ) throws(CredentialError) {
         self.files = files
         self.onTrouble = onTrouble
-        // Before they are read: what changes meanwhile is read again.
+        // Stamped before reading, so that a file that changes while it is read is read again.
         self.change = SettledChange(try files.stamps())
         let trust = try files.read()
         self.trusts = ClientTrusts(trust)
@@ -296,7 +296,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
 
     deinit { self.timer.cancel() }
 
-    /// Gives what was read to others than its own trusts, from now on.
+    /// Passes changes to another trust store from now on.
     package func feed(_ trusts: ClientTrusts) {
         self.queue.sync {
             trusts.replace(with: self.trusts.current().trust)
@@ -304,7 +304,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
         }
     }
 
-    /// Watches no more.
+    /// Stops watching.
     package func stop() {
         self.timer.cancel()
     }
@@ -328,7 +328,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     }
 }
 
-/// Whose client certificates are trusted at this moment; every loop asks, one thread changes it.
+/// The trust in client certificates at present. Every loop reads it; one thread changes it.
 package final class ClientTrusts: Sendable {
     private let trust: Mutex<ClientTrust>
     private let count = Atomic<UInt64>(0)
@@ -337,10 +337,10 @@ package final class ClientTrusts: Sendable {
         self.trust = Mutex(trust)
     }
 
-    /// Counts the changes: what was verified under another number may be true no more.
+    /// The number of changes. A verification under an earlier number may no longer hold.
     var generation: UInt64 { self.count.load(ordering: .acquiring) }
 
-    /// Whom to trust, and the number of that state.
+    /// Returns the trust and its generation.
     func current() -> (generation: UInt64, trust: ClientTrust) {
         self.trust.withLock { (self.generation, $0) }
     }

@@ -5,23 +5,23 @@ import Platform
 import Synchronization
 import Wire
 
-/// What a bearer token of `wakegate token` says. As text it is `wg1.CLAIMS.CODE`: a JSON object and the message
-/// authentication code of everything before the second dot, both in base64 for URLs.
+/// A bearer token of `wakegate token`. Its text is `wg1.CLAIMS.CODE`: a JSON object and the message authentication code
+/// of everything before the second dot, both in base64url.
 package struct BearerToken: Hashable, Sendable {
-    /// The most topics one token may name.
+    /// The maximum number of topics in one token.
     package static let topicsMax = 64
-    /// The longest life, in seconds.
+    /// The maximum lifetime in seconds.
     package static let lifetimeMax: Int64 = 3650 * 86_400
     private static let prefix = "wg1"
 
-    /// 32 hexadecimal digits; what a revocation names.
+    /// 32 hexadecimal digits, by which the token is revoked.
     package let id: String
     package let role: BearerRole
     package let scope: TopicScope
-    /// The first second, since 1970, at which it is good no more.
+    /// The time at which the token expires, in seconds since 1970.
     package let expiresAt: Int64
 
-    /// A token that says this; without topics it is for all of them.
+    /// Creates a token. An empty `topics` means every topic.
     package init(id: String, role: BearerRole, topics: [String], expiresAt: Int64) {
         self.id = id
         self.role = role
@@ -29,7 +29,7 @@ package struct BearerToken: Hashable, Sendable {
         self.expiresAt = expiresAt
     }
 
-    /// An id that nobody can guess.
+    /// Returns a random id of 128 bits.
     package static func newID() -> String {
         var random = RandomBits()
         let (first, second) = random.pair()
@@ -52,7 +52,7 @@ package struct BearerToken: Hashable, Sendable {
 // MARK: - Text
 
 extension BearerToken {
-    /// The token as its holder shows it.
+    /// Returns the text that the token's holder shows.
     package func text(signedWith key: TokenKey) throws(TransportError) -> String {
         var writer = JSONWriter()
         writer.beginObject()
@@ -75,11 +75,11 @@ extension BearerToken {
         return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
     }
 
-    /// The token that `text` is; nil when it was not signed with `key`. Whether it is still good is not looked at.
+    /// Parses a token; returns nil if it was not signed with `key`. Does not check the expiry.
     package init?(text: String, signedWith key: TokenKey) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == Self.prefix, let code = Self.decoded(parts[2]) else { return nil }
-        // Nothing of the claims is read before the code is known to be ours.
+        // The claims are parsed only after their code has been verified.
         guard let own = try? MessageCode.make(Array("\(parts[0]).\(parts[1])".utf8), key: key.bytes),
             MessageCode.isEqual(own, code), let claims = Self.decoded(parts[1]),
             let object = try? JSONReader.read(String(decoding: claims, as: UTF8.self)),
@@ -105,15 +105,15 @@ extension BearerToken {
     }
 }
 
-/// What the holder of a bearer token may do.
+/// The role of a bearer token's holder.
 package enum BearerRole: String, CaseIterable, Hashable, Sendable {
-    /// Subscribe, answer wakes, register and remove devices, report conditions; within its topics.
+    /// Subscribe, answer wakes, register and remove devices, report conditions; within the token's topics.
     case worker
-    /// What a worker may, and the admin API.
+    /// Everything a worker may do, and the admin API.
     case `operator`
 }
 
-/// A good bearer token as its holder showed it.
+/// A valid bearer token together with the text that its holder showed.
 package struct ShownToken: Sendable {
     let text: [UInt8]
     package let token: BearerToken
@@ -126,30 +126,30 @@ package struct TokenKey: Hashable, Sendable {
     /// 32 bytes.
     let bytes: [UInt8]
 
-    /// - Returns: nil when `bytes` are not 32.
+    /// - Returns: nil unless there are 32 bytes.
     package init?(bytes: [UInt8]) {
         guard bytes.count == 32 else { return nil }
         self.bytes = bytes
     }
 
-    /// The 32 bytes of a secret.
+    /// Creates a key from a secret of 32 bytes.
     private init(secret bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// The key of a state folder, made with mode 0600 when there is none.
+    /// Returns the key of a state folder; creates it with mode 0600 if there is none.
     ///
-    /// - Parameter folder: a folder that is there.
+    /// - Parameter folder: an existing folder.
     package static func make(in folder: String) throws(CredentialError) -> TokenKey {
         TokenKey(secret: try self.file(in: folder).make())
     }
 
-    /// Whether the folder has a key, good or not.
+    /// Returns true if the folder has a key file, valid or not.
     package static func exists(in folder: String) -> Bool {
         FileSystem.exists("\(folder)/\(self.name)")
     }
 
-    /// The key of a state folder that has one.
+    /// Reads the key of a state folder; throws if there is none.
     static func read(in folder: String) throws(CredentialError) -> TokenKey {
         TokenKey(secret: try self.file(in: folder).read())
     }
@@ -162,26 +162,26 @@ package struct TokenKey: Hashable, Sendable {
 /// The ids of a state folder's revoked tokens: `token.revoked`, one line each.
 package enum RevokedTokens {
     static let name = "token.revoked"
-    /// About half a million revocations.
+    /// Enough for about 500,000 revocations.
     static let fileBytesMax = 16 << 20
 
-    /// Revokes a token; again is as good.
+    /// Revokes a token. Revoking it again has no further effect.
     ///
     /// - Parameters:
-    ///   - id: what `BearerToken.isID` takes.
-    ///   - folder: a folder that is there.
+    ///   - id: a valid id, see `BearerToken.isID`.
+    ///   - folder: an existing folder.
     package static func add(_ id: String, in folder: String) throws(CredentialError) {
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil
         if !isNew, try self.read(path).contains(id) { return }
-        // No link is followed: the folder may belong to a user who may do less than this one.
+        // No symbolic link is followed: the folder may belong to a user with fewer rights than this process.
         let flags = O_APPEND | O_NOFOLLOW
-        // A line that a full disk cut short ends here, and does not swallow this one.
+        // The leading newline ends a line that a full disk cut short, so that it does not merge with this one.
         try CredentialFile.write(isNew ? id : "\n\(id)", to: path, flags, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
     }
 
-    /// The ids that were revoked in a state folder.
+    /// Returns the ids of the tokens revoked in a state folder.
     package static func read(in folder: String) throws(CredentialError) -> Set<String> {
         let path = "\(folder)/\(self.name)"
         return try CredentialFile.stamp(path) == nil ? [] : try self.read(path)
@@ -192,24 +192,26 @@ package enum RevokedTokens {
     }
 }
 
-/// Whether workers are asked who they are, as far as the state remembers it.
+/// The requirement for workers to authenticate, as far as the state remembers it.
 ///
-/// A copy of a state that lacks `token.key` would let everybody in where the gateway that made it asked.
+/// Without this record, a copy of a state that lacks `token.key` would admit every worker although the original
+/// required tokens.
 package enum WorkersAsked: Hashable, Sendable {
-    /// Workers are asked, and have something to show: from now on the state says so.
+    /// Workers must authenticate and have a credential to show. The state records this.
     case asked
-    /// Workers are not asked, as there is no `token.key` in this folder: refused when the state says that they were.
+    /// Workers need no credential because this folder has no `token.key`. A start is refused if the state says that
+    /// they did.
     case notAsked(folder: String)
-    /// Nothing is remembered, and nothing refused: `wakegate dev` asks nobody, and where no token was ever issued but
-    /// other machines reach the edge, nobody gets in.
+    /// Nothing is recorded and nothing is refused. `wakegate dev` requires no credentials. If other machines reach the
+    /// edge but no token was ever issued, no worker is admitted.
     case unrecorded
 }
 
-/// A bearer token as the state folder remembers it, which does not let anybody in.
+/// The state folder's record of a bearer token. It is not sufficient to authenticate.
 package struct IssuedToken: Hashable, Sendable {
     package let id: String
     package let role: BearerRole
-    /// None for every topic.
+    /// The topics of the token; empty for every topic.
     package let topics: [String]
     /// Seconds since 1970.
     package let issuedAt: Int64
@@ -233,16 +235,16 @@ package struct IssuedToken: Hashable, Sendable {
     }
 }
 
-/// The tokens that were issued from a state folder: `token.issued`, a JSON object a line.
+/// The tokens issued from a state folder: `token.issued`, one JSON object per line.
 package enum IssuedTokens {
     static let name = "token.issued"
-    /// About fifty thousand tokens.
+    /// Enough for about 50,000 tokens.
     static let fileBytesMax = 16 << 20
 
-    /// Remembers a token, without what would let somebody in.
+    /// Records a token without the parts needed to authenticate with it.
     ///
     /// - `issuedAt`: seconds since 1970.
-    /// - `folder`: a folder that is there.
+    /// - `folder`: an existing folder.
     package static func add(_ token: BearerToken, issuedAt: Int64, in folder: String) throws(CredentialError) {
         var writer = JSONWriter()
         writer.beginObject()
@@ -262,12 +264,12 @@ package enum IssuedTokens {
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil
         let line = writer.buffer.view.string
-        // A line that a full disk cut short ends here, and does not swallow this one.
+        // The leading newline ends a line that a full disk cut short, so that it does not merge with this one.
         try CredentialFile.write(isNew ? line : "\n\(line)", to: path, O_APPEND | O_NOFOLLOW, for: path)
         if isNew { try CredentialFile.sync(folder: folder) }
     }
 
-    /// The tokens in the order in which they were issued; none where the folder remembers none.
+    /// Returns the tokens in order of issue; empty if the folder records none.
     package static func read(in folder: String) throws(CredentialError) -> [IssuedToken] {
         let path = "\(folder)/\(self.name)"
         guard try CredentialFile.stamp(path) != nil else { return [] }
@@ -275,16 +277,16 @@ package enum IssuedTokens {
     }
 }
 
-/// When each bearer token was used last, to the minute: `token.used` in the state folder, which a running gateway
-/// writes beside its work.
+/// The last use of each bearer token, to the minute: `token.used` in the state folder, which a running gateway writes
+/// in the background.
 ///
-/// Loops tell of a token once a minute. What the last second brought is lost with the process.
+/// Loops report each token once a minute. The uses of the last second are lost if the process ends.
 package final class TokenUses: Sendable {
     static let name = "token.used"
-    /// The most tokens that are remembered; the longest unused make room.
+    /// The maximum number of tokens recorded; the ones unused for longest are dropped.
     package static let tokensMax = 65_536
     static let fileBytesMax = 8 << 20
-    /// How long uses are gathered before the file is written.
+    /// The interval over which uses are gathered before the file is written.
     private static let delayMilliseconds = 1000
 
     private struct State {
@@ -300,9 +302,9 @@ package final class TokenUses: Sendable {
         self.path = "\(folder)/\(Self.name)"
     }
 
-    /// Remembers that a token was used.
+    /// Records the use of a token.
     ///
-    /// - Parameter seconds: since 1970.
+    /// - Parameter seconds: the time of the use, in seconds since 1970.
     func note(_ id: String, at seconds: Int64) {
         let isFirst = self.state.withLock { state in
             state.uses[id] = max(state.uses[id] ?? 0, seconds)
@@ -313,7 +315,7 @@ package final class TokenUses: Sendable {
         self.queue.asyncAfter(deadline: .now() + .milliseconds(Self.delayMilliseconds)) { [self] in self.write() }
     }
 
-    /// Writes the file anew. A disk that takes nothing costs the uses, and no request.
+    /// Replaces the file. A write that fails loses the uses but fails no request.
     private func write() {
         let noted = self.state.withLock { state in
             state.isDue = false
@@ -330,7 +332,7 @@ package final class TokenUses: Sendable {
         try? OrdinaryFile.replace(self.path, with: Array(text.utf8), mode: 0o600, isSynced: false)
     }
 
-    /// When each token of a state folder was used last, in seconds since 1970, by its id.
+    /// Returns the last use of each token of a state folder, in seconds since 1970, by token id.
     package static func read(in folder: String) throws(CredentialError) -> [String: Int64] {
         try self.read("\(folder)/\(self.name)")
     }

@@ -2,9 +2,9 @@ import Glibc
 import Platform
 package import Wire
 
-/// Reading and writing the small files of the state folder that credentials hang on.
+/// Reads and writes the small credential files of the state folder.
 enum CredentialFile {
-    /// What tells one state of a file from another without reading it.
+    /// The metadata that changes whenever a file changes, so that a change is noticed without reading the file.
     struct Stamp: Hashable {
         let identity: FileStatus.Identity
         let size: Int
@@ -12,11 +12,11 @@ enum CredentialFile {
         let changed: FileStatus.Moment
     }
 
-    /// The file's present stamp.
+    /// Returns the file's present stamp.
     ///
-    /// - Returns: nil when there is no such file.
-    /// - Parameter isPrivate: whether nobody else may read or write it.
-    /// - Throws: when that cannot be found out, and when others may use a private file.
+    /// - Returns: nil if there is no such file.
+    /// - Parameter isPrivate: true if only the owner may read or write the file.
+    /// - Throws: if the status cannot be read, or others may use a private file.
     static func stamp(_ path: String, isPrivate: Bool = true) throws(CredentialError) -> Stamp? {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(path) } catch {
@@ -27,7 +27,7 @@ enum CredentialFile {
             )
         }
         guard !isPrivate || status.kind == .file else {
-            throw CredentialError(message: "\(path) is no ordinary file; put one in its place.")
+            throw CredentialError(message: "\(path) is not a regular file; replace it with one.")
         }
         guard !isPrivate || status.permissions & 0o077 == 0 else {
             throw CredentialError(message: "Others may use \(path); run: chmod 600 \(path)")
@@ -40,33 +40,33 @@ enum CredentialFile {
         )
     }
 
-    /// The file's lines, without their newlines; an unfinished last line is a line.
+    /// Returns the file's lines without their newlines. An unterminated last line counts as a line.
     ///
-    /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
+    /// - Throws: if the file cannot be read or is larger than `bytesMax`.
     static func lines(_ path: String, bytesMax: Int) throws(CredentialError) -> [String] {
         let bytes = try self.bytes(path, bytesMax: bytesMax)
         return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
     }
 
-    /// The file's bytes.
+    /// Returns the file's bytes.
     ///
-    /// - Throws: when the file cannot be read, or is larger than `bytesMax`.
+    /// - Throws: if the file cannot be read or is larger than `bytesMax`.
     static func bytes(_ path: String, bytesMax: Int) throws(CredentialError) -> [UInt8] {
         let bytes: [UInt8]?
         do throws(SystemError) { bytes = try OrdinaryFile.contents(path, bytesMax: bytesMax + 1) } catch {
             throw self.error(path, "cannot be read", error)
         }
-        guard let bytes else { throw CredentialError(message: "\(path) is no ordinary file; put one in its place.") }
+        guard let bytes else { throw CredentialError(message: "\(path) is not a regular file; replace it with one.") }
         guard bytes.count <= bytesMax else {
             throw CredentialError(message: "\(path) is larger than \(bytesMax) bytes; make it smaller.")
         }
         return bytes
     }
 
-    /// Copies a private file to where none is, for its owner alone, and has the copy on the disk.
+    /// Copies a private file to a path that does not exist, with mode 0600, and syncs the copy to disk.
     ///
-    /// - Returns: whether there is such a file.
-    /// - Throws: when it cannot be read or written, or others may use it.
+    /// - Returns: false if there is no such file.
+    /// - Throws: if it cannot be read or written, or others may use it.
     static func copy(_ path: String, to copy: String, bytesMax: Int) throws(CredentialError) -> Bool {
         guard try self.stamp(path) != nil else { return false }
         let bytes = try self.bytes(path, bytesMax: bytesMax)
@@ -78,13 +78,13 @@ enum CredentialFile {
         return true
     }
 
-    /// Opens a file, writes a line to it and has it on the disk.
+    /// Opens a file, writes a line to it and syncs it to disk.
     ///
-    /// What root writes belongs to whom the folder of `path` belongs: the gateway must be able to read it.
+    /// If root writes the file, it is given to the owner of the folder of `path`, so that the gateway can read it.
     ///
     /// - Parameters:
-    ///   - opened: the file, which need not have the name yet.
-    ///   - flags: the system's.
+    ///   - opened: the path to open; a draft may have another name than `path`.
+    ///   - flags: flags of `open(2)`.
     static func write(_ line: String, to opened: String, _ flags: Int32, for path: String) throws(CredentialError) {
         do throws(SystemError) {
             let file = try OpenFile(opened, flags | O_WRONLY | O_CREAT | O_CLOEXEC, mode: 0o600)
@@ -97,7 +97,7 @@ enum CredentialFile {
         } catch { throw self.error(path, "cannot be written", error) }
     }
 
-    /// Has the folder's names on the disk.
+    /// Syncs the folder's entries to disk.
     static func sync(folder: String) throws(CredentialError) {
         let opened: OpenFile
         do throws(SystemError) { opened = try OpenFile(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) } catch {
@@ -106,7 +106,7 @@ enum CredentialFile {
         do throws(SystemError) { try opened.sync() } catch { throw self.error(folder, "cannot be written", error) }
     }
 
-    /// An error with the cause that the system gave.
+    /// Returns an error with the cause reported by the system.
     static func error(_ path: String, _ what: String, _ cause: SystemError) -> CredentialError {
         CredentialError(message: "\(path) \(what) (\(cause.reason)); \(cause.remedy).")
     }
@@ -118,36 +118,36 @@ struct SecretFile {
 
     private let path: String
     private let folder: String
-    /// What becomes of things when the file is removed, as a clause.
+    /// The consequence of removing the file, as a clause for error messages.
     private let removal: String
 
     /// - Parameters:
-    ///   - folder: a folder that is there.
-    ///   - removal: what becomes of things when the file is removed, as a clause.
+    ///   - folder: an existing folder.
+    ///   - removal: the consequence of removing the file, as a clause for error messages.
     init(_ name: String, in folder: String, removal: String) {
         self.path = "\(folder)/\(name)"
         self.folder = folder
         self.removal = removal
     }
 
-    /// The secret, made when there is none.
+    /// Returns the secret; creates it if there is none.
     ///
-    /// - Throws: when others may use the file, when it holds no secret, and when it cannot be made.
+    /// - Throws: if others may use the file, if it holds no secret, or if it cannot be created.
     func make() throws(CredentialError) -> [UInt8] {
         if try CredentialFile.stamp(self.path) == nil { try self.write(Self.draw()) }
         return try self.read()
     }
 
-    /// The secret; nil when there is none.
+    /// Returns the secret; nil if there is none.
     ///
-    /// - Throws: when others may use the file, and when it holds no secret.
+    /// - Throws: if others may use the file, or if it holds no secret.
     func find() throws(CredentialError) -> [UInt8]? {
         try CredentialFile.stamp(self.path) == nil ? nil : try self.read()
     }
 
-    /// Makes the file, with a secret that `draw` gave.
+    /// Creates the file with a secret from `draw`.
     ///
-    /// - Throws: when it cannot be made, and when another one is there by then.
+    /// - Throws: if the file cannot be created, or if another one has appeared in the meantime.
     func save(_ secret: [UInt8]) throws(CredentialError) {
         try self.write(secret)
         guard try self.read() == secret else {
@@ -155,7 +155,7 @@ struct SecretFile {
         }
     }
 
-    /// A secret that nobody else has.
+    /// Returns a random secret of 32 bytes.
     static func draw() -> [UInt8] {
         var random = RandomBits()
         return random.bytes(32)
@@ -166,13 +166,14 @@ struct SecretFile {
         let digits = lines.first.map { $0.utf8.compactMap(\.hexDigitValue) } ?? []
         guard lines.count == 1, lines[0].utf8.count == 64, digits.count == 64 else {
             throw CredentialError(
-                message: "\(self.path) is no key; put back the one that was there, or remove it, \(self.removal)."
+                message: "\(self.path) is not a key; put back the one that was there, or remove it, \(self.removal)."
             )
         }
         return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 
-    /// Writes beside the file first, so that a secret that exists is whole; one that is there by then stays.
+    /// Writes a draft and renames it, so that the file is always complete. A file that has appeared in the meantime is
+    /// kept.
     private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
         try? FileSystem.remove(draft)
@@ -186,9 +187,10 @@ struct SecretFile {
     }
 }
 
-/// The files of a state folder without which a copy of it would let in, or show, what the folder does not.
+/// The secret files of a state folder. A copy of the folder without them would admit callers, or reveal data, that the
+/// original does not.
 package enum SecretFiles {
-    /// The names of the files, each with the most bytes it has.
+    /// The names of the files and the maximum size of each in bytes.
     private static let files = [
         (name: TokenKey.name, bytesMax: SecretFile.bytesMax),
         (name: RevokedTokens.name, bytesMax: RevokedTokens.fileBytesMax),
@@ -198,9 +200,9 @@ package enum SecretFiles {
 
     package static var names: [String] { self.files.map(\.name) }
 
-    /// Copies those that there are, each with mode 0600.
+    /// Copies the existing ones, each with mode 0600.
     ///
-    /// - Throws: when one of them cannot be read or written, or others may use it.
+    /// - Throws: if one of them cannot be read or written, or others may use it.
     package static func copy(from folder: String, to copy: String) throws(CredentialError) {
         for file in self.files {
             _ = try CredentialFile.copy("\(folder)/\(file.name)", to: "\(copy)/\(file.name)", bytesMax: file.bytesMax)
@@ -208,17 +210,18 @@ package enum SecretFiles {
     }
 }
 
-/// The key that a state folder's history numbers devices and pushes with: `history.key`, 32 bytes of which it takes 16.
+/// The key with which a state folder's history numbers devices and pushes: `history.key`, 32 bytes, of which 16 are
+/// used.
 ///
-/// Whoever knew it could register a device under whose number another device's history stands.
+/// With this key, an attacker could register a device whose number collides with that of another device in the history.
 package enum HistoryKey {
     static let name = "history.key"
 
-    /// The key of a state folder; where there is none it is drawn, and `save` makes the file with mode 0600. A history
-    /// that is there was then written under another key, and begins anew.
+    /// Returns the key of a state folder. If there is none, a new key is drawn, and `save` creates the file with mode
+    /// 0600. An existing history was then written under another key and starts anew.
     ///
-    /// - Parameter folder: a folder that is there.
-    /// - Throws: when the file that is there cannot be used.
+    /// - Parameter folder: an existing folder.
+    /// - Throws: if the existing file cannot be used.
     package static func prepare(
         in folder: String
     ) throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(CredentialError) -> Void) {
@@ -232,20 +235,20 @@ package enum HistoryKey {
         secret.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
     }
 
-    /// A key for a history that nobody keeps.
+    /// Returns a key for a history that is not kept.
     package static func passing() -> HashKey {
         var random = RandomBits()
         return HashKey(random.pair())
     }
 }
 
-/// The secret that a webhook shares with its receiver.
+/// The secret shared by a webhook and its receiver.
 package enum WebhookSecret {
-    /// The fewest bytes: 128 bits, as no shorter key is worth signing with.
+    /// The minimum of 128 bits; a shorter key would not make a signature secure.
     static let bytesMin = 16
     static let bytesMax = 1024
 
-    /// Reads a secret: everything in the file but the newline at its end.
+    /// Reads a secret: the contents of the file without the newline at the end.
     ///
     /// - Throws: `CredentialError` that names the file and the remedy.
     package static func read(_ path: String) throws(CredentialError) -> [UInt8] {

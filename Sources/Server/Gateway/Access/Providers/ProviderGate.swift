@@ -2,16 +2,15 @@ package import HTTPTransport
 import Platform
 package import Wire
 
-/// Asks the providers of one loop for proof.
+/// Authenticates the providers of one loop by their tokens.
 ///
-/// A good token is verified once; afterwards it costs a comparison with the connection's last one, or one look-up. One
-/// that is no good is verified once a connection. A connection that asks again and again, as requests come together, is
-/// looked up once.
+/// A valid token is verified once; later requests cost a comparison with the connection's last token or one lookup. An
+/// invalid token is verified once per connection. Consecutive requests of one connection share one lookup of it.
 package struct ProviderGate {
-    /// The most verified tokens kept; when there are more, all are forgotten and verified again.
+    /// The maximum number of verified tokens in the cache. When it is exceeded, the cache is cleared.
     private static let tokensMax = 4096
 
-    /// How many tokens were read and verified.
+    /// The number of tokens verified so far.
     package private(set) var verificationCount = 0
 
     private let source: ProviderKeys
@@ -21,17 +20,17 @@ package struct ProviderGate {
     private var generation: UInt64
     private var keys: [String: ProviderKeyFile]
     private let hashKey: HashKey
-    /// The verified tokens by the hash of their bytes, whose key nobody outside knows.
+    /// The verified tokens by the hash of their bytes, under a random key.
     private var tokens: [UInt64: VerifiedToken] = [:]
     private var connections: [ConnectionID: ProviderConnection] = [:]
-    /// The connection that was looked up last.
+    /// The connection of the last lookup.
     private var latest: (id: ConnectionID, shown: ProviderConnection)?
 
-    /// A gate that has seen no provider yet.
+    /// Creates a gate that has seen no provider yet.
     ///
-    /// - `environment`: the gateway's own, which keys that have one must share; nil to take all.
-    /// - `credentials`: the connections of each key.
-    /// - `onRefusal`: hears why a token is not good, once a connection for each.
+    /// - `environment`: the gateway's own, which a key with an environment must match; nil accepts all.
+    /// - `credentials`: counts the connections of each key.
+    /// - `onRefusal`: receives the reason why a token is invalid, once per connection and token.
     package init(
         _ keys: ProviderKeys,
         environment: APNSEnvironment? = nil,
@@ -47,11 +46,11 @@ package struct ProviderGate {
         (self.generation, self.keys) = keys.current()
     }
 
-    /// Asks for the token of a request.
+    /// Returns the verified token of a request.
     ///
-    /// - `authorization`: the value of the header field; nil when it is absent.
+    /// - `authorization`: the value of the header field; nil if it is absent.
     /// - `now`: milliseconds since 1970.
-    /// - Returns: the token, which says where it may push to.
+    /// - Returns: the token, which decides which topics the request may push to.
     /// - Throws: the reason for which the request is refused.
     package mutating func token(
         _ authorization: ByteView?,
@@ -91,13 +90,13 @@ package struct ProviderGate {
         return token
     }
 
-    /// Returns true if a connection that has shown an expired token has since shown another one: its client needs
+    /// Returns true if a connection that has shown an expired token has since shown another one. Its client needs
     /// another connection.
     package func hasChangedInVain(_ connection: ConnectionID) -> Bool {
         self.connections[connection]?.hasChangedInVain ?? false
     }
 
-    /// What the connection has shown; nil when it has shown nothing.
+    /// Returns the state of the connection; nil if it has shown nothing.
     @inline(__always)
     private mutating func known(_ connection: ConnectionID) -> ProviderConnection? {
         if let latest, latest.id.index == connection.index, latest.id.generation == connection.generation {
@@ -114,9 +113,9 @@ package struct ProviderGate {
         if let credential = closed?.credential { self.credentials.end(credential) }
     }
 
-    /// Counts a connection under the key it shows; one that shows several in turn counts under the last.
+    /// Counts a connection under the key it shows. A connection that shows several keys in turn counts under the last.
     ///
-    /// - Throws: `tooManyRequests` when there are as many of that key as there may be.
+    /// - Throws: `tooManyRequests` if the key has as many connections as allowed.
     private func count(_ key: ProviderKeyFile, on connection: ProviderConnection) throws(APNSReason) {
         let credential = Credential.providerKey(team: key.team, keyID: key.keyID)
         guard connection.credential != credential else { return }
@@ -148,18 +147,18 @@ package struct ProviderGate {
     }
 }
 
-/// A provider's token whose signature was found to be good.
+/// A provider's token whose signature has been verified.
 package final class VerifiedToken {
-    /// The key it is signed with, as it was then.
+    /// The key that signed the token, in its state at the verification.
     package let key: ProviderKeyFile
-    /// The number of the keys' state in which it was verified.
+    /// The generation of the keys in which the token was verified.
     let generation: UInt64
     private let bytes: ByteBuffer
     private let token: ProviderToken
 
-    /// Verifies the token that `text` is.
+    /// Verifies the token `text`.
     ///
-    /// - Throws: when it cannot be read, its key is not known, is another team's, or did not sign it.
+    /// - Throws: if it cannot be parsed, or if its key is unknown, belongs to another team, or did not sign it.
     init(
         _ text: ByteView,
         keys: [String: ProviderKeyFile],
@@ -179,7 +178,7 @@ package final class VerifiedToken {
         self.token = token
     }
 
-    /// Whether it is the token `text`.
+    /// Returns true if the token's text is `text`.
     func isText(_ text: ByteView) -> Bool {
         self.bytes.view.equalsLong(text)
     }
@@ -188,7 +187,8 @@ package final class VerifiedToken {
         self.bytes.view == other.bytes.view
     }
 
-    /// Whether its key may push to `topic`. Asked of the token, as a key that is handed out is a copy of many parts.
+    /// Returns true if the token's key may push to `topic`. A method of the token, because returning the key would copy
+    /// its many members.
     package func admits(topic: ByteView) -> Bool {
         self.key.admits(topic: topic)
     }
@@ -199,43 +199,43 @@ package final class VerifiedToken {
     }
 }
 
-/// The tokens that one connection showed in vain.
+/// The invalid tokens that one connection has shown.
 ///
-/// A token that is no good is verified once a connection, and not again while the keys stay as they are: verifying
-/// costs as much as twenty pushes. Whoever shows ever new ones is soon allowed one a second.
+/// An invalid token is verified once per connection and keys' generation, because a verification costs as much as
+/// twenty pushes. A connection that keeps showing new invalid tokens is limited to one verification per second.
 struct RefusedTokens {
-    /// The most tokens that are remembered; a client has one or two.
+    /// The maximum number of tokens remembered; a client has one or two.
     private static let hashesMax = 4
-    /// How many may be verified in vain before they are spaced.
+    /// The number of failed verifications after which the rate limit applies.
     private static let burst = 32
-    /// Milliseconds from one verification to the next, once they are spaced.
+    /// The minimum interval between verifications under the rate limit, in milliseconds.
     private static let spacing: Int64 = 1000
 
-    /// Hashes under a key that nobody outside knows; the oldest makes room.
+    /// The tokens' hashes under a random key; the oldest is dropped first.
     private var hashes: [UInt64] = []
     private var count = 0
     private var lastAt: Int64 = 0
-    /// The state of the keys that refused them.
+    /// The generation of the keys that refused the tokens.
     private var generation: UInt64 = 0
 
-    /// Takes a token that is about to be verified.
+    /// Admits a token to verification.
     ///
     /// - Parameter now: milliseconds since 1970.
-    /// - Throws: `invalidProviderToken` for one that was verified in vain; `tooManyProviderTokenUpdates` for one that
-    ///   is not looked at yet, and may be good.
+    /// - Throws: `invalidProviderToken` for a token whose verification has failed before; `tooManyProviderTokenUpdates`
+    ///   for one that is not verified because of the rate limit and may be valid.
     mutating func admit(_ hash: UInt64, generation: UInt64, now: Int64) throws(APNSReason) {
         if generation != self.generation {
             self = RefusedTokens()
             self.generation = generation
         }
         guard !self.hashes.contains(hash) else { throw .invalidProviderToken }
-        // A clock that was set back must not forbid it for longer.
+        // A clock that was set back must not extend the wait.
         guard self.count < Self.burst || abs(now - self.lastAt) >= Self.spacing else {
             throw .tooManyProviderTokenUpdates
         }
     }
 
-    /// A token was verified, and is not good.
+    /// Records a token whose verification failed.
     mutating func append(_ hash: UInt64, now: Int64) {
         if self.hashes.count == Self.hashesMax { self.hashes.removeFirst() }
         self.hashes.append(hash)
@@ -244,9 +244,9 @@ struct RefusedTokens {
     }
 }
 
-/// What a connection has shown of its provider.
+/// The provider's tokens that a connection has shown.
 final class ProviderConnection {
-    /// Milliseconds that must pass after one change of the token before the next.
+    /// The minimum interval between two changes of the token, in milliseconds.
     static let changeInterval: Int64 = 1_200_000
 
     /// The hash of the expired token that it has shown; nil if it has shown none. As at APNs, the connection takes no
@@ -255,20 +255,20 @@ final class ProviderConnection {
     /// True if it has shown another token after the expired one. Clients that retry with fresh tokens would do so
     /// indefinitely, as none is accepted here.
     var hasChangedInVain = false
-    /// What the connection showed in vain.
+    /// The invalid tokens that the connection has shown.
     var refused = RefusedTokens()
-    /// What the connection is counted under.
+    /// The credential under which the connection is counted.
     var credential: Credential?
-    /// The token that was taken last.
+    /// The token that was accepted last.
     private(set) var token: VerifiedToken?
-    /// The token before `token`, which requests that were under way at the change may still show.
+    /// The token before `token`. Requests that were under way at the change may still show it.
     private var previous: VerifiedToken?
     /// When the token last changed, in milliseconds since 1970; nil while the first one is in use.
     private var changedAt: Int64?
 
-    /// Takes a token, unless the rules of a connection forbid it.
+    /// Accepts a token unless the rules of a connection forbid it.
     ///
-    /// The first token is free, and so is one change of it; further changes must be 20 minutes apart.
+    /// The first token is free, and so is one change of it. Further changes must be 20 minutes apart.
     /// - Parameter now: milliseconds since 1970.
     /// - Throws: `invalidProviderToken` for a second team, `unrelatedKeyIdInToken` for a key of other topics,
     ///   `tooManyProviderTokenUpdates`.
@@ -277,7 +277,7 @@ final class ProviderConnection {
             if self.previous?.isSame(as: token) != true {
                 guard last.key.team == token.key.team else { throw .invalidProviderToken }
                 guard last.key.isRelated(to: token.key) else { throw .unrelatedKeyIdInToken }
-                // A clock that was set back must not forbid changes for longer.
+                // A clock that was set back must not extend the interval.
                 if let changedAt, abs(now - changedAt) < Self.changeInterval { throw .tooManyProviderTokenUpdates }
                 self.changedAt = now
             }
@@ -287,19 +287,19 @@ final class ProviderConnection {
     }
 }
 
-/// Why a provider's token is not taken: what the log tells operators, and nobody the provider.
+/// The reason for which a provider's token is refused. It is logged for operators; the provider does not see it.
 package enum ProviderTokenFault: Error, Hashable, Sendable {
-    /// Not a JSON web token that names a key, a team and a moment.
+    /// The text is not a JSON web token with a key, a team and a time of issue.
     case unreadable
     case unknownKey(keyID: String, team: String)
-    /// The key is there, under another team.
+    /// The key is known, but belongs to another team.
     case otherTeam(keyID: String, team: String)
-    /// Key id and team are right, and another key has signed it.
+    /// The key id and the team match, but the signature is by another key.
     case otherKey(keyID: String, team: String)
-    /// The connection belongs to another team already.
+    /// The connection already belongs to another team.
     case secondTeam(keyID: String, team: String)
 
-    /// What the log says of it. Names that no key can have are left out: whoever wrote them may write anything.
+    /// The fields of the log entry. Malformed names are left out, because the sender could put any text there.
     package var fields: [String: String] {
         var fields = ["cause": self.cause, "remedy": self.remedy]
         switch self {

@@ -3,17 +3,17 @@ import Platform
 import Synchronization
 package import Wire
 
-/// A provider's key as it stands in the folder `providerKeys`.
+/// A provider's key, as stored in the folder `providerKeys`.
 ///
 /// Its file is named for the key id, `KEYID.pem`, and holds a line `Team: TEAM`, a line `Topic: TOPIC` for each topic
 /// the key may push to, a line `Environment: ENVIRONMENT` if it is good in one environment alone, an empty line, and
 /// the public key in PEM. Without a topic the key may push to all.
 package struct ProviderKeyFile: Sendable {
-    /// The most bytes of a file.
+    /// The maximum size of a file in bytes.
     package static let bytesMax = 65_536
-    /// What a file's name has after the key id.
+    /// The suffix of the file's name, after the key id.
     package static let nameEnd = ".pem"
-    /// What may stand after a key's topic: the topics of one app that APNs tells apart by push type.
+    /// The suffixes by which APNs derives topics for particular push types from an app's topic.
     private static let topicEnds: [StaticString] = [
         ".voip", ".complication", ".location-query", ".pushkit.fileprovider", ".voip-ptt", ".push-type.liveactivity",
         ".push-type.widgets", ".push-type.controls",
@@ -21,15 +21,15 @@ package struct ProviderKeyFile: Sendable {
 
     package let keyID: String
     package let team: String
-    /// The topics it may push to; all when there are none.
+    /// The topics that the key may push to; empty for all.
     package let topics: [String]
-    /// The environment it is good in; nil for both.
+    /// The environment that the key is valid in; nil for both.
     package let environment: APNSEnvironment?
     package let key: ProviderPublicKey
     /// `topics` in UTF-8.
     private let topicBytes: [[UInt8]]
 
-    /// - Throws: `ProviderKeyError` when a name is none.
+    /// - Throws: `ProviderKeyError` if a name is invalid.
     package init(
         keyID: String,
         team: String,
@@ -44,7 +44,7 @@ package struct ProviderKeyFile: Sendable {
         }
         for topic in topics where !topic.withByteView({ Push.isTopic($0) }) {
             throw ProviderKeyError(
-                message: "\"\(topic)\" is no topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
+                message: "\"\(topic)\" is not a topic; write 1 to 255 letters, digits, dots, underscores and hyphens."
             )
         }
         self.keyID = keyID
@@ -55,9 +55,9 @@ package struct ProviderKeyFile: Sendable {
         self.topicBytes = topics.map { Array($0.utf8) }
     }
 
-    /// Reads a file of the folder.
+    /// Parses a file of the folder.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` when it is not as described above.
+    /// - Throws: `ProviderKeyError` that names `path` if the contents are not as described above.
     init(keyID: String, contents: [UInt8], path: String) throws(ProviderKeyError) {
         var teams: [String] = []
         var topics: [String] = []
@@ -74,7 +74,7 @@ package struct ProviderKeyFile: Sendable {
             case "Topic": topics.append(String(parts[1]))
             case "Environment": environments.append(String(parts[1]))
             default:
-                // The line itself may be a secret that was put there by mistake, and this goes into the log.
+                // The line itself is not quoted: it may be a secret put there by mistake, and this message is logged.
                 throw ProviderKeyError(
                     message: "\(path): line \(number) is none of Team: TEAM, Topic: TOPIC, Environment: ENVIRONMENT."
                 )
@@ -97,19 +97,19 @@ package struct ProviderKeyFile: Sendable {
         }
     }
 
-    /// The environment of that name.
+    /// Returns the environment of that name.
     ///
-    /// - Throws: `ProviderKeyError` when there is none.
+    /// - Throws: `ProviderKeyError` if there is none.
     private static func environment(_ name: String) throws(ProviderKeyError) -> APNSEnvironment {
         guard let environment = APNSEnvironment(rawValue: name) else {
-            throw ProviderKeyError(message: "\"\(name)\" is no environment; write development or production.")
+            throw ProviderKeyError(message: "\"\(name)\" is not an environment; write development or production.")
         }
         return environment
     }
 
-    /// The key in PEM text.
+    /// Parses a key in PEM.
     ///
-    /// - Throws: `ProviderKeyError` that names `path` when there is none.
+    /// - Throws: `ProviderKeyError` that names `path` if the text holds no key.
     static func key(in pem: [UInt8], path: String) throws(ProviderKeyError) -> ProviderPublicKey {
         do throws(TransportError) {
             return try ProviderPublicKey(pem: pem, file: path)
@@ -118,14 +118,14 @@ package struct ProviderKeyFile: Sendable {
         }
     }
 
-    /// What its file holds: the public key, never the private one.
+    /// The contents of the key's file: the public key, never the private one.
     var contents: [UInt8] {
         var lines = ["Team: \(self.team)"] + self.topics.map { "Topic: \($0)" }
         if let environment { lines.append("Environment: \(environment.rawValue)") }
         return Array((lines.joined(separator: "\n") + "\n\n").utf8) + self.key.pem
     }
 
-    /// Whether the key may push to `topic`: one of its own, or one of the same app for another push type.
+    /// Returns true if the key may push to `topic`: one of its topics, or one derived from it for another push type.
     package func admits(topic: ByteView) -> Bool {
         guard !self.topicBytes.isEmpty else { return true }
         for own in self.topicBytes where topic.count >= own.count {
@@ -137,7 +137,7 @@ package struct ProviderKeyFile: Sendable {
         return false
     }
 
-    /// Whether one connection may use both keys: they are of one team and may push to the same topics.
+    /// Returns true if one connection may use both keys: they belong to one team and may push to the same topics.
     func isRelated(to other: ProviderKeyFile) -> Bool {
         self.team == other.team && Set(self.topics) == Set(other.topics)
     }
@@ -151,34 +151,36 @@ package struct ProviderKeyFile: Sendable {
     }
 }
 
-/// Why a provider's key, or the folder of them, cannot be used.
+/// The reason for which a provider's key, or their folder, cannot be used.
 package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong and what to do about it.
+    /// The fault and its remedy.
     package let message: String
 
     package var description: String { self.message }
 }
 
-/// The keys of the folder `providerKeys`, of which one whose file is being written stays as it was for a moment.
+/// The keys of the folder `providerKeys`. A key remains valid for a short time while its file is being rewritten.
 ///
-/// Pure: moments are milliseconds on the caller's clock.
+/// Times are milliseconds on the caller's clock.
 package struct KeptKeys: Sendable {
-    /// How long a key stays good whose file is there and holds none.
+    /// The time in milliseconds for which a key remains valid while its file holds no valid key.
     package static let patience: Int64 = 2000
 
     private var keys: [String: ProviderKeyFile] = [:]
-    /// Since when files of keys hold none.
+    /// The times at which files were first found without a valid key, by key id.
     private var unusableSince: [String: Int64] = [:]
 
-    /// No keys yet.
+    /// Creates an empty set of keys.
     package init() {}
 
-    /// Whether a key stays although its file holds none: the folder is then to be read again, changed or not.
+    /// True if a key is still valid although its file is not. The folder must then be read again even if nothing
+    /// changes in it.
     package var isWaiting: Bool { !self.unusableSince.isEmpty }
 
-    /// The folder was read.
+    /// Updates the keys from a reading of the folder.
     ///
-    /// - Returns: the keys that are good, in the order of their ids, and the faults that are there to stay.
+    /// - Returns: the valid keys in order of their ids, and the faults to report. The fault of a file whose key is
+    ///   still valid is not reported yet.
     package mutating func read(
         _ contents: ProviderKeyFolder.Contents,
         now: Int64
@@ -198,15 +200,15 @@ package struct KeptKeys: Sendable {
         return (keys.values.sorted { $0.keyID < $1.keyID }, contents.faults.filter { !passing.contains($0) })
     }
 
-    /// The folder cannot be read: no key is good.
+    /// Removes every key, because the folder cannot be read.
     package mutating func folderLost() {
         self = KeptKeys()
     }
 }
 
-/// The keys that tokens are verified with at this moment; every loop asks, one thread changes them.
+/// The keys with which tokens are verified at present. Every loop reads them; one thread changes them.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `keys`.
+/// The class is `@unchecked Sendable`: `monitor` guards `keys`.
 package final class ProviderKeys: @unchecked Sendable {
     private let monitor = Monitor()
     private var keys: [String: ProviderKeyFile] = [:]
@@ -214,10 +216,10 @@ package final class ProviderKeys: @unchecked Sendable {
 
     package init() {}
 
-    /// Counts the changes: what was verified under another number may be true no more.
+    /// The number of changes. A verification under an earlier number may no longer hold.
     var generation: UInt64 { self.count.load(ordering: .acquiring) }
 
-    /// The keys by their ids, and the number of that state.
+    /// Returns the keys by their ids, and their generation.
     func current() -> (generation: UInt64, keys: [String: ProviderKeyFile]) {
         self.monitor.withLock { (self.generation, self.keys) }
     }

@@ -3,20 +3,20 @@ import FoundationEssentials
 import Glibc
 import Platform
 
-/// The folder `providerKeys`: one file a key. Names that begin with a dot are skipped.
+/// The folder `providerKeys`, with one file per key. Names that begin with a dot are skipped.
 package struct ProviderKeyFolder: Sendable {
-    /// What a reading of the folder found.
+    /// The result of reading the folder.
     package struct Contents: Sendable {
-        /// In the order of their ids.
+        /// The valid keys, in order of their ids.
         package var keys: [ProviderKeyFile] = []
-        /// Files that hold no key, each with the cause.
+        /// The faults of the files that hold no valid key.
         package var faults: [ProviderKeyError] = []
-        /// The ids of keys whose files hold none; the cause is one of `faults`, and nil for an empty file, which
-        /// somebody is still writing.
+        /// The ids of the files without a valid key. The fault is one of `faults`, or nil for an empty file, which is
+        /// still being written.
         package var unusable: [(keyID: String, fault: ProviderKeyError?)] = []
     }
 
-    /// The most files that are read.
+    /// The maximum number of files that are read.
     static let filesMax = 4096
 
     package let path: String
@@ -27,7 +27,7 @@ package struct ProviderKeyFolder: Sendable {
 
     /// Reads every file.
     ///
-    /// - Throws: `ProviderKeyError` when the folder cannot be read.
+    /// - Throws: `ProviderKeyError` if the folder cannot be read.
     package func read() throws(ProviderKeyError) -> Contents {
         var contents = Contents()
         for name in try self.names() where !name.hasPrefix(".") {
@@ -59,10 +59,10 @@ package struct ProviderKeyFolder: Sendable {
         return contents
     }
 
-    /// Adds a key; of `keyFile`, a .p8 or any PEM, only the public half is kept.
+    /// Adds a key from `keyFile`, a .p8 file or any PEM, and stores only the public half.
     ///
-    /// The folder is made when it is missing. The file appears whole, under its name, or not at all.
-    /// - Throws: `ProviderKeyError` when the file holds no key, a name is none, or a key of that id is there.
+    /// The folder is created if it is missing. The file appears atomically under its name.
+    /// - Throws: `ProviderKeyError` if the file holds no key, a name is invalid, or a key of that id exists.
     package func add(
         keyFile: String,
         team: String,
@@ -95,7 +95,7 @@ package struct ProviderKeyFolder: Sendable {
         }
     }
 
-    /// Removes a key; a gateway that watches the folder takes its tokens no more.
+    /// Removes a key. A gateway that watches the folder then refuses its tokens.
     package func remove(keyID: String) throws(ProviderKeyError) {
         guard ProviderKeyFile.isName(keyID), (try? FileSystem.remove(self.file(of: keyID))) != nil else {
             throw ProviderKeyError(message: "\(self.path) has no key \"\(keyID)\"; see `wakegate key list`.")
@@ -110,17 +110,17 @@ package struct ProviderKeyFolder: Sendable {
         do {
             return try FileManager.default.contentsOfDirectory(atPath: self.path).sorted()
         } catch {
-            let problem = FileSystem.exists(self.path) ? "is no folder that can be read" : "is missing: no such folder"
+            let problem = FileSystem.exists(self.path) ? "is not a readable folder" : "is missing: no such folder"
             throw ProviderKeyError(message: "\(self.path) \(problem); name the folder that `wakegate key add` writes.")
         }
     }
 
-    /// The bytes of a file; only of an ordinary one, since a pipe would keep us waiting.
+    /// Returns the bytes of a file. Only regular files are opened, since opening a pipe could block.
     private static func bytes(of file: String) throws(ProviderKeyError) -> [UInt8] {
         let status: FileStatus
         do throws(SystemError) { status = try FileSystem.status(file) } catch { throw Self.error(file, "read", error) }
         guard status.kind == .file else {
-            throw ProviderKeyError(message: "\(file) is no ordinary file; name a key in PEM.")
+            throw ProviderKeyError(message: "\(file) is not a regular file; name a key in PEM.")
         }
         guard status.size <= ProviderKeyFile.bytesMax else {
             throw ProviderKeyError(message: "\(file) is larger than \(ProviderKeyFile.bytesMax) bytes; name a key.")
@@ -135,20 +135,20 @@ package struct ProviderKeyFolder: Sendable {
     }
 }
 
-/// Reads the folder `providerKeys`, and again whenever something in it changes.
+/// Reads the folder `providerKeys`, and reads it again whenever something in it changes.
 ///
-/// While the folder cannot be read no key is good; a key whose file is there and holds none, as it is being written,
-/// stays good for two seconds. It is `Sendable` without the compiler's proof: `watch`, `told`, `kept` and `keys`
-/// are touched on `queue` alone once `init` has returned, but for what its owner does before `feed`.
+/// While the folder cannot be read, no key is valid. A key whose file holds no valid key, because it is being written,
+/// remains valid for two seconds. The class is `@unchecked Sendable`: once `init` has returned, only `queue` uses
+/// `watch`, `told`, `kept` and `keys`, except for the owner before it calls `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
-    /// Seconds between looks at whether another folder has taken the place of the one that is watched.
+    /// The interval in seconds of the check whether another folder has replaced the watched one.
     private static let lookSeconds = 1
     private static let events = UInt32(
         IN_CLOSE_WRITE | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF
             | IN_MOVE_SELF
     )
 
-    /// Where the keys go that it reads.
+    /// The store that receives the keys this watch reads.
     package private(set) var keys = ProviderKeys()
     private let folder: ProviderKeyFolder
     private let onFault: @Sendable (ProviderKeyError) -> Void
@@ -156,16 +156,16 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     private let descriptor: Int32
     private let changes: any DispatchSourceRead
     private let timer: any DispatchSourceTimer
-    /// The number of the watched folder, never used again for another one; -1 when there is none.
+    /// The watch descriptor of the folder, which is never reused for another one; -1 if there is none.
     private var watch: Int32 = -1
-    /// What was said of the folder last, so that it is said once.
+    /// The faults of the folder reported last, so that each is reported once.
     private var told: [ProviderKeyError] = []
     private var kept = KeptKeys()
 
     /// Reads the folder, and watches it from then on.
     ///
-    /// - `onFault`: hears of every file that holds no key, and of a folder that cannot be read any more.
-    /// - Throws: `ProviderKeyError` when the folder cannot be read or watched now.
+    /// - `onFault`: receives the fault of every file that holds no key, and of a folder that can no longer be read.
+    /// - Throws: `ProviderKeyError` if the folder cannot be read or watched now.
     package init(_ folder: String, onFault: @escaping @Sendable (ProviderKeyError) -> Void) throws(ProviderKeyError) {
         self.folder = ProviderKeyFolder(folder)
         self.onFault = onFault
@@ -181,7 +181,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         self.changes.setCancelHandler { close(descriptor) }
         self.changes.setEventHandler { [weak self] in self?.folderChanged() }
         self.timer.setEventHandler { [weak self] in self?.look() }
-        // Watched before it is read: what changes meanwhile is read again.
+        // The watch is added before the folder is read, so that a change during the reading causes another one.
         self.watch = self.addWatch()
         self.changes.resume()
         self.timer.resume()
@@ -195,7 +195,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
 
     deinit { self.stop() }
 
-    /// Gives what was read to others than its own keys, from now on.
+    /// Passes the keys to another store from now on.
     package func feed(_ keys: ProviderKeys) {
         self.queue.sync {
             keys.replace(with: Array(self.keys.current().keys.values))
@@ -203,13 +203,13 @@ package final class ProviderKeyWatch: @unchecked Sendable {
         }
     }
 
-    /// Watches no more.
+    /// Stops watching.
     package func stop() {
         self.changes.cancel()
         self.timer.cancel()
     }
 
-    /// Watching a folder that is watched already gives the same number again.
+    /// Returns the watch descriptor. Watching a folder again returns the same one.
     private func addWatch() -> Int32 {
         FileSystem.watch(self.folder.path, Self.events | UInt32(IN_ONLYDIR), on: self.descriptor)
     }

@@ -32,13 +32,13 @@ async function send(path, options) {
     const refusal = await response.json().catch(() => null);
     // Another request may have been given a token meanwhile.
     if (shown !== operatorToken) continue;
-    // What is wrong with a token is for whoever typed it; that one is missing the dialog says by itself.
+    // The dialog shows the gateway's message about an invalid token. For a missing token its own text is sufficient.
     operatorToken = await ask(shown ? refusal?.message ?? "" : "");
     sessionStorage.setItem(tokenKey, operatorToken);
   }
 }
 
-// The JSON of an answer; a `Refusal` when it is no success.
+// Returns the JSON of an answer; throws a `Refusal` if the request fails.
 export async function request(method, path, body) {
   const options = body === undefined
     ? { method } : { method, body: JSON.stringify(body), headers: { "content-type": "application/json" } };
@@ -48,7 +48,7 @@ export async function request(method, path, body) {
   try {
     answer = text ? JSON.parse(text) : null;
   } catch {
-    throw new Refusal(response.status, { message: "The answer is no JSON; is this address a WakeGate gateway?" });
+    throw new Refusal(response.status, { message: "The answer is not JSON; is this address a WakeGate gateway?" });
   }
   if (!response.ok) throw new Refusal(response.status, answer);
   return answer;
@@ -61,10 +61,10 @@ export function explain(error, what) {
     ? `This gateway is of a version that cannot ${what}; one that is newer can.` : error.message;
 }
 
-// Follows a stream of events until it ends: `EventSource` could show no token. Silence for too long ends it as well.
+// Follows a stream of events until it ends. `EventSource` cannot send a token.
 //
-// - silence: how many milliseconds are too long.
-// - signal: ends it; nil for whoever follows for good.
+// - silence: the silence in milliseconds after which the stream is ended.
+// - signal: ends the stream; nil for a stream without a planned end.
 export async function follow(path, { silence, signal }, onEvent, onOpen) {
   if (signal?.aborted) return;
   const ending = new AbortController();

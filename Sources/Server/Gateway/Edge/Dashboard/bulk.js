@@ -7,7 +7,7 @@ import { count } from "./format.js";
 // `states` are those of the devices that an action concerns, `act` does it to one and says why it was not done.
 const actions = {
   launch: { button: "Launch…", title: "Launch now", done: "launched", ink: "", states: ["pending", "held"],
-    text: "What waits for each launches at once, outside interval, budget and holds.",
+    text: "The pending push or task of each launches at once, outside interval, budget and holds.",
     act: (path) => request("POST", `${path}/simulate-launch?pending=1`) },
   drop: { button: "Drop…", title: "Drop pending pushes", done: "dropped", ink: " danger",
     states: ["pending", "held", "inFlight"],

@@ -10,9 +10,9 @@ import { taskName, taskTexts } from "./task.js";
 const cardsMax = 24;
 // What the gateway lists at most.
 const listedMax = 1000;
-// How fast a task is, is judged by so many milliseconds of the past; one that did not advance in them has stalled.
+// A task's rate is computed over this many milliseconds. A task without progress in that time has stalled.
 const rateSpan = 15_000;
-// A task that ended says how for so long, if nobody needs longer.
+// A card shows the result of a finished task for this long, in milliseconds, unless its place is needed.
 const farewell = 12_000;
 
 const ends = {
@@ -65,7 +65,7 @@ class Card {
       ? `${clock((total - completed) / speed * 1000)} left` : isStalled || !task.progress ? deadline : "");
   }
 
-  // Of a total that is not known there is no share: the bar says so by having no value.
+  // Without a known total the bar has no value.
   draw(completed, total, isStalled) {
     const share = total > 0 ? Math.min(1, completed / total) : 0;
     this.node.classList.toggle("stalled", isStalled);
@@ -88,7 +88,7 @@ class Card {
     this.isEnding = true;
     try {
       await request("DELETE", `/v1/devices/${this.device}/tasks/${encodeURIComponent(taskName(this.task))}`);
-      setText(this.outcome, "Cancelled; its worker is told.");
+      setText(this.outcome, "Cancelled; its worker is notified.");
     } catch (error) {
       setText(this.outcome, explain(error, "cancel tasks"));
       this.isEnding = false;
@@ -155,7 +155,7 @@ export async function updateCards(event) {
     const tasks = isAny ? (await request("GET", "/v1/tasks?kind=continued&state=running")).tasks : [];
     show(tasks, all, Date.now());
   } catch {
-    // When the gateway is gone, the page says so, and what it had stays.
+    // If the gateway is unreachable, the page says so and keeps its contents.
   }
   isAsking = false;
 }

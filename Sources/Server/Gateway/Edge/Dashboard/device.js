@@ -131,7 +131,7 @@ export class DevicePanel {
     this.tick();
     this.showFacts(explain);
     this.tasks.show(explain);
-    // Lists are left alone while nothing new is in them: somebody may read or be about to click.
+    // Lists without changes are not redrawn, because the user may be reading them or about to click.
     const mark = JSON.stringify([explain.recent[0], explain.recent.length, pushes]);
     if (mark === this.mark) return;
     this.mark = mark;

@@ -1,4 +1,5 @@
-// The background tasks of one device: what waits and why, what runs and how far it is, and what an operator may do.
+// The background tasks of one device: the pending tasks with reasons, the running tasks with progress, and the actions
+// for operators.
 
 import { Refusal, request } from "./api.js";
 import { el, empty, setText } from "./dom.js";
@@ -17,7 +18,7 @@ const actions = {
   cancel: {
     text: "Cancel", label: (name) => `Cancel ${name}`, method: "DELETE", route: "", done: (task) => {
       if (!isRunning(task)) return "was cancelled.";
-      return task.kind === "continued" ? "was cancelled, and its worker is told."
+      return task.kind === "continued" ? "was cancelled, and its worker is notified."
         : "was cancelled: it runs to its end, and is not launched again.";
     },
   },
@@ -53,7 +54,8 @@ export function hourText(hours) {
   return stretches.map(([from, until]) => `${two(from)}–${two(until)}`).join(", ");
 }
 
-// One task, which stays where it is while it waits, is launched and runs: whoever uses its buttons keeps the place.
+// One task. Its element stays in place while the task is pending, launched and running, so that the user does not lose
+// it.
 class TaskItem {
   constructor(act) {
     this.heading = el("h3");

@@ -1,4 +1,4 @@
-// Everything that the launch of a push depends on now, with the command that mends what is amiss.
+// The conditions for launching a push now, with the command that fixes each failed one.
 
 import { request } from "./api.js";
 import { badge, el, fill } from "./dom.js";

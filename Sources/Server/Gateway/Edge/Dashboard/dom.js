@@ -28,7 +28,7 @@ export const empty = (...children) => el("p", { class: "empty" }, ...children);
 
 export const badge = (text, ink) => el("span", { class: `badge ink-${ink}` }, text);
 
-// One of a list of facts: a name, and what there is of it.
+// An entry of a list of facts: a name and its value.
 export const fact = (name, ...value) => el("div", {}, el("dt", {}, name), el("dd", {}, ...value));
 
 // A bar whose filled part is `share` (0 to 1).
@@ -38,8 +38,8 @@ export function track(share, ink) {
   return el("div", { class: `track ink-${ink}`, "aria-hidden": "true" }, share > 0 ? filled : null);
 }
 
-// Brings the children of `host` to those wanted, and keeps every element that is alike: whoever reads, selects, has the
-// focus in it or is about to click keeps the place. Elements with listeners have a `data-key` that says what they do.
+// Changes the children of `host` to the wanted ones, and keeps every equal element, so that selection, focus and scroll
+// position remain. Elements with listeners have a `data-key` that identifies their action.
 export function fill(host, ...wanted) {
   const nodes = wanted.flat().filter((node) => node !== null && node !== undefined && node !== false)
     .map((node) => (typeof node === "string" ? document.createTextNode(node) : node));

@@ -119,7 +119,7 @@ export class Feed {
         setText(this.status, "The gateway ended the stream; it is asked again.");
       } catch (error) {
         if (signal.aborted) return;
-        setText(this.status, explain(error, "tell what happens as it happens"));
+        setText(this.status, explain(error, "show events as they happen"));
         if (error instanceof Refusal && error.status < 429) return;
       }
       await new Promise((resolve) => {

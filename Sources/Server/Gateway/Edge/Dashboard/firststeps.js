@@ -49,7 +49,7 @@ export function updateFirstSteps({ topics, streams, stats, gateway }) {
   host.hidden = !isNew;
   if (!isNew || host.childElementCount > 0) return;
   fill(host, el("h2", { id: "first-steps-title" }, "First steps"),
-    el("p", { class: "hint" }, "Nothing has happened here yet. These commands run as they stand in the folder in ",
+    el("p", { class: "hint" }, "Nothing has happened here yet. These commands run unchanged in the folder in ",
       "which ", el("code", {}, "wakegate dev"), " was started; a gateway of ", el("code", {}, "wakegate serve"),
       " has another CA, and asks for proof."),
     el("ol", { class: "steps" }, steps(gateway.edge).map(([text, command]) => el("li", {}, el("p", {}, text),

@@ -69,9 +69,9 @@ export const day = (at) => dayTime.format(told(at));
 const spokenTime = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric",
   hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 
-// A sentence of the gateway with its moments in the time of whoever reads it, the zone named.
+// Converts the times in a sentence of the gateway to the user's time zone, and names the zone.
 export const local = (sentence) =>
   sentence.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (at) => spokenTime.format(new Date(at)));
 
-// A moment: the time alone when it is near, the day besides when it is not.
+// A time without the date if it is within 12 hours; otherwise with the date.
 export const moment = (at) => (Math.abs(Date.now() - at) < 12 * 3600 * 1000 ? time(at) : day(at));

@@ -27,7 +27,7 @@ export function hideInspector() {
   byID("inspector").replaceChildren();
 }
 
-// The heading gets the focus: whoever uses the keyboard, or hears the page, is where the answer begins.
+// The heading gets the focus, so that keyboard and screen reader users are at the beginning of the answer.
 function show(...nodes) {
   byID("inspector").replaceChildren(...nodes);
   byID("inspector").hidden = false;

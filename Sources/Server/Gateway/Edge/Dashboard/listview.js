@@ -90,7 +90,7 @@ export class ListView {
       Math.max(pauseMilliseconds, (now - began) / timeShare));
   }
 
-  // A page that nobody sees asks for nothing.
+  // A hidden page sends no requests.
   wait() {
     document.addEventListener("visibilitychange", () => this.isShown && this.refresh(), { once: true });
   }
@@ -123,7 +123,8 @@ export class ListView {
   }
 }
 
-// A filter of an address that is none of a list's choices is shown as it stands: the gateway says what is wrong.
+// Sets a filter from the address. A value that is not among the choices is added, so that the gateway can report the
+// error.
 function setValue(input, value) {
   if (input.tagName === "SELECT" && ![...input.options].some((option) => option.value === value)) {
     input.append(el("option", { value }, value));

@@ -7,7 +7,7 @@ import { eventList } from "./timeline.js";
 
 const states = {
   pending: ["waiting", "warn"], inFlight: ["in flight", "launches"], completed: ["completed", "good"],
-  noWake: ["wakes nobody", "idle"], coalesced: ["coalesced", "merged"], discarded: ["discarded", "bad"],
+  noWake: ["no wake", "idle"], coalesced: ["coalesced", "merged"], discarded: ["discarded", "bad"],
 };
 
 export const pushState = ({ state, reason }) => {

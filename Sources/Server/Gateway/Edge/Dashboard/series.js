@@ -1,8 +1,8 @@
-// The samples that charts are made of, as GET /v1/samples gives them and the live stream goes on.
+// The samples for the charts, from GET /v1/samples and continued by the live stream.
 
 import { sum } from "./format.js";
 
-// What an event has at a path such as tasks.waiting.appRefresh.
+// The value of an event at a path such as tasks.waiting.appRefresh.
 const at = (event, path) => path.split(".").reduce((part, name) => part?.[name], event);
 
 // One sample, as a row of the fields of /v1/samples, made of a live event.

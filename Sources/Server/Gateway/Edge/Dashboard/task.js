@@ -1,4 +1,4 @@
-// What a background task is called, how far it is, and its state, wherever the page shows one.
+// The name, progress and state of a background task, wherever the page shows one.
 
 import { badge, el, track } from "./dom.js";
 import { count, percent, sum } from "./format.js";
@@ -38,8 +38,8 @@ export function taskTexts(task) {
   return [title ?? task.title, subtitle ?? task.subtitle].filter((text) => text);
 }
 
-// How much of a continued task is done, as a bar and in numbers; null where nothing was told. Of a total that is not
-// known there is no share, and the bar has no value.
+// The progress of a continued task as a bar and in numbers; null if none was reported. Without a known total the bar
+// has no value.
 export function progressBar({ progress }, label) {
   if (!progress) return null;
   const { completed, total } = progress;

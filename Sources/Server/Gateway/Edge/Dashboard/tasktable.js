@@ -1,4 +1,4 @@
-// Background tasks over all devices: what waits and what runs, as far as filters let it through, and what was counted.
+// The background tasks of all devices: the pending and running ones that match the filters, and the counters.
 
 import { Refusal, request } from "./api.js";
 import { badge, byID, el, empty, fact, fill } from "./dom.js";
@@ -39,7 +39,7 @@ async function ask() {
     const { tasks } = await request("GET", `/v1/tasks${text ? `?${text}` : ""}`);
     if (mine === turn) show(tasks, text !== "");
   } catch (error) {
-    // When the gateway is gone, the page says so, and what it had stays.
+    // If the gateway is unreachable, the page says so and keeps its contents.
     if (error instanceof Refusal && mine === turn) showNothing(error.message);
   }
   isAsking = false;
@@ -53,7 +53,7 @@ function showNothing(...text) {
   byID("tasks").replaceChildren(empty(...text));
 }
 
-// Tasks are left alone while nothing about them is new: somebody may read or be about to click.
+// An unchanged list is not redrawn, because the user may be reading it or about to click.
 function show(tasks, isFiltered) {
   wasShown = true;
   const now = JSON.stringify([tasks, isFiltered]);
@@ -83,7 +83,7 @@ function row(task) {
     el("td", { class: "start why-cell" }, texts ? el("p", {}, texts) : null, local(task.why)));
 }
 
-// Counters of one name each, as a list of those that are not 0.
+// The counters above 0, as text.
 const named = (counters, name = (key) => key) => Object.entries(counters).filter(([, number]) => number > 0)
   .map(([key, number]) => `${name(key)} ${count(number)}`).join(", ") || "none";
 

@@ -13,17 +13,17 @@ const lookMilliseconds = 700;
 
 const dispositions = {
   launched: "A worker has it already.", scheduled: "It waits for its time.",
-  coalesced: "It was merged with a push that waits already.", discarded: "It was taken, and discarded at once.",
-  "no-wake": "It was taken, and wakes nobody: its payload has no content-available of 1.",
+  coalesced: "It was merged with a push that waits already.", discarded: "It was accepted, and discarded at once.",
+  "no-wake": "It was accepted, but causes no wake: its payload has no content-available of 1.",
 };
 
-// What a form's fields ask for, as the route takes it; throws what a person should mend.
+// Builds the request body from the form's fields; throws an error that the user can fix.
 function bodyOf({ topic, priority, collapseID, lifetime, payload }) {
   const body = { priority: Number(priority) };
   try {
     body.payload = JSON.parse(payload);
   } catch (error) {
-    throw new SyntaxError(`The payload is no JSON: ${error.message}.`);
+    throw new SyntaxError(`The payload is not JSON: ${error.message}.`);
   }
   if (topic.trim()) body.topic = topic.trim();
   if (collapseID.trim()) body.collapseID = collapseID.trim();
@@ -111,7 +111,7 @@ export class TestPush {
       if (this.isStopped) return;
       fill(this.way, el("h3", {}, "Its way ", pushState(push)), eventList(push.events));
     } catch {
-      // It is not in the history at once; whoever is asked next may know it.
+      // A push appears in the history with a delay; the next attempt may find it.
     }
     if (push && hasEnded(push)) return;
     this.timer = setTimeout(() => this.follow(id), lookMilliseconds);

@@ -1,4 +1,4 @@
-// Pauses topics and has them go on.
+// Pauses and resumes topics.
 
 import { explain, request } from "./api.js";
 import { badge, byID, el, setText } from "./dom.js";

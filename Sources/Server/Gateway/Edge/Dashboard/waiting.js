@@ -1,4 +1,4 @@
-// The push that waits for a device: its headers and its payload, for whoever asks to see them.
+// The pending push of a device: its headers, and its payload on request.
 
 import { explain, Refusal, request } from "./api.js";
 import { el, fact, fill, link, setText } from "./dom.js";
@@ -53,7 +53,7 @@ export class WaitingPush {
       this.payload.hidden = false;
     } catch (error) {
       this.conceal();
-      this.say(error, "show what waits");
+      this.say(error, "show pending work");
     }
   }
 
@@ -65,7 +65,7 @@ export class WaitingPush {
       setText(this.outcome, dropped > 0 ? "The waiting push was dropped." : "Nothing waited any more.");
       this.heading.focus();
     } catch (error) {
-      this.say(error, "drop what waits");
+      this.say(error, "drop pending pushes");
     }
     this.drop.disabled = false;
     await this.refresh();

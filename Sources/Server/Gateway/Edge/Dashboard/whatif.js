@@ -48,7 +48,7 @@ export class WhatIf {
       form, this.result);
   }
 
-  // Asks for the policy in force, which the form begins with.
+  // Requests a replay under the current policy, whose values fill the form.
   async load() {
     await this.replay({});
   }

@@ -17,7 +17,7 @@ export const stateNames = {
 
 export const outcomeNames = {
   pending: ["waiting", "warn"], inFlight: ["in flight", "launches"], completed: ["completed", "good"],
-  coalesced: ["coalesced", "merged"], noWake: ["wakes nobody", "idle"], expired: ["discarded: expired", "bad"],
+  coalesced: ["coalesced", "merged"], noWake: ["no wake", "idle"], expired: ["discarded: expired", "bad"],
   exhausted: ["discarded: every attempt used", "bad"], forceQuit: ["discarded: force quit", "bad"],
   unregistered: ["discarded: device removed", "bad"], cancelled: ["discarded: dropped by an operator", "bad"],
 };

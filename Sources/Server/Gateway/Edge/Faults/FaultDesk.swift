@@ -2,12 +2,13 @@ import Platform
 import Synchronization
 import Wire
 
-/// The fault rules of a gateway: every loop asks, operators change them.
+/// The fault rules of a gateway. Every loop consults them; operators change them.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards `script` and `expiredTokens`. The rules count over
-/// all loops, so they have one lock; a gateway without rules never takes it.
+/// The class is `@unchecked Sendable`: `monitor` guards `script` and `expiredTokens`. The rules count over all loops,
+/// so they share one lock, which a gateway without rules never takes.
 final class FaultDesk: @unchecked Sendable {
-    /// The most provider tokens that are remembered as expired; with further ones only their connections are.
+    /// The maximum number of provider tokens remembered as expired. Beyond it, a token is expired only on the
+    /// connections that showed it.
     private static let expiredTokensMax = 1_024
 
     private let monitor = Monitor()
@@ -22,27 +23,27 @@ final class FaultDesk: @unchecked Sendable {
         self.scriptChanged()
     }
 
-    /// Whether there are rules to ask.
+    /// True if there are rules.
     var hasRules: Bool { self.hasRulesNow.load(ordering: .relaxed) }
 
     var hasExpiredTokens: Bool { self.hasExpiredTokensNow.load(ordering: .relaxed) }
 
-    /// Counts how often everything was cleared: what rules have done to connections ends with that.
+    /// The number of times the rules were cleared. Clearing ends their effects on connections.
     var generation: UInt64 { self.clearCount.load(ordering: .relaxed) }
 
     // MARK: From loops
 
-    /// Whether some rule looks at the key of a provider token.
+    /// True if any rule depends on the key of a provider token.
     var looksAtKeys: Bool { self.monitor.withLock { self.script.looksAtKeys } }
 
-    /// A push has passed every check.
+    /// Passes a push that has passed every check to the rules.
     ///
-    /// - Returns: what happens to it; nil when it goes on.
+    /// - Returns: the effect on the push; nil if it proceeds unchanged.
     func pushReceived(_ push: FaultCandidate) -> FaultEffect? {
         self.monitor.withLock { self.script.pushReceived(push) }
     }
 
-    /// Takes a provider token as expired from now on.
+    /// Treats a provider token as expired from now on.
     ///
     /// - Parameter authorization: the value of the header field.
     func expire(_ authorization: [UInt8]) {
@@ -60,7 +61,7 @@ final class FaultDesk: @unchecked Sendable {
 
     // MARK: From operators
 
-    /// Replaces every rule; what the old ones have done to tokens and connections ends.
+    /// Replaces every rule, and ends the effects of the previous ones on tokens and connections.
     func replace(with rules: [FaultRule]) {
         self.monitor.withLock {
             var script = FaultScript()
@@ -73,10 +74,10 @@ final class FaultDesk: @unchecked Sendable {
         }
     }
 
-    /// Adds a rule behind the others.
+    /// Appends a rule.
     ///
-    /// - Returns: its id.
-    /// - Throws: `APIError` when another rule has its id, or there are too many.
+    /// - Returns: the id of the rule.
+    /// - Throws: `APIError` if another rule has this id, or if there are too many rules.
     func append(_ rule: FaultRule) throws(APIError) -> String {
         self.monitor.lock()
         defer { self.monitor.unlock() }
@@ -86,7 +87,7 @@ final class FaultDesk: @unchecked Sendable {
         return id
     }
 
-    /// - Throws: `APIError` when no rule has this id.
+    /// - Throws: `APIError` if no rule has this id.
     func remove(_ id: String) throws(APIError) {
         self.monitor.lock()
         defer { self.monitor.unlock() }
@@ -94,12 +95,12 @@ final class FaultDesk: @unchecked Sendable {
         self.scriptChanged()
     }
 
-    /// Begins every count anew.
+    /// Resets every counter.
     func resetCounters() {
         self.monitor.withLock { self.script.resetCounters() }
     }
 
-    /// Writes `{"rules": [...]}`, and the warnings of what was just read.
+    /// Writes `{"rules": [...]}` and the warnings about the rules just read.
     func write(to writer: inout JSONWriter, warnings: [String] = []) {
         let entries = self.monitor.withLock { self.script.entries }
         writer.beginObject()

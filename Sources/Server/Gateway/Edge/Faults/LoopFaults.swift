@@ -2,17 +2,17 @@ import Engine
 import HTTPTransport
 import Wire
 
-/// What fault rules have done on one loop and have not finished with.
+/// The effects of fault rules that are still active on one loop.
 final class LoopFaults {
     enum Task {
         case push(FaultedPush)
-        /// The connection's stream limit ends, unless it was changed since.
+        /// The end of the connection's stream limit, unless the limit was changed since.
         case limitEnds(ConnectionID, change: UInt64)
-        /// The window of the connection's streams ends, unless it was changed since.
+        /// The end of the connection's stream window, unless the window was changed since.
         case windowEnds(ConnectionID, change: UInt64)
     }
 
-    /// A stream limit that is not the usual one.
+    /// A stream limit other than the default.
     private struct Limit {
         let change: UInt64
         let endsWithSuccess: Bool
@@ -22,18 +22,18 @@ final class LoopFaults {
     var agenda = FaultAgenda<Task>()
     private var generation: UInt64
     private var limits: [ConnectionID: Limit] = [:]
-    /// The changes by which connections have a stream window that is not the usual one.
+    /// The connections whose stream window is not the default, with the number of the change.
     private var windows: [ConnectionID: UInt64] = [:]
     private var lastChange: UInt64 = 0
-    /// Connections whose provider token has expired.
-    /// The values of `authorization` that have made connections unusable; empty for a push that had none.
+    /// The connections with an expired provider token, and the `authorization` value that expired; empty for a push
+    /// that had none.
     private var unusable: [ConnectionID: [UInt8]] = [:]
-    /// Unusable connections that have since shown another value.
+    /// The connections of `unusable` that have since shown another value.
     private var changedInVain: Set<ConnectionID> = []
-    /// Connections of which nothing more is taken, because they were told so or are about to end; and the last stream
-    /// of each that still is.
+    /// The connections that accept nothing more, because a GOAWAY was sent or they are about to close, with the last
+    /// stream of each that is still accepted.
     private var abandoned: [ConnectionID: Int32] = [:]
-    /// Pushes at the engine whose answers are to be lost.
+    /// The pushes in the engine whose answers will be dropped.
     private var losing: [StreamID: LostReply] = [:]
     private var stuck: Set<StreamID> = []
 
@@ -42,12 +42,12 @@ final class LoopFaults {
         self.generation = desk.generation
     }
 
-    /// Whether a push has to be shown to the rules, or to what they left behind.
+    /// True if pushes must be checked against the rules or their remaining effects.
     var isActive: Bool { self.desk.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
 
-    /// Asks whether a provider's token has not been made to expire.
+    /// Throws if the provider's token was made to expire by a rule.
     ///
-    /// - Parameter authorization: the value of the header field; nil when it is absent.
+    /// - Parameter authorization: the value of the header field; nil if it is absent.
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
         guard !self.unusable.isEmpty || self.desk.hasExpiredTokens else { return }
@@ -63,10 +63,10 @@ final class LoopFaults {
     /// Returns true if an unusable connection has since shown another token.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.changedInVain.contains(connection) }
 
-    /// The rules were cleared since the last call: what they did to connections has ended.
+    /// Ends the effects of the rules on connections if the rules were cleared since the last call.
     ///
-    /// - Returns: connections whose stream limits, and those whose stream windows, are to be the usual again; nil when
-    ///   nothing was cleared.
+    /// - Returns: the connections whose stream limits, and those whose stream windows, must be reset to the default;
+    ///   nil if nothing was cleared.
     func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
         guard self.desk.generation != self.generation else { return nil }
         self.generation = self.desk.generation
@@ -87,9 +87,9 @@ final class LoopFaults {
         self.abandoned[stream.connection].map { stream.number > $0 } ?? false
     }
 
-    /// Takes nothing more of a connection, not even what was put off.
+    /// Accepts nothing more on a connection, including delayed pushes.
     ///
-    /// - Parameter last: the last stream whose push is still taken; 0 for none.
+    /// - Parameter last: the last stream whose push is still accepted; 0 for none.
     func abandon(_ connection: ConnectionID, after last: Int32) {
         self.abandoned[connection] = last
         self.agenda.remove { task in
@@ -100,7 +100,7 @@ final class LoopFaults {
 
     func leaveStuck(_ stream: StreamID) { self.stuck.insert(stream) }
 
-    /// - Returns: the streams that would never be answered.
+    /// - Returns: the streams that would otherwise never be answered.
     func takeStuck() -> Set<StreamID> {
         defer { self.stuck.removeAll() }
         return self.stuck
@@ -122,7 +122,7 @@ final class LoopFaults {
 
     // MARK: Stream limits
 
-    /// A connection has another stream limit.
+    /// Records a change of a connection's stream limit.
     ///
     /// - Returns: the number of the change.
     func limitChanged(_ connection: ConnectionID, endsWithSuccess: Bool) -> UInt64 {
@@ -131,11 +131,11 @@ final class LoopFaults {
         return self.lastChange
     }
 
-    /// Whether the connection's stream limit ends with its next push that is accepted.
+    /// Returns true if the connection's stream limit ends with its next accepted push.
     func awaitsSuccess(_ connection: ConnectionID) -> Bool { self.limits[connection]?.endsWithSuccess == true }
 
-    /// - Parameter change: the one whose time is over; nil for any that ends with success.
-    /// - Returns: whether the limit is to be the usual again.
+    /// - Parameter change: the change that has expired; nil for a limit that ends with a success.
+    /// - Returns: true if the limit must be reset to the default.
     func limitEnded(_ connection: ConnectionID, change: UInt64?) -> Bool {
         guard let limit = self.limits[connection], change.map({ $0 == limit.change }) ?? limit.endsWithSuccess else {
             return false
@@ -146,7 +146,7 @@ final class LoopFaults {
 
     // MARK: Stream windows
 
-    /// A connection has another stream window.
+    /// Records a change of a connection's stream window.
     ///
     /// - Returns: the number of the change.
     func windowChanged(_ connection: ConnectionID) -> UInt64 {
@@ -155,29 +155,29 @@ final class LoopFaults {
         return self.lastChange
     }
 
-    /// - Parameter change: the one whose time is over.
-    /// - Returns: whether the window is to be the usual again.
+    /// - Parameter change: the change that has expired.
+    /// - Returns: true if the window must be reset to the default.
     func windowEnded(_ connection: ConnectionID, change: UInt64) -> Bool {
         guard self.windows[connection] == change else { return false }
         self.windows[connection] = nil
         return true
     }
 
-    /// - Returns: the connections whose stream window is not the usual one, which it is to be again.
+    /// - Returns: the connections whose stream window must be reset to the default.
     func takeWindows() -> [ConnectionID] {
         defer { self.windows.removeAll() }
         return Array(self.windows.keys)
     }
 }
 
-/// A push that a fault rule has caught.
+/// A push affected by a fault rule.
 final class FaultedPush {
     let effect: FaultEffect
     let stream: StreamID
     let apnsID: APNsID
-    /// What the engine would be given.
+    /// The push as it would be passed to the engine.
     let kept: KeptPush
-    /// The value of `authorization`; nil when it is absent.
+    /// The value of `authorization`; nil if it is absent.
     let authorization: [UInt8]?
 
     init(_ effect: FaultEffect, _ push: Push, from address: StreamAddress, _ authorization: ByteView?) {

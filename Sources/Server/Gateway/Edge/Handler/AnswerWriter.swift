@@ -4,13 +4,13 @@ import Platform
 import Policy
 import Wire
 
-/// Writes the answers of one loop: head and body, in memory that is filled anew for each.
+/// Writes the answers of one loop. Head and body are written into reused buffers.
 final class AnswerWriter {
     private let loop: EventLoop
     private let response = Response()
-    /// Empty but while the answer to a push is written.
+    /// The body of a push's answer; empty except while one is written.
     private var body = ByteBuffer()
-    /// Empty but while another answer is written.
+    /// The body of any other answer; empty except while one is written.
     private var writer = JSONWriter()
 
     init(_ loop: EventLoop) {
@@ -20,8 +20,8 @@ final class AnswerWriter {
     // MARK: Operations
 
     /// - Parameters:
-    ///   - allow: the methods that the path takes, where the request's is none of them.
-    ///   - apnsID: of a request that counts as a push.
+    ///   - allow: the methods that the path accepts, if it does not accept the request's.
+    ///   - apnsID: the id of the push, for a request that counts as one.
     func answer(_ stream: StreamID, _ error: APIError, allow: String? = nil, _ apnsID: APNsID? = nil) {
         var writer = JSONWriter()
         error.write(to: &writer)
@@ -43,7 +43,7 @@ final class AnswerWriter {
         answer.body.withByteView { _ = self.loop.respond(stream, self.response, body: $0) }
     }
 
-    /// Answers with what came of a request.
+    /// Answers a request with its outcome.
     func answer(_ stream: StreamID, _ outcome: Outcome) {
         outcome.write(to: &self.writer)
         if self.writer.buffer.view.isEmpty {
@@ -59,9 +59,9 @@ final class AnswerWriter {
     /// Begins a stream of events.
     ///
     /// - Parameters:
-    ///   - name: what its worker is to know it by; nil for a stream of an operator.
-    ///   - warning: the likely mistake in its subscription.
-    /// - Returns: false when the stream is gone.
+    ///   - name: the name by which the worker knows the stream; nil for a stream of an operator.
+    ///   - warning: the likely mistake in the worker's subscription.
+    /// - Returns: false if the stream has closed.
     func beginEvents(_ stream: StreamID, name: String? = nil, _ warning: String? = nil) -> Bool {
         self.response.beginEventStream()
         name?.withByteView { self.response.add("wakegate-stream", $0) }
@@ -78,7 +78,7 @@ final class AnswerWriter {
 
     // MARK: Pushes
 
-    /// Answers a push with what the engine says of it.
+    /// Answers a push with the engine's reply.
     func answer(_ stream: StreamID, _ reply: PushReply) {
         if let reason = reply.reason {
             self.refuse(
@@ -104,9 +104,9 @@ final class AnswerWriter {
     /// Answers a refused push: one DATA frame with the reason.
     ///
     /// - Parameters:
-    ///   - timestamp: when the token was removed, in milliseconds since 1970.
-    ///   - retryAfterSeconds: when to send it again; 0 when that is not known.
-    /// - Returns: false when the stream is gone.
+    ///   - timestamp: the time at which the token was removed, in milliseconds since 1970.
+    ///   - retryAfterSeconds: the delay before the provider should send it again; 0 if unknown.
+    /// - Returns: false if the stream has closed.
     @discardableResult
     func refuse(
         _ stream: StreamID,
@@ -131,9 +131,9 @@ final class AnswerWriter {
         return self.loop.respond(stream, self.response, body: self.body.view)
     }
 
-    /// Answers a push as a fault rule says.
+    /// Answers a push as a fault rule specifies.
     ///
-    /// - Returns: false when the stream is gone.
+    /// - Returns: false if the stream has closed.
     func refuse(_ stream: StreamID, _ answer: FaultAnswer, _ apnsID: APNsID) -> Bool {
         self.response.begin(status: answer.status)
         self.addID(apnsID)
@@ -164,7 +164,7 @@ final class AnswerWriter {
 
     // MARK: Connections
 
-    /// Has a connection end with a reason of the provider API.
+    /// Ends a connection with a reason of the provider API.
     func goAway(_ connection: ConnectionID, _ reason: APNSReason, inFlight: StreamsInFlight = .finished) {
         reason.writeBody(to: &self.body, timestampMilliseconds: nil)
         self.loop.goAway(connection, debugData: self.body.view, inFlight: inFlight)

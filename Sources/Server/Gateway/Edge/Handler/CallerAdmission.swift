@@ -3,14 +3,14 @@ import Platform
 import ServiceManager
 import Wire
 
-/// Who may do what on one loop: by what connections, requests and streams have shown.
+/// Checks the authorization of one loop's connections, requests and streams.
 final class CallerAdmission {
     private let shared: SharedParts
     private let outbox: EngineOutbox
     private let answers: AnswerWriter
     private let counts: CredentialCounts
     private var authorization: Authorization
-    /// Whether clients are asked for certificates at all.
+    /// True if clients are asked for certificates.
     private let asksForCertificates: Bool
 
     init(_ shared: SharedParts, _ outbox: EngineOutbox, _ answers: AnswerWriter, _ counts: CredentialCounts) {
@@ -27,10 +27,10 @@ final class CallerAdmission {
         )
     }
 
-    /// Admits whoever sent a request.
+    /// Admits the sender of a request.
     ///
-    /// - `parameter`: what stands at the parameter's place in the path.
-    /// - Throws: `APIError` when nothing good is shown, or something that is not for this.
+    /// - `parameter`: the value of the path's parameter.
+    /// - Throws: `APIError` if no valid proof is shown, or if it does not authorize this operation.
     func admit(
         _ request: Request,
         to operation: Operation,
@@ -58,24 +58,24 @@ final class CallerAdmission {
 
     // MARK: Streams
 
-    /// Reads what has changed of tokens, as far as it can be read.
+    /// Reads the changes of tokens and revocations; ignores errors.
     func refreshTokens() { self.authorization.tokens.refreshIfPossible() }
 
-    /// Whether a worker's stream may go on that was opened with this, or with nothing.
+    /// Returns true if a worker's stream that was opened with this proof, or with none, may continue.
     func admitsWorker(_ proof: ShownProof?) -> Bool { self.authorization.admitsWorker(proof) }
 
-    /// Whether the stream of an operator may go on, who showed this, or nothing where nobody asks.
+    /// Returns true if an operator's stream that was opened with this proof, or with none, may continue.
     func admitsOperator(_ proof: ShownProof?) -> Bool { self.authorization.tokens.admitsOperator(proof) }
 
     // MARK: Client certificates
 
-    /// Whom a connection's client certificate names; nil when it has shown none.
+    /// Returns the holder of a connection's client certificate; nil if it has shown none.
     func holder(of connection: ConnectionID) -> CertificateHolder? {
-        // Asking `authorization` copies it, which is more than the rest of the question.
+        // Calling `authorization` copies it, which costs more than the lookup itself.
         self.asksForCertificates ? self.authorization.holder(of: connection) : nil
     }
 
-    /// Ends a connection at once whose certificate is not good: it gets SETTINGS and GOAWAY, as of APNs.
+    /// Verifies a certificate. If it is invalid, the connection ends immediately with SETTINGS and GOAWAY, as at APNs.
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
         do throws(CertificateFault) {
             try self.authorization.certificates?.certificateShown(certificate, on: connection)
@@ -89,7 +89,7 @@ final class CallerAdmission {
         self.end(connection, holder.tooManyConnections)
     }
 
-    /// Ends the connections whose certificates were revoked or have expired since they were shown; the owner ends their
+    /// Ends the connections whose certificates were revoked or have expired since they were shown. The owner ends their
     /// streams.
     func endConnectionsWithBadCertificates() {
         for (holder, fault) in self.authorization.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {

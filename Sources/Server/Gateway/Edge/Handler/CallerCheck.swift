@@ -1,19 +1,20 @@
 import HTTPTransport
 import Wire
 
-/// Keeps other people's web pages out of the cleartext listeners, which a browser on this machine can reach.
+/// Refuses requests of foreign web pages on the cleartext listeners, which a browser on this machine can reach.
 ///
-/// One a loop: it remembers the last host it admitted, since nearly every request names the same.
+/// Each loop has its own instance. It remembers the last host it admitted, since nearly every request names the same
+/// one.
 struct CallerCheck: ~Copyable {
-    /// The hosts of the addresses that the cleartext listeners were configured with.
+    /// The hosts in the configured addresses of the cleartext listeners.
     private let configuredHosts: Set<String>
-    /// Whether machines of networks that were named come in, by whatever name of such a network.
+    /// True if machines of configured networks are admitted, under any host name used within a local network.
     private let takesNetworkNames: Bool
     private var admitted = ByteBuffer()
 
     /// - Parameters:
-    ///   - addresses: those of the cleartext listeners. A socket file has no name that a request could give.
-    ///   - takesNetworkNames: whether machines of networks that were named come in.
+    ///   - addresses: the addresses of the cleartext listeners. A Unix socket has no name that a request could give.
+    ///   - takesNetworkNames: true if machines of configured networks are admitted.
     init(addresses: [String], takesNetworkNames: Bool = false) {
         self.takesNetworkNames = takesNetworkNames
         self.configuredHosts = Set(
@@ -24,9 +25,9 @@ struct CallerCheck: ~Copyable {
         )
     }
 
-    /// Whether the request may come in: it names this gateway and nobody else, and is of no foreign page.
+    /// Returns true if the request is admitted: its host is this gateway, and it does not come from a foreign page.
     ///
-    /// - Parameter role: that of the listener it came to.
+    /// - Parameter role: the role of the listener that received the request.
     mutating func admits(_ request: Request, on role: ListenerRole) -> Bool {
         let authority = request.authority
         guard self.admits(host: authority) else { return false }
@@ -51,7 +52,7 @@ struct CallerCheck: ~Copyable {
         return role == .admin && Self.isPage(request.path) && request.method == "GET" && isNavigation && isForDocument
     }
 
-    /// Whether a path of the admin listener is that of the dashboard's page, to which other people's pages may lead.
+    /// Returns true if an admin path is the dashboard's page, which foreign pages may link to.
     private static func isPage(_ path: ByteView) -> Bool {
         path == "/" || path.starts(with: "/?")
     }
@@ -67,15 +68,15 @@ struct CallerCheck: ~Copyable {
         return true
     }
 
-    /// Whether a host goes by a name that nobody can have on the Internet: an address, one label, or one below a domain
-    /// that is for networks of one's own. Other people's pages have names of other kinds.
+    /// Returns true if a host cannot be a public Internet name: an address, a single label, or a name below a domain
+    /// reserved for local networks. A foreign page has a public name.
     private static func isOfNetwork(_ host: Authority) -> Bool {
         let labels = host.name.split(separator: ".")
         guard !host.isIPv6, labels.count > 1, let last = labels.last else { return true }
         return last.utf8.allSatisfy { $0 &- 0x30 <= 9 } || ["internal", "local", "localhost", "test"].contains(last)
     }
 
-    /// Whether both name one host, at whatever port.
+    /// Returns true if both name one host, regardless of the port.
     private static func isSame(_ one: ByteView, _ other: ByteView) -> Bool {
         guard let one = Authority(one), let other = Authority(other) else { return false }
         return one.isIPv6 == other.isIPv6 && one.name == other.name

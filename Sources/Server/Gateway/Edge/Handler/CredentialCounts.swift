@@ -1,21 +1,21 @@
 package import HTTPTransport
 package import Wire
 
-/// What the connections, workers' streams and bounded requests of one loop count under; how many there are of each
-/// credential, all loops know together.
+/// The credentials under which one loop's connections, workers' streams and rate-limited requests are counted. The
+/// counts themselves are shared by all loops.
 package final class CredentialCounts {
     private let connections: ConnectionCounts<Credential>
     private let workerStreams: ConnectionCounts<StreamHolder>
     private let rates: CredentialRates
     private let tally: LimitTally<GatewayCountedLimit>
-    /// The ids of the bearer tokens that connections are counted under.
+    /// The ids of the bearer tokens under which connections are counted.
     private var bearers: [ConnectionID: String] = [:]
-    /// Whom workers' streams are counted under, from the moment they are asked for.
+    /// The holders under which workers' streams are counted, from the request on.
     private var holders: [StreamID: StreamHolder] = [:]
-    /// The connections that are too many of their credentials, and have been told so.
+    /// The connections that exceed their credentials' limit and have been answered so.
     private var excess: Set<ConnectionID> = []
 
-    /// - `tally`: hears how often a bound was met.
+    /// - `tally`: counts how often each limit was reached.
     package init(
         connections: ConnectionCounts<Credential>,
         workerStreams: ConnectionCounts<StreamHolder>,
@@ -30,9 +30,10 @@ package final class CredentialCounts {
 
     // MARK: Connections
 
-    /// Counts a connection under the bearer token it shows; one that shows several in turn counts under the last.
+    /// Counts a connection under the bearer token it shows. A connection that shows several tokens in turn counts under
+    /// the last.
     ///
-    /// - Throws: `tooManyConnections` when there are as many with that token as there may be.
+    /// - Throws: `tooManyConnections` if the token has as many connections as allowed.
     package func count(_ token: BearerToken, on connection: ConnectionID) throws(APIError) {
         let before = self.bearers[connection]
         guard before != token.id else { return }
@@ -46,33 +47,34 @@ package final class CredentialCounts {
 
     /// Counts a connection under the subject of its certificate.
     ///
-    /// - Returns: false when there are as many of it as there may be.
+    /// - Returns: false if the subject has as many connections as allowed.
     package func count(certificateOf subject: String) -> Bool {
         guard !self.connections.begin(.certificate(subject)) else { return true }
         self.tally.met(.connectionsPerCredentialMax)
         return false
     }
 
-    /// A connection that counted under a certificate's subject does so no more.
+    /// Stops counting a connection under its certificate's subject.
     package func uncount(certificateOf subject: String) {
         self.connections.end(.certificate(subject))
     }
 
-    /// A connection is one too many of its credential, and is answered so: it ends within a second.
+    /// Marks a connection that exceeds its credential's limit. It ends within a second.
     ///
-    /// Not with the answer itself: GOAWAY overtakes the answer's body, and some clients read nothing after it.
+    /// GOAWAY is not sent with the answer, because it would overtake the answer's body, and some clients read nothing
+    /// after it.
     package func exceeded(_ connection: ConnectionID) {
         guard self.excess.insert(connection).inserted else { return }
         self.tally.met(.connectionsPerCredentialMax)
     }
 
-    /// Takes the connections that are to end by now.
+    /// Returns the marked connections, which must end now, and clears the marks.
     package func takeExcess() -> Set<ConnectionID> {
         defer { self.excess.removeAll() }
         return self.excess
     }
 
-    /// Forgets which token a connection was counted under.
+    /// Stops counting a closed connection.
     package func connectionClosed(_ connection: ConnectionID) {
         self.excess.remove(connection)
         if let token = self.bearers.removeValue(forKey: connection) { self.connections.end(.bearerToken(token)) }
@@ -80,10 +82,10 @@ package final class CredentialCounts {
 
     // MARK: Requests
 
-    /// Counts a request that a credential may send so often a minute.
+    /// Counts a request whose rate per credential and minute is limited.
     ///
-    /// - `now`: by the monotonic clock, in milliseconds.
-    /// - Throws: the error that names the bound, when it is one too many.
+    /// - `now`: milliseconds of the monotonic clock.
+    /// - Throws: the error that names the limit, if the request exceeds it.
     package func count(_ rate: CredentialRate, of holder: StreamHolder, now: Int64) throws(APIError) {
         guard !self.rates.count(rate, of: holder, now: now) else { return }
         self.tally.met(rate.limit)
@@ -92,9 +94,9 @@ package final class CredentialCounts {
 
     // MARK: Workers' streams
 
-    /// Counts a worker's stream under what its worker showed, or where it comes from.
+    /// Counts a worker's stream under the worker's credential or network.
     ///
-    /// - Throws: `tooManyStreams` when there are as many as there may be.
+    /// - Throws: `tooManyStreams` if the holder has as many streams as allowed.
     package func count(_ stream: StreamID, of holder: StreamHolder) throws(APIError) {
         guard self.workerStreams.begin(holder) else {
             self.tally.met(.streamsPerCredentialMax)
@@ -103,7 +105,7 @@ package final class CredentialCounts {
         self.holders[stream] = holder
     }
 
-    /// A stream has ended, or was never one of a worker's.
+    /// Stops counting a stream; has no effect on one that is not counted.
     package func uncount(_ stream: StreamID) {
         guard let holder = self.holders.removeValue(forKey: stream) else { return }
         self.workerStreams.end(holder)

@@ -1,18 +1,18 @@
 import Synchronization
 
-/// How often each credential has asked for each of these within a minute, on all loops together.
+/// The number of rate-limited requests of each credential in the current minute, on all loops together.
 package final class CredentialRates: Sendable {
-    /// The most credentials that are counted at once; past it all counts begin anew, so that memory has a bound.
+    /// The maximum number of credentials counted at once. Beyond it, all counts start anew, which bounds the memory.
     private static let holdersMax = 100_000
     private static let minute: Int64 = 60_000
 
     private struct Count {
         var most: Int
-        /// Which minute it is of, by the monotonic clock.
+        /// The minute of the counts, by the monotonic clock.
         var minute: Int64 = 0
         var byHolder: [StreamHolder: Int] = [:]
 
-        /// - Returns: false when it is one too many.
+        /// - Returns: false if the request exceeds the limit.
         mutating func count(_ holder: StreamHolder, in minute: Int64) -> Bool {
             guard self.most > 0 else { return true }
             if minute != self.minute || self.byHolder.count >= CredentialRates.holdersMax {
@@ -34,7 +34,7 @@ package final class CredentialRates: Sendable {
         self.progress = Mutex(Count(most: limits.progressPerCredentialMax))
     }
 
-    /// Other bounds are in force; what was counted stays.
+    /// Changes the limits; the counts remain.
     package func setLimits(_ limits: GatewayLimits) {
         self.submissions.withLock { $0.most = limits.submissionsPerCredentialMax }
         self.progress.withLock { $0.most = limits.progressPerCredentialMax }
@@ -42,8 +42,8 @@ package final class CredentialRates: Sendable {
 
     /// Counts a request.
     ///
-    /// - `now`: by the monotonic clock, in milliseconds.
-    /// - Returns: false when it is one too many of this minute.
+    /// - `now`: milliseconds of the monotonic clock.
+    /// - Returns: false if the request exceeds the limit of this minute.
     package func count(_ rate: CredentialRate, of holder: StreamHolder, now: Int64) -> Bool {
         let minute = now / Self.minute
         return switch rate {

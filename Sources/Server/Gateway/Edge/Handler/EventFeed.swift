@@ -2,22 +2,22 @@ import Engine
 import HTTPTransport
 import Wire
 
-/// The streams of those who follow what happens, on one loop.
+/// The operators' event streams of one loop.
 final class EventFeed {
-    /// The silence, in milliseconds, after which a stream gets a comment.
+    /// The silence in milliseconds after which a stream gets a comment.
     private static let silenceMax: Int64 = 15_000
 
-    /// A stream of somebody who follows.
+    /// An operator's event stream.
     private struct EventStream {
-        /// What its operator showed; nil when nobody asked.
+        /// The proof that the operator showed; nil if none was required.
         let proof: ShownProof?
         let filter: EventFilter
-        /// As many bytes wait as may: events are left out until fewer do.
+        /// True while the stream's queue is full. Events are dropped until it has drained.
         var isBehind = false
-        /// How many events it was not sent that it has not been told of.
+        /// The number of dropped events that the reader has not been notified of.
         var missed = 0
-        /// When something was written last, in milliseconds of the monotonic clock; nil when it was since that was
-        /// last looked at.
+        /// The time of the last write, in milliseconds of the monotonic clock; nil if there was a write since the last
+        /// check.
         var writtenAt: Int64?
     }
 
@@ -27,7 +27,7 @@ final class EventFeed {
     private let admission: CallerAdmission
     private var queuedBytesMax: Int
     private var streams: [StreamID: EventStream] = [:]
-    /// What the desk knows this loop by; nil while it has no such stream.
+    /// The id of this loop at the event service; nil while the loop has no event stream.
     private var follower: Int?
     private var events: [WatchedEvent] = []
 
@@ -41,20 +41,20 @@ final class EventFeed {
 
     private var desk: EventDesk { self.shared.services.events }
 
-    /// The bytes that may wait on one stream from now on.
+    /// Sets the maximum number of bytes queued on one stream.
     func setQueuedBytesMax(_ count: Int) { self.queuedBytesMax = count }
 
-    /// Opens a stream, which is told what happens from now on.
+    /// Opens a stream that receives the events from now on.
     ///
-    /// - Parameter proof: what its operator showed; nil when nobody asked.
-    /// - Throws: `tooManyEventStreams` when there are as many as there may be.
+    /// - Parameter proof: the proof that the operator showed; nil if none was required.
+    /// - Throws: `tooManyEventStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
         guard !self.shared.isDraining else { throw .shutdown }
         guard self.desk.readerCame() else {
             self.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
-        // What happened before is not for this one.
+        // Earlier events go to the streams that are already open, not to this one.
         self.woken()
         guard self.answers.beginEvents(stream) else { return self.desk.readerWent() }
         if self.follower == nil { self.follower = self.desk.follow { [loop = self.loop] in loop.wake() } }
@@ -62,7 +62,7 @@ final class EventFeed {
         self.write(ByteView(": events follow\n\n"), to: stream)
     }
 
-    /// Sends what has happened.
+    /// Sends the pending events.
     func woken() {
         guard let follower = self.follower else { return }
         while true {
@@ -87,7 +87,7 @@ final class EventFeed {
         }
     }
 
-    /// The loop was too slow for so many events, which some of its streams would have taken.
+    /// Counts events that the event service dropped because this loop was too slow, and notifies the readers.
     private func noteMissed(_ count: Int) {
         self.shared.tally.met(.eventsHeldMax)
         for stream in self.streams.keys {
@@ -108,14 +108,14 @@ final class EventFeed {
         self.streams[stream]?.isBehind = true
     }
 
-    /// The reader of a stream that was behind has read on.
+    /// Resumes a stream whose queue has drained.
     func drained(_ stream: StreamID) {
         guard self.streams[stream]?.isBehind == true else { return }
         self.streams[stream]?.isBehind = false
         self.tellMissed(stream)
     }
 
-    /// Ends the streams whose proof is good no more, and lets silent ones be heard.
+    /// Ends the streams whose proof is no longer valid, and writes a comment to silent ones.
     func secondPassed(_ now: Int64) {
         for (stream, state) in self.streams {
             guard self.admission.admitsOperator(state.proof) else {
@@ -132,7 +132,7 @@ final class EventFeed {
         }
     }
 
-    /// Forgets a stream, if it is one of these.
+    /// Removes a stream if it is an event stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
         self.desk.readerWent()
@@ -141,7 +141,7 @@ final class EventFeed {
         self.follower = nil
     }
 
-    /// Ends the streams of a connection that is to end.
+    /// Ends the event streams of a connection that is about to end.
     func end(_ connection: ConnectionID) {
         for stream in self.streams.keys where stream.connection == connection {
             self.streamClosed(stream)

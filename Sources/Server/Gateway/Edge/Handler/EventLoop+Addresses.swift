@@ -1,11 +1,11 @@
 import Engine
 import HTTPTransport
 
-/// What the engine calls the streams of a loop.
+/// The engine's addresses of a loop's streams.
 extension EventLoop {
     func address(_ stream: StreamID) -> StreamAddress { .stream(self.loopStream(stream)) }
 
-    /// The address of a push on whose answer a fault rule acts.
+    /// The address of a push whose answer is subject to a fault rule.
     func faultedAddress(_ stream: StreamID) -> StreamAddress { .faulted(self.loopStream(stream)) }
 
     func loopStream(_ stream: StreamID) -> LoopStream {
@@ -19,7 +19,7 @@ extension EventLoop {
 }
 
 extension StreamID {
-    /// The stream that the engine means by an address of this loop.
+    /// Creates the id of the stream that an engine's address on this loop refers to.
     init(_ address: StreamAddress) {
         switch address {
         case .stream(let stream), .faulted(let stream):

@@ -2,7 +2,7 @@ import Engine
 import HTTPTransport
 import Wire
 
-/// Does on one loop what fault rules say: behind every check of a push and before the engine, and on the way of its
+/// Performs the effects of fault rules on one loop: after the checks of a push and before the engine, and on the push's
 /// answer.
 final class FaultPerformer {
     private let loop: EventLoop
@@ -10,7 +10,7 @@ final class FaultPerformer {
     private let answers: AnswerWriter
     private let limits: StreamLimits
     private let faults: LoopFaults
-    /// During a shutdown every push is refused, and soon.
+    /// True during a shutdown, when pushes are refused without delay.
     private var isDraining = false
 
     init(
@@ -27,7 +27,7 @@ final class FaultPerformer {
         self.limits = limits
     }
 
-    /// Whether a push has to be shown to the rules, or to what they left behind.
+    /// True if pushes must be checked against the rules or their remaining effects.
     var isActive: Bool { self.faults.isActive }
 
     func streamClosed(_ stream: StreamID) { self.faults.streamClosed(stream) }
@@ -36,7 +36,7 @@ final class FaultPerformer {
 
     // MARK: Pushes
 
-    /// Asks whether a rule has made the provider's token expire.
+    /// Throws if a rule has made the provider's token expire.
     ///
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
@@ -47,15 +47,15 @@ final class FaultPerformer {
     /// Returns true if a connection whose token a rule has made expire has since shown another one.
     func hasChangedInVain(_ connection: ConnectionID) -> Bool { self.faults.hasChangedInVain(connection) }
 
-    /// Ends what rules did to connections, if they were cleared. A connection that may send nothing asks for nothing by
-    /// itself.
+    /// Ends the effects of cleared rules on connections. A connection that may send nothing would otherwise not trigger
+    /// this.
     func restoreCleared() {
         guard let cleared = self.faults.takeCleared() else { return }
         for connection in cleared.limits { self.limits.restore(connection) }
         for connection in cleared.windows { self.loop.setStreamWindow(connection, to: nil) }
     }
 
-    /// Shows a push that passed every check to the rules; it goes on when none wants it.
+    /// Passes a push that has passed every check to the rules. If no rule applies, it goes to the engine.
     func submit(_ push: Push, _ stream: StreamID, keyID: String?, _ authorization: ByteView?) {
         guard !self.faults.isAbandoned(stream) else { return }
         let candidate = FaultCandidate(
@@ -79,7 +79,7 @@ final class FaultPerformer {
         }
     }
 
-    /// Does what is due on the loop's clock.
+    /// Performs the effects that are due.
     func performDue(now: Int64) {
         while let task = self.faults.agenda.takeDue(now: now) {
             switch task {
@@ -94,7 +94,7 @@ final class FaultPerformer {
         self.setAlarm()
     }
 
-    /// Finishes at once what rules have put off or would never finish, so that it does not hold a shutdown up.
+    /// Finishes immediately whatever the rules have delayed or left unanswered, so that it does not delay a shutdown.
     func startDraining() {
         self.isDraining = true
         self.performDue(now: .max)
@@ -102,7 +102,7 @@ final class FaultPerformer {
         for connection in self.faults.takeWindows() { self.loop.setStreamWindow(connection, to: nil) }
     }
 
-    /// Sends the answer to a push on whose answer a rule acts, if that is what the rule does with it.
+    /// Sends the answer to a push that is subject to a fault rule, unless the rule suppresses it.
     func answer(_ stream: StreamID, _ reply: PushReply) {
         switch self.faults.takeLost(stream) {
         case .close?: self.close(stream.connection)
@@ -126,7 +126,7 @@ final class FaultPerformer {
         switch push.effect.outcome {
         case .passed: self.pass(push)
         case .refused(let answer):
-            // A push that nobody hears of any more is counted nowhere, and so is a reason that APNs does not have.
+            // A push whose stream has closed is not counted, nor is a reason that APNs does not have.
             let isAnswered = self.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
@@ -145,7 +145,7 @@ final class FaultPerformer {
         }
     }
 
-    /// Hands a push to the engine, as if no rule had caught it.
+    /// Passes a push to the engine as if no rule had applied.
     private func pass(_ push: FaultedPush) {
         self.hand(push, isAnswerFaulted: self.faults.awaitsSuccess(push.stream.connection))
     }
@@ -192,7 +192,7 @@ final class FaultPerformer {
         guard self.loop.setStreamLimit(connection, to: limit.limit) else { return }
         let change = self.faults.limitChanged(connection, endsWithSuccess: limit.end == .success)
         guard case .milliseconds(let milliseconds) = limit.end else { return }
-        // Without room it ends with the connection.
+        // If the agenda is full, the changed limit lasts until the connection ends.
         let task = LoopFaults.Task.limitEnds(connection, change: change)
         if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
     }
@@ -201,14 +201,15 @@ final class FaultPerformer {
         guard self.loop.setStreamWindow(connection, to: window.bytes) else { return }
         let change = self.faults.windowChanged(connection)
         guard let milliseconds = window.milliseconds else { return }
-        // Without room it ends with the connection.
+        // If the agenda is full, the changed window lasts until the connection ends.
         let task = LoopFaults.Task.windowEnds(connection, change: change)
         if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
     }
 
     // MARK: Small things
 
-    /// Where nobody asks providers for proof, clients show their tokens all the same.
+    /// Returns the key id in an unverified token. Clients show their tokens even where the gateway does not verify
+    /// them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
         guard authorization != nil, self.faults.desk.looksAtKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }

@@ -1,10 +1,10 @@
 package import HTTPTransport
 
-/// Which connections of one loop a shutdown has told to end, and which of the others stay silent.
+/// The connections of one loop that have been sent a GOAWAY during a shutdown, and those that stay silent.
 package struct Goodbyes {
-    /// Whether there is a shutdown.
+    /// True during a shutdown.
     package private(set) var isDraining = false
-    /// Connections without a wake that were seen during the shutdown: true once they were told to end.
+    /// The connections without a wake that were seen during the shutdown; true once a GOAWAY was sent.
     private var isTold: [ConnectionID: Bool] = [:]
 
     package init() {}
@@ -17,10 +17,10 @@ package struct Goodbyes {
         self.isTold[connection] = true
     }
 
-    /// A second has passed for a connection without a worker's stream: a worker's result may come on a new one, but one
-    /// that stays silent must not hold the shutdown up.
+    /// Called every second for a connection without a worker's stream. A worker's result may arrive on a new
+    /// connection, but a silent connection must not delay the shutdown.
     ///
-    /// - Returns: whether it is to be told now, since it has asked nothing for a second.
+    /// - Returns: true if a GOAWAY should be sent now, since the connection has sent no request for a second.
     package mutating func isSilent(_ connection: ConnectionID) -> Bool {
         guard let isTold = self.isTold[connection] else {
             self.isTold[connection] = false

@@ -1,17 +1,17 @@
 import HTTPTransport
 import Wire
 
-/// The streams of those who watch, on one loop: one event a second, the same for all.
+/// The operators' live streams of one loop. Each gets the same event once a second.
 final class LiveFeed {
-    /// The bytes that may wait for somebody who watches, some ten events; whoever reads more slowly is dropped, as the
-    /// past is worth less to them than the present.
+    /// The maximum number of bytes queued on a stream, about ten events. A reader that falls behind is disconnected,
+    /// because old samples are worth less to it than new ones.
     private static let queuedBytesMax = 262_144
 
-    /// A stream of somebody who watches.
+    /// An operator's live stream.
     private struct LiveStream {
-        /// What its operator showed; nil when nobody asked.
+        /// The proof that the operator showed; nil if none was required.
         let proof: ShownProof?
-        /// The moment of the event it was sent last, in milliseconds since 1970.
+        /// The time of the last event sent, in milliseconds since 1970.
         var lastAt: Int64 = 0
     }
 
@@ -30,10 +30,10 @@ final class LiveFeed {
 
     private var desk: LiveDesk { self.shared.services.live }
 
-    /// Opens a stream; its first event comes within a second.
+    /// Opens a stream; its first event follows within a second.
     ///
-    /// - Parameter proof: what its operator showed; nil when nobody asked.
-    /// - Throws: `tooManyLiveStreams` when there are as many as there may be.
+    /// - Parameter proof: the proof that the operator showed; nil if none was required.
+    /// - Throws: `tooManyLiveStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
         guard !self.shared.isDraining else { throw .shutdown }
         guard self.desk.readerCame() else {
@@ -45,7 +45,7 @@ final class LiveFeed {
         _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
     }
 
-    /// Sends every stream what is new, and ends those whose proof is good no more.
+    /// Sends the new events to every stream, and ends the streams whose proof is no longer valid.
     func secondPassed() {
         for (stream, state) in self.streams {
             guard self.admission.admitsOperator(state.proof) else {
@@ -63,13 +63,13 @@ final class LiveFeed {
         }
     }
 
-    /// Forgets a stream, if it is one of these.
+    /// Removes a stream if it is a live stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
         self.desk.readerWent()
     }
 
-    /// Ends the streams of a connection that is to end.
+    /// Ends the live streams of a connection that is about to end.
     func end(_ connection: ConnectionID) {
         for stream in self.streams.keys where stream.connection == connection {
             self.streamClosed(stream)

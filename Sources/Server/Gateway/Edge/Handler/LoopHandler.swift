@@ -3,7 +3,7 @@ import Platform
 import ServiceManager
 import Wire
 
-/// Takes the requests of one loop and what the engine has for it, and hands each to the part that it concerns.
+/// Dispatches the requests of one loop, and the engine's effects for it, to the responsible parts.
 package final class LoopHandler: RequestHandler {
     private let loop: EventLoop
     private let shared: SharedParts
@@ -12,7 +12,7 @@ package final class LoopHandler: RequestHandler {
     private let counts: CredentialCounts
     private let admission: CallerAdmission
     private let limits: StreamLimits
-    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    /// Nil without fault rules; only `wakegate dev` has them.
     private let faults: FaultPerformer?
     private let pushes: PushIntake
     private let workers: WorkerFeed
@@ -38,7 +38,7 @@ package final class LoopHandler: RequestHandler {
         )
         self.callerNetworks = configuration.callerNetworks
         let most = shared.settings.requestsAtEngineMax
-        // A database commits many lots at once: less room would only keep it waiting.
+        // A database commits many batches concurrently, so a lower limit would only slow it down.
         let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
         let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
         let answers = AnswerWriter(loop)
@@ -103,7 +103,8 @@ package final class LoopHandler: RequestHandler {
         }
     }
 
-    /// Who sent a request and may not, where there are networks that may; nil for everybody else.
+    /// Returns the network of a caller outside the permitted networks; nil if the caller is permitted or networks are
+    /// not restricted.
     private func stranger(_ request: Request) -> ClientNetwork? {
         guard !self.callerNetworks.isEmpty, let client = self.loop.network(of: request.stream.connection),
             !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
@@ -120,20 +121,20 @@ package final class LoopHandler: RequestHandler {
         self.answers.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
-    /// Answers a caller that may not use this listener.
+    /// Refuses a request of a foreign web page.
     private func refuseCaller(_ request: Request) {
         guard !Self.isPush(request.path) else { return self.pushes.refuse(request, .forbidden) }
         self.answers.answer(request.stream, .foreignPage)
     }
 
-    /// Answers a request that there was no room for before all of it had arrived: its own client has begun too many, or
-    /// all clients together have.
+    /// Refuses a request that was cut short for lack of memory: either this client has begun too many requests, or all
+    /// clients together have.
     private func refuseForShortage(_ request: Request, _ role: ListenerRole) {
         let isOwnFault = request.shortage == .connection
         guard Operation.isOfProviders(path: request.path, on: role) else {
             return self.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
         }
-        // What was begun has mostly arrived a second later.
+        // Most of the requests in progress have arrived completely a second later.
         self.pushes.refuse(request, isOwnFault ? .tooManyRequests : .serviceUnavailable, retryAfterSeconds: 1)
     }
 
@@ -174,7 +175,7 @@ package final class LoopHandler: RequestHandler {
 
     package func turnEnded() {
         self.outbox.handOver { self.loop.takingWakes($0) }
-        // What the answers brought, where the engine gave them at once.
+        // Hands over the commands that resulted from the engine's immediate answers.
         self.outbox.handOver()
         self.pauseOrResume()
         let change = self.loop.connectionCount - self.countedConnections
@@ -183,7 +184,7 @@ package final class LoopHandler: RequestHandler {
         self.shared.connectionsChanged(by: change)
     }
 
-    /// Has the loop read next to nothing while there are as many pushes at the engine as may be.
+    /// Reduces the loop's reading while the engine has the maximum number of pushes.
     private func pauseOrResume() {
         let count = self.outbox.room.count(now: self.loop.now)
         let isFull = self.outbox.pushesAtEngine >= count
@@ -203,7 +204,7 @@ package final class LoopHandler: RequestHandler {
         self.events.woken()
     }
 
-    /// Another configuration is in force.
+    /// Applies another configuration.
     private func set(_ settings: LoopSettings) {
         self.loop.setLimits(settings.transport)
         self.outbox.room.most = settings.requestsAtEngineMax
@@ -213,7 +214,7 @@ package final class LoopHandler: RequestHandler {
         self.events.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
     }
 
-    /// Does what the engine has for this loop.
+    /// Performs an effect of the engine on this loop.
     private func take(_ effect: Effect) {
         switch effect {
         case .pushAnswer(let reply): self.pushes.answer(reply)
@@ -253,7 +254,7 @@ package final class LoopHandler: RequestHandler {
 
     package func alarmRang(_ monotonicMilliseconds: Int64) { self.faults?.performDue(now: monotonicMilliseconds) }
 
-    /// Ends a worker's stream after what was written to it.
+    /// Ends a worker's stream after the bytes already written to it.
     private func end(_ stream: StreamID) {
         self.streamClosed(stream)
         self.loop.finish(stream)
@@ -261,7 +262,8 @@ package final class LoopHandler: RequestHandler {
 
     // MARK: Shutdown
 
-    /// The engine launches nothing more, and every wake it launched has reached this loop.
+    /// Begins the shutdown of this loop. The engine launches nothing more, and every launched wake has reached this
+    /// loop.
     private func startDraining() {
         self.goodbyes.begin()
         self.workers.startDraining()
@@ -271,14 +273,14 @@ package final class LoopHandler: RequestHandler {
         for connection in idle { self.sayGoodbye(connection) }
     }
 
-    /// The time of the shutdown is over: who still has a wake in flight, or an answer to come, is told so.
+    /// Sends a GOAWAY to every remaining connection when the time for the shutdown has run out.
     package func loopEnds() {
         self.loop.forEachConnection { self.loop.goAway($0, debugData: Self.shutdown, inFlight: .dropped) }
     }
 
     private static var shutdown: ByteView { ByteView("{\"reason\":\"Shutdown\"}") }
 
-    /// Ends connections that came during the shutdown and have asked nothing for a second.
+    /// Ends the connections that were opened during the shutdown and have sent no request for a second.
     private func endSilentConnections() {
         var silent: [ConnectionID] = []
         self.loop.forEachConnection { connection in
@@ -288,8 +290,8 @@ package final class LoopHandler: RequestHandler {
         for connection in silent { self.sayGoodbye(connection) }
     }
 
-    /// Ends a connection's streams and then itself, once what is open on it has been answered: GOAWAY comes last, since
-    /// some clients take nothing more of any stream when they have seen one.
+    /// Ends a connection's streams, then the connection, once its open requests have been answered. GOAWAY comes last,
+    /// since some clients read nothing more of any stream after it.
     private func sayGoodbye(_ connection: ConnectionID) {
         self.goodbyes.said(to: connection)
         self.live.end(connection)

@@ -3,7 +3,7 @@ import HTTPTransport
 import Platform
 import Wire
 
-/// Takes the requests of one loop that are no pushes: finds the operation of each, admits its caller, and has it done.
+/// Routes the requests of one loop that are not pushes: finds the operation of each, admits its caller and performs it.
 final class OperationRouter {
     private let loop: EventLoop
     private let shared: SharedParts
@@ -16,7 +16,7 @@ final class OperationRouter {
     private let live: LiveFeed
     private let events: EventFeed
     private var traces = PushTraceReader()
-    /// What the request came to whose body was admitted last.
+    /// The match of the request whose body was admitted last.
     private var lastMatch: (stream: StreamID, match: OperationMatch)?
 
     init(
@@ -43,7 +43,7 @@ final class OperationRouter {
         self.events = events
     }
 
-    /// The most bytes that the body of a request may have.
+    /// Returns the maximum size of a request's body in bytes.
     func bodyBytesMax(of request: Request, _ role: ListenerRole) -> Int {
         let match = OperationTable.gateway.match(method: request.method, path: Self.target(of: request).path, on: role)
         self.lastMatch = (request.stream, match)
@@ -51,7 +51,7 @@ final class OperationRouter {
         return self.bytesMax(operation.bodyLimit)
     }
 
-    /// Takes a whole request.
+    /// Routes a complete request.
     func route(_ request: Request, _ role: ListenerRole) {
         let (path, query) = Self.target(of: request)
         do throws(APIError) {
@@ -77,7 +77,7 @@ final class OperationRouter {
                     secondParameter: path[place.second],
                     query: query,
                     body: request.body,
-                    // Of all that comes here submissions alone make wakes.
+                    // Of the operations routed here, only submissions launch anything.
                     trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
                     services: self.shared.services
                 )
@@ -88,7 +88,7 @@ final class OperationRouter {
         }
     }
 
-    /// Says where the route is that a listener has not, if it is anywhere.
+    /// Returns the error for a path that this listener does not have. It names the listener that does, if any.
     private static func badPath(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> APIError {
         let isAdmin = role == .admin
         switch OperationTable.gateway.match(method: method, path: path, on: isAdmin ? .edge : .admin) {
@@ -97,7 +97,8 @@ final class OperationRouter {
         }
     }
 
-    /// Says where a route is taken by a method that this listener does not take there, if it is anywhere.
+    /// Returns the error for a method that this listener does not have on the path. It names the listener that does, if
+    /// any.
     private static func badMethod(
         _ method: ByteView,
         _ path: ByteView,
@@ -112,7 +113,7 @@ final class OperationRouter {
         return APIError(405, "MethodNotAllowed", "This route takes \(allow) here. \(place.message)")
     }
 
-    /// Whether a path that no provider uses is the admin listener's, as of the dashboard's page and of metrics.
+    /// Returns true if a path is a GET route of the admin listener, such as the dashboard's page or the metrics.
     static func isOfAdmin(_ request: Request) -> Bool {
         let path = self.target(of: request).path
         return "GET".withByteView { method in
@@ -123,14 +124,14 @@ final class OperationRouter {
         }
     }
 
-    /// Counts a request of an operation that a credential may ask for so often a minute.
+    /// Counts a request of an operation whose rate per credential is limited.
     private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
         guard let rate = operation.rate else { return }
         let holder = StreamHolder(caller, from: self.loop.network(of: request.stream.connection))
         try self.counts.count(rate, of: holder, now: SystemClock.monotonic)
     }
 
-    /// The operation of a request, which is known already when its body came right behind its head.
+    /// Returns the operation of a request. It is cached if the body arrived directly after the head.
     private func takeMatch(_ request: Request, _ path: ByteView, _ role: ListenerRole) -> OperationMatch {
         if let last = self.lastMatch, last.stream == request.stream {
             self.lastMatch = nil
@@ -148,7 +149,7 @@ final class OperationRouter {
         }
     }
 
-    /// The path of a request and the query behind it.
+    /// Returns the path of a request and the query after it.
     private static func target(of request: Request) -> (path: ByteView, query: ByteView) {
         guard let mark = request.path.firstIndex(of: UInt8(ascii: "?")) else { return (request.path, ByteView()) }
         return (request.path[0..<mark], request.path.dropFirst(mark + 1))
@@ -175,7 +176,7 @@ final class OperationRouter {
         }
     }
 
-    /// Asks the engine in the name of whoever sent the request.
+    /// Sends a command to the engine on behalf of the caller.
     private func ask(_ work: EngineWork, _ call: OperationCall) {
         self.outbox.append(
             .request(

@@ -4,8 +4,8 @@ import Platform
 import ServiceManager
 import Wire
 
-/// Takes the pushes of one loop: checks them as far as that needs no knowledge of devices, hands them to the engine,
-/// and has its answers written.
+/// Receives the pushes of one loop: performs the checks that need no knowledge of devices, passes the pushes to the
+/// engine, and writes the answers.
 final class PushIntake {
     private let loop: EventLoop
     private let outbox: EngineOutbox
@@ -14,18 +14,18 @@ final class PushIntake {
     private let counts: CredentialCounts
     private let limits: StreamLimits
     private let log: GatewayLog
-    /// Nil where there are no fault rules, which is everywhere but in `wakegate dev`.
+    /// Nil without fault rules; only `wakegate dev` has them.
     private let faults: FaultPerformer?
-    /// Nil when providers are not asked for proof.
+    /// Nil if providers need no proof.
     private var providers: ProviderGate?
     private var rules: PushRules
     private var unique: UniqueBits
     private var traces = PushTraceReader()
-    /// The pushes since the loop was told of what topic one was, and how many there may be: a prime, so that it is not
-    /// always a push of the same connection where many take turns.
+    /// The number of pushes since the loop last learned the topic of one. The maximum is prime, so that connections
+    /// that take turns are all sampled.
     private var pushesUntold = 0
     private static let pushesUntoldMax = 37
-    /// What topics are hashed with, so that nobody chooses one that shares the place of another.
+    /// A random key for the hashes of topics, so that no client can choose topics that collide.
     private let topicKey: HashKey
 
     init(
@@ -61,12 +61,12 @@ final class PushIntake {
 
     func connectionClosed(_ connection: ConnectionID) { self.providers?.connectionClosed(connection) }
 
-    /// The most bytes that the body of a push may have.
+    /// Returns the maximum size of a push's body in bytes.
     func bodyBytesMax(of request: Request) -> Int {
-        // Mostly the body is announced, and no push may not have so much.
+        // Usually the size is announced and small enough for a push of any type.
         let bytesMaxOfAny = PushPayload.bytesMax(type: nil)
         if let missing = request.bodyBytesMissing, missing <= bytesMaxOfAny { return bytesMaxOfAny }
-        // Only voip pushes may be larger; nothing else of the request matters yet.
+        // Only voip pushes may be larger, so only the push type matters here.
         for index in 0..<request.headerCount {
             let field = request.header(at: index)
             if field.name == "apns-push-type" { return PushPayload.bytesMax(type: PushType(field.value)) }
@@ -76,8 +76,8 @@ final class PushIntake {
 
     // MARK: Requests
 
-    /// Checks a push and hands it to the engine; also refuses everything that is no route at all, in the provider
-    /// API's order of checks.
+    /// Checks a push and passes it to the engine. Also refuses requests without a route, in the provider API's order of
+    /// checks.
     func push(_ request: Request) {
         var received = PushRequest(
             method: request.method,
@@ -99,7 +99,7 @@ final class PushIntake {
         }
     }
 
-    /// - Parameter holder: whom the connection's client certificate names; nil when it has none.
+    /// - Parameter holder: the holder of the connection's client certificate; nil if it has none.
     private func push(_ request: Request, _ received: PushRequest, by holder: CertificateHolder?) {
         var push = Push()
         var provider: VerifiedToken?
@@ -107,7 +107,7 @@ final class PushIntake {
             try received.check(into: &push, rules: self.rules) { received throws(APNSReason) in
                 let connection = request.stream.connection
                 if let faults = self.faults { try faults.admit(received.authorization, on: connection) }
-                // As with APNs a certificate says who pushes, whatever token is shown.
+                // As at APNs, a certificate authenticates the provider even if the request shows a token.
                 if let holder { return try holder.authenticate(received) }
                 provider = try self.providers?.token(received.authorization, on: connection, now: SystemClock.wall)
                 self.limits.admitted(connection)
@@ -142,7 +142,7 @@ final class PushIntake {
         }
     }
 
-    /// Ends a connection on which no push will be accepted, behind the answers that it is owed.
+    /// Ends a connection on which no further push can be accepted, after the pending answers.
     private func endIfUseless(_ connection: ConnectionID, _ reason: APNSReason) {
         // No other check refuses a push for these reasons.
         if reason == .tooManyRequests { self.counts.exceeded(connection) }
@@ -153,7 +153,7 @@ final class PushIntake {
         }
     }
 
-    /// Writes what the answer warns of to the log.
+    /// Logs the warnings of a push.
     private func logWarnings(_ push: Push) {
         for text in push.warnings.texts {
             let parts = text.description.split(separator: "; ").map(String.init)
@@ -165,9 +165,9 @@ final class PushIntake {
         }
     }
 
-    /// Has the loop give each topic its share, whatever connections its pushes come on. A connection mostly carries one
-    /// topic: it is told with the first push, and with one of a few dozen of all pushes of the loop, whose turn no
-    /// client chooses.
+    /// Tells the loop the topic of a connection, so that each topic gets its share of the loop regardless of its number
+    /// of connections. A connection mostly carries one topic. Its topic is reported with its first push, and with every
+    /// 37th push of the loop, which no client can choose.
     private func tellFlow(of stream: StreamID, _ topic: ByteView) {
         self.pushesUntold += 1
         guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
@@ -175,19 +175,19 @@ final class PushIntake {
         self.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 
-    /// Refuses a request of which nothing more is looked at.
+    /// Refuses a request without examining the rest of it.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
         let apnsID = self.newAPNsID()
         self.outbox.reject(reason, apnsID) { Self.device(request.path) }
         self.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
-    /// Another part refuses a push whose sender may not reach the gateway.
+    /// Records a push that another part refuses because its sender may not reach the gateway.
     func noteForbidden(_ request: Request) {
         self.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
     }
 
-    /// The device that the path of a refused push names; nil when it names none.
+    /// Returns the device in the path of a refused push; nil if there is none.
     private static func device(_ path: ByteView) -> DeviceToken? {
         let folder: StaticString = "/3/device/"
         guard path.starts(with: folder) else { return nil }
@@ -200,7 +200,7 @@ final class PushIntake {
 
     // MARK: Answers
 
-    /// The engine has answered a push.
+    /// Writes the engine's answer to a push.
     func answer(_ reply: PushReply) {
         self.outbox.pushAnswered()
         if case .faulted = reply.address, let faults = self.faults {

@@ -2,18 +2,18 @@ import Engine
 package import HTTPTransport
 package import Wire
 
-/// Reads the traces that pushes, and submissions of background tasks, belong to from their heads.
+/// Reads the traces of pushes, and of submissions of background tasks, from their headers.
 package struct PushTraceReader: ~Copyable {
-    /// What was read last.
+    /// The trace that was read last.
     private var bytes = ByteBuffer()
 
     package init() {}
 
-    /// The trace that a push with a `traceparent` belongs to, as `PushTrace` keeps it; empty when the header is not as
-    /// the W3C text has it. Valid until the next call.
+    /// Returns the trace of a request with a `traceparent`, in the form that `PushTrace` stores; empty if the header is
+    /// absent or malformed. Valid until the next call.
     ///
-    /// As that text wants it a `traceparent` that is malformed or comes twice is ignored, with everything that belongs
-    /// to it; a `tracestate` that is too long, comes twice or holds what no header may is ignored alone.
+    /// As the W3C recommendation requires, a `traceparent` that is malformed or occurs twice is ignored, together with
+    /// the `tracestate`. A `tracestate` that is too long, occurs twice or contains invalid characters is ignored alone.
     package mutating func read(_ request: Request) -> ByteView {
         self.bytes.removeAll()
         var parent: TraceParent?

@@ -4,46 +4,46 @@ package import ServiceManager
 import Synchronization
 import Wire
 
-/// The parts of the gateway that every loop's handler shares. Of itself it changes two things: whether the gateway is
-/// shutting down, and how many connections are open.
+/// The parts of the gateway that the handlers of all loops share. Its own state consists of the shutdown flag and the
+/// number of open connections.
 package final class SharedParts: Sendable {
-    /// By listener number.
+    /// The roles of the listeners, by listener number.
     let roles: [ListenerRole]
-    /// By listener number: whether only this machine reaches it.
+    /// True for each listener that only this machine can reach, by listener number.
     let areLocal: [Bool]
-    /// What each loop begins with.
+    /// The initial token check of each loop.
     let tokens: TokenCheck
-    /// What each loop begins with, until a reload gives it others.
+    /// The initial settings of each loop; a reload replaces them.
     let settings: LoopSettings
-    /// What the gateway was started with. What a reload may change is asked of `settings` alone.
+    /// The configuration at the start. Settings that a reload may change are read from `settings` only.
     let configuration: GatewayConfiguration
     package let engine: Mailbox<CommandBatch>
-    /// Where the engine leaves what it has for the loops and the webhooks.
+    /// The mailboxes for the engine's effects on the loops and the webhooks.
     package let mailboxes: PerOutlet<LoopMailbox>
-    /// What operations use besides the engine.
+    /// The services that operations use in addition to the engine.
     package let services: GatewayServices
-    /// Which of the threads turn: the loops, by number, and the engine.
+    /// The heartbeats of the loops, by number, and of the engine thread.
     package let loopPulses: [Pulse]
     package let enginePulse = Pulse()
-    /// How often bounds were met that no other part counts.
+    /// Counts how often limits were reached that no other part counts.
     package let tally = LimitTally<GatewayCountedLimit>()
-    /// The connections of each credential, of all loops together.
+    /// The connections of each credential, on all loops together.
     package let credentials: ConnectionCounts<Credential>
-    /// The workers' streams of each credential, of all loops together.
+    /// The workers' streams of each credential, on all loops together.
     package let workerStreams: ConnectionCounts<StreamHolder>
-    /// How often each credential asks for what has a bound a minute, on all loops together.
+    /// The rate-limited requests of each credential, on all loops together.
     package let rates: CredentialRates
-    /// What providers' tokens are verified with; nil when nobody asks for them.
+    /// The keys with which providers' tokens are verified; nil if providers need no token.
     package let providerKeys: ProviderKeys?
-    /// Whose client certificates are trusted; nil when nobody asks for them.
+    /// The trust in client certificates; nil if none are requested.
     package let clientTrusts: ClientTrusts?
     package let log: GatewayLog
     private let draining = Atomic(false)
-    /// Connections open on all loops, as of their last turns.
+    /// The number of open connections on all loops, as of their last turns.
     private let connections = Atomic(0)
     private let onIdle: @Sendable () -> Void
 
-    /// - `onIdle`: called during a shutdown when the last connection has ended; more than once, perhaps.
+    /// - `onIdle`: called during a shutdown when the last connection has ended, possibly more than once.
     package init(
         configuration: GatewayConfiguration,
         roles: [ListenerRole],
@@ -65,7 +65,8 @@ package final class SharedParts: Sendable {
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         self.rates = CredentialRates(configuration.limits)
-        // Whoever shows no certificate where they are asked for needs a token, although there may be no key for any.
+        // Where certificates are requested, a client without one needs a token, even if no key exists to verify it
+        // with.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts
         self.log = log
@@ -80,20 +81,20 @@ package final class SharedParts: Sendable {
         )
     }
 
-    /// The gateway is shutting down.
+    /// True once the gateway is shutting down.
     package var isDraining: Bool { self.draining.load(ordering: .acquiring) }
 
-    /// How many connections are open, as of the loops' last turns.
+    /// The number of open connections, as of the loops' last turns.
     var connectionCount: Int { self.connections.load(ordering: .relaxed) }
 
-    /// A loop's count of connections has changed, or a loop has taken note of the shutdown.
+    /// Adds a change of a loop's connection count. A loop also calls this when it learns of the shutdown.
     package func connectionsChanged(by change: Int) {
         let count = self.connections.add(change, ordering: .acquiringAndReleasing).newValue
         if count == 0, self.isDraining { self.onIdle() }
     }
 
-    /// Starts the shutdown: nothing new is launched. The loops hear of it from the engine, behind the last wakes it
-    /// launched, and then say goodbye to their connections.
+    /// Starts the shutdown: nothing new is launched. The engine notifies the loops after its last wakes, and they then
+    /// end their connections.
     package func drain() {
         self.draining.store(true, ordering: .releasing)
         var batch = CommandBatch()

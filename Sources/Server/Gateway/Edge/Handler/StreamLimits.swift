@@ -1,13 +1,13 @@
 import HTTPTransport
 
-/// How many streams the connections of one loop may have open at once.
+/// The limit on concurrent streams of each connection of one loop.
 final class StreamLimits {
     private let loop: EventLoop
-    /// Whether connections begin with one stream, as those of APNs do.
+    /// True if connections begin with a limit of one stream, as at APNs.
     private let beginsWithOne: Bool
-    /// As many as any connection may have.
+    /// The default limit.
     private var usual: Int
-    /// The connections that began with one stream, and may have more by now.
+    /// The connections that began with one stream and now have the default limit.
     private var lifted: Set<ConnectionID> = []
 
     init(_ loop: EventLoop, beginsWithOne: Bool, usual: Int) {
@@ -16,16 +16,16 @@ final class StreamLimits {
         self.usual = usual
     }
 
-    /// Another number is the usual one; connections that have been told another keep it.
+    /// Changes the default limit. Connections that have been sent a limit keep it.
     func setUsual(_ limit: Int) { self.usual = limit }
 
-    /// Whoever speaks on a connection was admitted: if it began with one stream it may have as many as any.
+    /// Raises the limit of a connection that began with one stream, because its client was admitted.
     func admitted(_ connection: ConnectionID) {
         guard self.beginsWithOne, self.lifted.insert(connection).inserted else { return }
         self.restore(connection)
     }
 
-    /// Sets the usual limit.
+    /// Sets the default limit.
     func restore(_ connection: ConnectionID) {
         self.loop.setStreamLimit(connection, to: self.usual)
     }

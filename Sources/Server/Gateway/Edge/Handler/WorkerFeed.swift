@@ -5,7 +5,7 @@ import Policy
 import ServiceManager
 import Wire
 
-/// Brings wakes to the workers' streams of one loop, and keeps streams and connections alive.
+/// Delivers wakes to the workers' streams of one loop, and keeps streams and connections alive.
 final class WorkerFeed {
     private let loop: EventLoop
     private let outbox: EngineOutbox
@@ -13,12 +13,12 @@ final class WorkerFeed {
     private let counts: CredentialCounts
     private let names: StreamNames
     private var streams = WorkerStreams()
-    /// The bytes that may wait for a stream before it gets no new wakes; the bound is the loop's own, since
-    /// `streamDrained` is promised to streams that have passed that one alone.
+    /// The number of bytes queued on a stream above which it gets no new wakes. It equals the loop's own limit, since
+    /// `streamDrained` is only called for streams that have exceeded that.
     private var queuedBytesMax: Int
-    /// Empty but while an event is written.
+    /// The event being written; empty otherwise.
     private var writer = JSONWriter()
-    /// Whether connections that carry no wake any more are to end.
+    /// True if connections without a wake must end.
     private var isDraining = false
 
     init(
@@ -39,7 +39,7 @@ final class WorkerFeed {
 
     func setQueuedBytesMax(_ bytesMax: Int) { self.queuedBytesMax = bytesMax }
 
-    /// Whether a connection carries workers' streams, or did.
+    /// Returns true if a connection carries workers' streams, or has carried them.
     func carriesStreams(_ connection: ConnectionID) -> Bool { self.streams.load(of: connection) != nil }
 
     func holdsWakes(_ connection: ConnectionID) -> Bool { (self.streams.load(of: connection)?.wakes ?? 0) > 0 }
@@ -48,37 +48,38 @@ final class WorkerFeed {
 
     // MARK: Coming and going
 
-    /// A stream is asked for, which counts already; `subscribed` or `refused` follows, unless it is gone before.
+    /// Records a requested stream, which already counts. `subscribed` or `refused` follows, unless the stream closes
+    /// first.
     func ask(_ stream: StreamID, _ proof: ShownProof?) { self.streams.ask(stream, proof) }
 
-    /// The engine has answered a stream with something else than a subscription, or the stream was never a worker's.
+    /// Removes a stream that the engine did not subscribe, or that never was a worker's.
     func refused(_ stream: StreamID) {
         guard self.streams.isAsked(stream) else { return }
         self.streams.takeAsked(stream)
         self.counts.uncount(stream)
     }
 
-    /// The engine has subscribed a stream: its answer begins, with a warning if there is one.
+    /// Begins the answer of a stream that the engine has subscribed, with a warning if there is one.
     ///
-    /// - Returns: whether its connection is to be told goodbye.
+    /// - Returns: true if its connection must be sent a GOAWAY.
     func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) -> Bool {
         let stream = StreamID(address)
         let proof = self.streams.takeAsked(stream)
         let name = self.names.name(of: self.loop.loopStream(stream))
         guard self.answers.beginEvents(stream, name: name, warning?.text) else {
-            // The peer went away while its subscription was on its way.
+            // The client closed the stream while its subscription was in progress.
             self.outbox.append(.streamEnded(address))
             return false
         }
         self.streams.begin(stream, proof, now: SystemClock.monotonic)
-        // Bytes at once tell the worker, and any proxy in between, that the stream works.
+        // Sending bytes immediately shows the worker, and any proxy in between, that the stream works.
         self.write(stream, ByteView(": wakes follow\n\n"))
         return self.setPing(stream.connection)
     }
 
-    /// A stream has ended, whosever it was.
+    /// Removes a closed stream; other streams than workers' have no effect.
     ///
-    /// - Returns: whether its connection is to be told goodbye.
+    /// - Returns: true if its connection must be sent a GOAWAY.
     func streamClosed(_ stream: StreamID) -> Bool {
         self.streams.takeAsked(stream)
         self.counts.uncount(stream)
@@ -87,7 +88,7 @@ final class WorkerFeed {
         return self.setPing(stream.connection)
     }
 
-    /// Ends the streams of a connection that is to end.
+    /// Ends the workers' streams of a connection that is about to end.
     func end(_ connection: ConnectionID) {
         for stream in self.streams.removeAll(of: connection) {
             self.counts.uncount(stream)
@@ -100,7 +101,7 @@ final class WorkerFeed {
         _ = self.streams.removeAll(of: connection)
     }
 
-    /// From now on whoever holds no wake is told goodbye.
+    /// From now on connections without a wake are sent a GOAWAY.
     func startDraining() { self.isDraining = true }
 
     // MARK: Wakes
@@ -134,7 +135,7 @@ final class WorkerFeed {
         self.writeEvent(to: stream)
     }
 
-    /// - Returns: whether the stream's connection is to be told goodbye.
+    /// - Returns: true if the stream's connection must be sent a GOAWAY.
     func released(from address: StreamAddress) -> Bool {
         let stream = StreamID(address)
         guard self.streams.release(from: stream) == true else { return false }
@@ -143,18 +144,18 @@ final class WorkerFeed {
 
     // MARK: Bytes
 
-    /// Half of what a stream was sent has left.
+    /// Resumes a stream whose queue has drained to half.
     func drained(_ stream: StreamID) {
         guard self.streams.drained(stream) else { return }
         self.outbox.append(.streamPaused(self.loop.address(stream), false))
     }
 
-    /// Writes a comment to the streams that were sent nothing for long.
+    /// Writes a comment to the streams that have been silent for too long.
     func keepAlive(now: Int64) {
         for stream in self.streams.silent(now: now) { self.write(stream, ByteView(": keep-alive\n\n")) }
     }
 
-    /// The streams whose tokens or certificates were revoked or have expired since they were opened.
+    /// Returns the streams whose tokens or certificates were revoked or have expired since they were opened.
     func streamsWithoutProof(by admission: CallerAdmission) -> [StreamID] {
         guard !self.streams.isEmpty else { return [] }
         admission.refreshTokens()
@@ -166,7 +167,8 @@ final class WorkerFeed {
         self.writer.removeAll()
     }
 
-    /// Writes to a stream. One whose peer does not read gets no new wakes until half of what it was sent has left.
+    /// Writes to a stream. If the client does not read, the stream gets no new wakes until half of the queued bytes
+    /// have been sent.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
         guard let queued = self.loop.write(stream, bytes) else { return }
         let (bytesMax, now) = (self.queuedBytesMax, SystemClock.monotonic)
@@ -174,9 +176,9 @@ final class WorkerFeed {
         self.outbox.append(.streamPaused(self.loop.address(stream), true))
     }
 
-    /// Brings the connection's PINGs in line with what it carries.
+    /// Adjusts the interval of the connection's PINGs to its wakes and streams.
     ///
-    /// - Returns: whether it carries no wake during a shutdown, so that it is to be told goodbye instead.
+    /// - Returns: true if the connection carries no wake during a shutdown, so that a GOAWAY must be sent instead.
     private func setPing(_ connection: ConnectionID) -> Bool {
         guard let load = self.streams.load(of: connection) else { return false }
         guard load.wakes > 0 || !self.isDraining else { return true }
@@ -188,7 +190,7 @@ final class WorkerFeed {
 extension SubscriptionWarning {
     /// Writes the warning to the log.
     ///
-    /// - Returns: false if its worker is not warned: that everything is permitted is said once.
+    /// - Returns: false if the worker is not warned: a subscription to everything permitted is reported once.
     func write(to log: GatewayLog) -> Bool {
         let fields = ["topic": self.topic, "identifiers": self.names, "worker": self.worker, "remedy": self.remedy]
         switch self.problem {
@@ -200,52 +202,52 @@ extension SubscriptionWarning {
     }
 }
 
-/// The workers' streams of one loop: which are asked for, which are open, what each of them and each connection holds.
+/// The workers' streams of one loop: the requested ones, the open ones, and the wakes of each stream and connection.
 package struct WorkerStreams {
-    /// Silence on a stream, in milliseconds, after which a comment is sent.
+    /// The silence on a stream, in milliseconds, after which a comment is sent.
     package static let keepAliveInterval: Int64 = 15_000
 
-    /// The most places that are kept when the last stream has ended.
+    /// The maximum number of free places kept when the last stream has ended.
     package static let placesKeptMax = 64
 
-    /// What a connection carries.
+    /// The workers' streams and wakes of a connection.
     package final class Load {
         fileprivate let connection: ConnectionID
-        /// The connection's streams, the lowest number first, and the place of each among those of the loop; nil of one
-        /// that has ended, which stays until more than half of them have: taken out by itself, each would move all
-        /// behind it, of which there may be thousands.
+        /// The connection's streams in ascending order of number, each with its index in the loop's `open`. The index
+        /// of an ended stream is nil. Ended streams are removed once they are more than half: removing each at once
+        /// would move all later ones, of which there may be thousands.
         private var opened: [(number: Int32, place: Int?)] = []
         private var openCount = 0
-        /// The wakes its streams hold.
+        /// The number of wakes in flight on its streams.
         package fileprivate(set) var wakes = 0
 
         fileprivate init(_ connection: ConnectionID) {
             self.connection = connection
         }
 
-        /// How many streams are kept, those included that have ended.
+        /// The number of streams kept, including ended ones.
         package var keptCount: Int { self.opened.count }
 
-        /// The open streams, the lowest number first.
+        /// The open streams in ascending order of number.
         package var streams: [StreamID] {
             self.opened.compactMap { stream in
                 stream.place.map { _ in StreamID(connection: self.connection, number: stream.number) }
             }
         }
 
-        /// Seconds between PINGs: fewer where a wake is in flight; nil for none.
+        /// The interval of PINGs in seconds, shorter while a wake is in flight; nil for none.
         package var pingSeconds: Int? {
             if self.wakes > 0 { return 5 }
             return self.openCount == 0 ? nil : 30
         }
 
-        /// The place of an open stream among those of the loop.
+        /// Returns the index of an open stream in the loop's `open`.
         fileprivate func place(of number: Int32) -> Int? {
             let index = self.firstIndex(from: number)
             return index < self.opened.count && self.opened[index].number == number ? self.opened[index].place : nil
         }
 
-        /// The index of the stream with this number, or of the first one behind it.
+        /// Returns the index of the first stream whose number is not below this one.
         private func firstIndex(from number: Int32) -> Int {
             var (low, high) = (0, self.opened.count)
             while low < high {
@@ -255,7 +257,7 @@ package struct WorkerStreams {
             return low
         }
 
-        /// A stream begins that is not open.
+        /// Adds a stream that is not open.
         fileprivate func begin(_ number: Int32, at place: Int) {
             let index = self.firstIndex(from: number)
             if index < self.opened.count, self.opened[index].number == number {
@@ -266,7 +268,7 @@ package struct WorkerStreams {
             self.openCount += 1
         }
 
-        /// An open stream has ended.
+        /// Marks an open stream as ended.
         fileprivate func end(_ number: Int32) {
             self.opened[self.firstIndex(from: number)].place = nil
             self.openCount -= 1
@@ -276,40 +278,40 @@ package struct WorkerStreams {
 
     private struct OpenStream {
         let id: StreamID
-        /// What its worker showed; nil when nobody asked.
+        /// The proof that the worker showed; nil if none was required.
         let proof: ShownProof?
-        /// When something was last written to it, by the monotonic clock in milliseconds.
+        /// The time of the last write, in milliseconds of the monotonic clock.
         var lastWrite: Int64
-        /// The wakes it holds.
+        /// The number of its wakes in flight.
         var wakes = 0
         var isPaused = false
     }
 
-    /// What workers showed whose subscriptions are at the engine; nil of those whom nobody asked.
+    /// The proofs of the streams whose subscriptions are at the engine; nil if none was required.
     private var asked: [StreamID: ShownProof?] = [:]
-    /// Every open stream, side by side, as each second looks at them all; nil where a place is free.
+    /// The open streams, in contiguous memory because each is examined every second; nil for a free place.
     private var open: [OpenStream?] = []
     private var freePlaces: [Int] = []
-    /// By the places of their connections.
+    /// The loads of the connections, by the connections' index.
     private var loads: [Load?] = []
 
     package init() {}
 
     package var isEmpty: Bool { self.freePlaces.count == self.open.count }
 
-    /// For how many streams there is a place.
+    /// The number of places, free ones included.
     package var placeCount: Int { self.open.count }
 
     package func isOpen(_ stream: StreamID) -> Bool { self.find(stream) != nil }
 
-    /// What carries an open stream, and its place in `open`.
+    /// Returns the load that an open stream belongs to and the stream's index in `open`.
     @inline(__always)
     private func find(_ stream: StreamID) -> (load: Load, place: Int)? {
         guard let load = self.load(of: stream.connection), let place = load.place(of: stream.number) else { return nil }
         return (load, place)
     }
 
-    /// What a connection carries; nil for one that carries no worker's stream, nor did since it was `removeAll`.
+    /// Returns the load of a connection; nil if it has carried no worker's stream since the last `removeAll`.
     package func load(of connection: ConnectionID) -> Load? {
         let place = Int(connection.index)
         guard place < self.loads.count, let load = self.loads[place], load.connection == connection else { return nil }
@@ -318,27 +320,27 @@ package struct WorkerStreams {
 
     // MARK: Coming and going
 
-    /// A stream is asked for; whatever comes of that, `takeAsked` follows.
+    /// Records a requested stream. `takeAsked` must follow, whatever the result.
     ///
-    /// - `proof`: what its worker showed; nil when nobody asked.
+    /// - `proof`: the proof that the worker showed; nil if none was required.
     package mutating func ask(_ stream: StreamID, _ proof: ShownProof?) {
         self.asked.updateValue(proof, forKey: stream)
     }
 
-    /// Whether a stream is asked for and nothing has come of it yet.
+    /// Returns true if a stream has been requested and the request is still pending.
     package func isAsked(_ stream: StreamID) -> Bool { !self.asked.isEmpty && self.asked[stream] != nil }
 
-    /// The engine has answered, or the stream is gone.
+    /// Removes a requested stream, because the engine has answered or the stream has closed.
     ///
-    /// - Returns: what the stream's worker showed.
+    /// - Returns: the proof that the worker showed.
     @discardableResult
     package mutating func takeAsked(_ stream: StreamID) -> ShownProof? {
         self.asked.isEmpty ? nil : self.asked.removeValue(forKey: stream) ?? nil
     }
 
-    /// A stream is open; one that is already stays as it is.
+    /// Adds an open stream; has no effect if it is already open.
     ///
-    /// - `proof`: what its worker showed; nil when nobody asked.
+    /// - `proof`: the proof that the worker showed; nil if none was required.
     package mutating func begin(_ stream: StreamID, _ proof: ShownProof?, now: Int64) {
         let load = self.load(of: stream.connection) ?? self.beginLoad(of: stream.connection)
         guard load.place(of: stream.number) == nil else { return }
@@ -357,15 +359,15 @@ package struct WorkerStreams {
         if place >= self.loads.count {
             self.loads += Array(repeating: nil, count: place + 1 - self.loads.count)
         }
-        // Whoever had the place before is gone, and its streams with it.
+        // The former connection at this index has closed; its streams are removed.
         if let former = self.loads[place] { _ = self.removeAll(of: former.connection) }
         self.loads[place] = load
         return load
     }
 
-    /// A stream is gone, and what it held with it.
+    /// Removes a closed stream and its wakes.
     ///
-    /// - Returns: whether it was open.
+    /// - Returns: true if it was open.
     package mutating func remove(_ stream: StreamID) -> Bool {
         guard let (load, place) = self.find(stream) else { return false }
         load.end(stream.number)
@@ -374,7 +376,7 @@ package struct WorkerStreams {
         return true
     }
 
-    /// Forgets a connection with all its open streams.
+    /// Removes a connection and all its open streams.
     ///
     /// - Returns: those streams.
     package mutating func removeAll(of connection: ConnectionID) -> [StreamID] {
@@ -390,23 +392,23 @@ package struct WorkerStreams {
     private mutating func free(_ place: Int) {
         self.open[place] = nil
         self.freePlaces.append(place)
-        // What thousands have left would be looked through each second.
+        // Without this, thousands of free places would be examined every second.
         if self.isEmpty, self.placeCount > Self.placesKeptMax { (self.open, self.freePlaces) = ([], []) }
     }
 
     // MARK: Wakes
 
-    /// A stream holds one more.
+    /// Adds a wake to a stream.
     ///
-    /// - Returns: whether it is the first of its connection; nil when the stream is not open.
+    /// - Returns: true if it is the connection's first wake; nil if the stream is not open.
     package mutating func give(to stream: StreamID) -> Bool? { self.change(stream, by: 1).map { $0 == 1 } }
 
-    /// A stream holds one less.
+    /// Removes a wake from a stream.
     ///
-    /// - Returns: whether it was the last of its connection; nil when the stream is not open.
+    /// - Returns: true if it was the connection's last wake; nil if the stream is not open.
     package mutating func release(from stream: StreamID) -> Bool? { self.change(stream, by: -1).map { $0 == 0 } }
 
-    /// - Returns: how many the connection holds then.
+    /// - Returns: the connection's number of wakes after the change.
     private mutating func change(_ stream: StreamID, by change: Int) -> Int? {
         guard let (load, place) = self.find(stream) else { return nil }
         self.open[place]?.wakes += change
@@ -416,11 +418,11 @@ package struct WorkerStreams {
 
     // MARK: Bytes
 
-    /// Bytes were written to a stream.
+    /// Records a write to a stream.
     ///
-    /// - `queued`: how many wait on it by now.
-    /// - `bytesMax`: how many may.
-    /// - Returns: whether it is to get no new wakes from now on.
+    /// - `queued`: the number of bytes now queued on it.
+    /// - `bytesMax`: the maximum.
+    /// - Returns: true if the stream must get no new wakes from now on.
     package mutating func wrote(to stream: StreamID, queued: Int, bytesMax: Int, now: Int64) -> Bool {
         guard let place = self.find(stream)?.place else { return false }
         self.open[place]?.lastWrite = now
@@ -429,9 +431,9 @@ package struct WorkerStreams {
         return true
     }
 
-    /// Half of what a stream was sent has left.
+    /// Records that a stream's queue has drained to half.
     ///
-    /// - Returns: whether it may get new wakes again.
+    /// - Returns: true if the stream may get new wakes again.
     package mutating func drained(_ stream: StreamID) -> Bool {
         guard let place = self.find(stream)?.place, self.open[place]?.isPaused == true else { return false }
         self.open[place]?.isPaused = false
@@ -440,12 +442,12 @@ package struct WorkerStreams {
 
     // MARK: Every second
 
-    /// The streams that were sent nothing for `keepAliveInterval`.
+    /// Returns the streams that have been silent for `keepAliveInterval`.
     package func silent(now: Int64) -> [StreamID] {
         self.streams { now - $0.lastWrite >= Self.keepAliveInterval }
     }
 
-    /// The streams whose proof `isGood` refuses.
+    /// Returns the streams whose proof `isGood` rejects.
     package func withoutProof(_ isGood: (ShownProof?) -> Bool) -> [StreamID] {
         self.streams { !isGood($0.proof) }
     }

@@ -3,7 +3,7 @@ package import Policy
 package import Wire
 
 extension Operation {
-    /// What workers and operators do with devices.
+    /// The operations of workers and operators on devices.
     package static let devices = [registerDevice, removeDevice, reportConditions, listDevices]
 
     package static let registerDevice = Operation(
@@ -62,7 +62,7 @@ extension Operation {
         .asked(.devices(try DeviceQuestion(query: call.query)))
     }
 
-    /// The token a registration names; nil when its body is empty or names none.
+    /// Returns the token in a registration; nil if the body is empty or names none.
     private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {
         guard !body.isEmpty else { return nil }
         let object = try RequestBody.object(body, reason: "BadDeviceToken")
@@ -85,7 +85,7 @@ extension EngineWork {
     /// Registers a device, which may be new.
     package static func register(_ token: DeviceToken, topic: [UInt8]) -> EngineWork {
         EngineWork(registering: token, of: topic) { reach throws(APIError) in
-            // A token that was removed may move to another topic, but nobody takes it from a topic beyond their own.
+            // A removed token may move to another topic, but a caller cannot take it from a topic outside its scope.
             if reach.engine.find(token) != nil, Named(token).find(in: reach.engine, for: reach.caller) == nil {
                 throw .otherTopic
             }
@@ -112,7 +112,7 @@ extension EngineWork {
         }
     }
 
-    /// Devices, in the order of their tokens or of the time that their pushes wait.
+    /// Lists devices in order of token or of the time that their pushes have been pending.
     package static func devices(_ question: DeviceQuestion) -> EngineWork {
         EngineWork(.list(.devices(question))) { reach in
             let lastRead = reach.workspace.lastRead
@@ -132,9 +132,9 @@ extension EngineWork {
 }
 
 extension Workspace {
-    /// Appends the members of a list of devices: those that a search has found and the question is about.
+    /// Appends the members of a list of devices: those found by a search that match the question.
     ///
-    /// - Parameter lastRead: the device that was read last, when not all there are were read.
+    /// - Parameter lastRead: the last device read, if not all devices were read.
     fileprivate func write(
         _ question: DeviceQuestion,
         _ search: DeviceSearch,
@@ -170,11 +170,11 @@ extension Workspace {
 extension DeviceQuestion {
     private static let names = ["topic", "state", "hold", "prefix", "sort", "limit", "after"]
 
-    /// The query of a list of devices:
+    /// Parses the query of a list of devices:
     /// `topic=<topic>&state=<state>&hold=<code>&prefix=<digits>&sort=<order>&limit=<count>&after=<next>`, each at most
     /// once.
     ///
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
         self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
@@ -199,7 +199,7 @@ extension DeviceQuestion {
             }
         }
         guard self.order == .token || self.after == nil else {
-            throw APIError(400, "BadQuery", "after goes on in the order of tokens alone, not with sort=waiting.")
+            throw APIError(400, "BadQuery", "after continues a list in the order of tokens; omit sort=waiting.")
         }
     }
 }

@@ -2,7 +2,7 @@ import CEmbeddedFiles
 import Wire
 
 extension Operation {
-    /// The files that are part of the program: the dashboard's page and the OpenAPI document.
+    /// The documents that are part of the program: the dashboard's files and the OpenAPI document.
     package static let documents = [dashboard, dashboardFile, openAPI]
 
     package static let dashboard = Operation(
@@ -44,14 +44,14 @@ extension Operation {
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }
 
-    /// What the page may do: run and ask what this listener serves, and nothing else.
+    /// The content security policy of the dashboard: it may run and request files and data of this listener only.
     private static let contentPolicy: StaticString =
         """
         default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'
         """
 
-    /// A file of the dashboard.
+    /// Returns a file of the dashboard.
     private static func page(_ name: String) throws(APIError) -> OperationOutcome {
         guard let file = EmbeddedFile.dashboard[name] else { throw .badPath }
         let fields: [(name: StaticString, value: StaticString)] = [
@@ -59,14 +59,14 @@ extension Operation {
             ("x-content-type-options", "nosniff"),
             ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
-            // Another version of the gateway has another page.
+            // Another version of the gateway may serve another page under the same path.
             ("cache-control", "no-cache"),
         ]
         return .answered(OperationAnswer(type: file.type, fields: fields, file.bytes))
     }
 }
 
-/// A file that is part of the program.
+/// A file embedded in the program.
 struct EmbeddedFile: Sendable {
     let name: String
     let bytes: [UInt8]
@@ -87,7 +87,7 @@ struct EmbeddedFile: Sendable {
         )
     }()
 
-    /// The media type, as the field `content-type` has it.
+    /// The media type, as the value of `content-type`.
     var type: StaticString {
         if self.name.hasSuffix(".html") { return "text/html; charset=utf-8" }
         if self.name.hasSuffix(".css") { return "text/css; charset=utf-8" }

@@ -2,7 +2,7 @@ import FoundationEssentials
 import Wire
 
 extension Operation {
-    /// The fault rules of `wakegate dev`.
+    /// The operations on the fault rules of `wakegate dev`.
     package static let faults = [
         faultRules, replaceFaultRules, addFaultRule, clearFaultRules, removeFaultRule, resetFaultCounters,
     ]
@@ -73,7 +73,7 @@ extension Operation {
         return OperationAnswer(status: 204, [])
     }
 
-    /// What all of them have in common: fault rules are of all topics, and taken where there are any.
+    /// Creates an operation on fault rules. They concern every topic and exist only if the gateway has a fault service.
     private static func fault(
         _ name: String,
         _ method: HTTPMethod,

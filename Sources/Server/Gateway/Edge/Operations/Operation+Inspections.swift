@@ -4,7 +4,7 @@ import Storage
 package import Wire
 
 extension Operation {
-    /// What operators ask about devices and pushes.
+    /// The operations that show operators the state and history of devices and pushes.
     package static let inspections = [
         explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushWay, whatIf,
         topicWhatIf,
@@ -63,7 +63,7 @@ extension Operation {
         .asked(.deviceTrace(try call.device()))
     }
 
-    /// Of all topics: the history knows pushes without theirs.
+    /// Requires access to every topic, because the history records pushes without their topics.
     package static let listPushes = Operation(
         "listPushes",
         .get,
@@ -77,7 +77,7 @@ extension Operation {
         .asked(.pushes(try PushQuestion(query: call.query)))
     }
 
-    /// Of all topics: the history knows pushes without theirs.
+    /// Requires access to every topic, because the history records pushes without their topics.
     package static let pushWay = Operation(
         "pushWay",
         .get,
@@ -125,7 +125,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// What is known of a device, and what happened to it last.
+    /// Answers with a device's state and its latest history.
     package static func explain(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device in
             let snapshot = reach.workspace.snapshot(device.index)
@@ -144,17 +144,17 @@ extension EngineWork {
         }
     }
 
-    /// The last pushes to a device.
+    /// Lists the latest pushes to a device.
     package static func devicePushes(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { _, device in .history(.pushes(device.token)) }
     }
 
-    /// What happened to a device.
+    /// Lists the events of a device.
     package static func deviceEvents(_ device: Named<DeviceToken>, _ selection: EventSelection) -> EngineWork {
         EngineWork(reading: device) { _, device in .history(.events(device.token, selection)) }
     }
 
-    /// The recorded pushes and tasks of a device, and what would have become of them under another policy.
+    /// Answers how a device's recorded pushes and tasks would have fared under another policy.
     package static func whatIf(_ device: Named<DeviceToken>, _ whatIf: WhatIf) -> EngineWork {
         Self.replay(device) { token, replay, recent, offset throws(APIError) in
             var writer = JSONWriter()
@@ -191,7 +191,7 @@ extension EngineWork {
         }
     }
 
-    /// The recorded pushes and tasks of a topic's devices, and what would have become of them under another policy.
+    /// Answers how the recorded pushes and tasks of a topic's devices would have fared under another policy.
     package static func topicWhatIf(topic name: [UInt8], _ whatIf: WhatIf) -> EngineWork {
         EngineWork(.counts(.one(name))) { reach throws(APIError) in
             let topic = try reach.topic(name)
@@ -242,7 +242,7 @@ extension EngineWork {
         }
     }
 
-    /// Pushes to all devices, the newest first.
+    /// Lists the pushes to all devices, the newest first.
     package static func pushes(_ question: PushQuestion) -> EngineWork {
         EngineWork { _ in
             .history(
@@ -259,7 +259,7 @@ extension EngineWork {
         }
     }
 
-    /// A page of pushes whose devices the engine finds, where the history cannot.
+    /// Lists a page of pushes. The engine looks up their devices, which the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { reach in
             var writer = JSONWriter()
@@ -268,7 +268,7 @@ extension EngineWork {
         }
     }
 
-    /// The way of a push, to one device if one is named.
+    /// Answers with the history of a push; limited to one device if one is named.
     package static func push(_ apnsID: APNsID, device: DeviceToken?) -> EngineWork {
         EngineWork { _ in
             .history(
@@ -291,7 +291,7 @@ extension EngineWork {
         }
     }
 
-    /// A push whose device the engine finds, where the history cannot.
+    /// Answers with a push. The engine looks up its device, which the history cannot.
     private static func shownPush(_ way: PushWay, device number: UInt64) -> EngineWork {
         EngineWork { reach in
             var writer = JSONWriter()
@@ -311,7 +311,7 @@ extension EngineWork {
 // MARK: - In the history
 
 extension HistoryQuestion.Subject {
-    /// What is known of a device, and what happened to it last.
+    /// Writes a device's state and its latest history.
     package static func explanation(_ explanation: Explanation) -> Self {
         Self { reading, writer in
             writer.beginObject()
@@ -327,7 +327,7 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// The last pushes to a device.
+    /// Writes the latest pushes to a device.
     package static func pushes(_ device: DeviceToken) -> Self {
         Self { reading, writer in
             let events = reading.source.recent(
@@ -345,7 +345,7 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// What happened to a device.
+    /// Writes the events of a device.
     package static func events(_ device: DeviceToken, _ selection: EventSelection) -> Self {
         Self { reading, writer in
             let page = reading.source.page(
@@ -380,10 +380,10 @@ extension WhatIf {
 extension PushQuestion {
     private static let names = ["topic", "outcome", "since", "limit", "after"]
 
-    /// The query of a list of pushes: `topic=<topic>&outcome=<word>&since=<ms>&limit=<count>&after=<next>`, each
+    /// Parses the query of a list of pushes: `topic=<topic>&outcome=<word>&since=<ms>&limit=<count>&after=<next>`, each
     /// at most once.
     ///
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
         self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
@@ -404,14 +404,14 @@ extension PushQuestion {
     }
 }
 
-/// The query of a question about what happened to a device: `kind=task&limit=100&before=<place>`.
+/// The query of a list of a device's events: `kind=task&limit=100&before=<place>`.
 package struct EventQuery {
-    /// The newest of all, unless the query says otherwise.
+    /// The selected events; the newest by default.
     package private(set) var selection = EventSelection()
 
     private static let parameters = ["kind", "limit", "before"]
 
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(_ query: ByteView) throws(APIError) {
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
             switch parameter.name {
@@ -419,7 +419,7 @@ package struct EventQuery {
             case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
             case "before":
                 guard let place = EventPlace(parameter.value) else {
-                    throw APIError(400, "BadQuery", "before is the next of the answer that is gone on with.")
+                    throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
                 self.selection.before = place
             default: throw parameter.unknown(among: Self.parameters, "events take kind, limit and before")
@@ -435,12 +435,12 @@ package struct EventQuery {
     }
 }
 
-/// The query of a question about one push: nothing, or `device=<token>`.
+/// The query of a request for one push: empty, or `device=<token>`.
 package struct PushQuery {
-    /// The device whose push of this name is meant; nil for the one that had it last.
+    /// The device whose push with this id is requested; nil for the device that received it last.
     package let device: DeviceToken?
 
-    /// - Throws: `APIError` that says what the query takes.
+    /// - Throws: `APIError` that names the valid parameter.
     package init(_ query: ByteView) throws(APIError) {
         guard !query.isEmpty else {
             self.device = nil

@@ -6,8 +6,8 @@ extension Operation {
     /// The provider API.
     package static let pushes = [push]
 
-    /// The loops take pushes by a way of their own, whose checks have their own order and whose answers have their own
-    /// words. Apple's documents describe it, not `openapi.json`.
+    /// The loops handle pushes separately, because the checks have another order and the answers another form. Apple
+    /// documents them; `openapi.json` does not.
     package static let push = Operation(
         "push",
         .post,
@@ -21,15 +21,15 @@ extension Operation {
         action: nil
     )
 
-    /// Whether a request is one of the provider API, for which nobody looks into the table: it has an answer of its own
-    /// for every path that comes to the edge, but for those of the worker API.
+    /// Returns true if a request belongs to the provider API, which is not routed by the table. On the edge, it answers
+    /// every path except those of the worker API.
     package static func isOfProviders(path: ByteView, on role: ListenerRole) -> Bool {
         role != .admin && !path.starts(with: "/v1/")
     }
 }
 
 extension Operation {
-    /// What operators push to try out devices and workers.
+    /// The operation with which operators try out devices and workers.
     package static let testPushes = [testPush]
 
     package static let testPush = Operation(
@@ -53,9 +53,9 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Takes a push of an operator's, as one of a provider's.
+    /// Accepts an operator's push like a provider's.
     package static func testPush(_ push: TestPush) -> EngineWork {
-        // A push that is refused makes no topic.
+        // A refused push creates no topic.
         EngineWork(pushingTo: push.device, of: push.refusal == nil ? push.topic : nil) { reach throws(APIError) in
             let topic: [UInt8]
             if let named = push.topic {
@@ -70,18 +70,18 @@ extension EngineWork {
     }
 }
 
-/// What the body of a test push says, which is judged as the header fields and the payload of a provider's push are.
+/// The body of a test push. It is validated like the header fields and the payload of a provider's push.
 struct TestPushBody {
     private static let names = ["topic", "priority", "expiration", "collapseID", "payload"]
-    /// Stands for the device's own topic, whatever that is, where none is named.
+    /// A placeholder for the device's own topic, used if the body names none.
     private static let ownTopic = "own"
 
     private let topic: String?
-    /// The header fields of a provider that say the same.
+    /// The equivalent header fields of a provider's push.
     private let fields: [(name: String, value: String)]
     private let payload: [UInt8]
 
-    /// - Throws: `APIError` with reason `BadPush`, and what stands in the way.
+    /// - Throws: `APIError` with reason `BadPush` and the fault.
     init(_ object: JSONValue) throws(APIError) {
         if let other = object.members.map(\.name).first(where: { !Self.names.contains($0) }) {
             throw Self.bad("\(other) is not a member of a test push; it takes \(Self.names.joined(separator: ", ")).")
@@ -106,7 +106,7 @@ struct TestPushBody {
         self.payload = object["payload"]?.written.withByteView { $0.array } ?? []
     }
 
-    /// The push that it comes to, be it good or not.
+    /// Returns the push with the result of its validation.
     func push(to device: Named<DeviceToken>, _ digits: ByteView, _ apnsID: APNsID, _ rules: PushRules) -> TestPush {
         var bytes: [UInt8] = []
         var places: [(name: String, value: Range<Int>)] = []
@@ -148,7 +148,7 @@ struct TestPushBody {
         case nil: return nil
         case .string(let text)?: return text
         case .null?, .bool?, .number?, .array?, .object?:
-            throw Self.bad("\(name) is no string; send text, or leave it out.")
+            throw Self.bad("\(name) is not a string; send text, or leave it out.")
         }
     }
 

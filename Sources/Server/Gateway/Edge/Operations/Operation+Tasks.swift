@@ -3,7 +3,7 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// Background tasks and sessions, as those ask for them who stand for a device.
+    /// The operations on a device's background tasks and sessions.
     package static let tasks = [
         submitTask, listTasks, cancelTasks, cancelTask, transfersFinished, resources, allTasks,
     ]
@@ -47,7 +47,7 @@ extension Operation {
         answers: [204, 400, 404, 410],
         afterFailedStore: .refused
     ) { call throws(APIError) in
-        // Whoever means one request is not to lose all of them.
+        // A caller who meant to cancel one request must not cancel all of them by mistake.
         guard call.query.isEmpty else {
             let message =
                 "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
@@ -113,7 +113,7 @@ extension Operation {
 }
 
 extension Operation {
-    /// What operators have background tasks go through: the commands of the debugger of iOS.
+    /// The operations that simulate a task's launch and expiration, like the commands of the iOS debugger.
     package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]
 
     package static let simulateTaskLaunch = Operation(
@@ -186,7 +186,7 @@ extension EngineWork {
         }
     }
 
-    /// Drops the request of an identifier; nil for every request of the device.
+    /// Cancels the request with an identifier; nil cancels every request of the device.
     package static func cancelTask(_ device: Named<DeviceToken>, identifier: String?) -> EngineWork {
         EngineWork(changing: device) { reach, device throws(APIError) in
             let device = try reach.registered(device)
@@ -195,7 +195,7 @@ extension EngineWork {
         }
     }
 
-    /// What waits and runs of one device.
+    /// Lists the pending and running tasks of one device.
     package static func listTasks(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device throws(APIError) in
             let snapshot = reach.workspace.snapshot(try reach.registered(device))
@@ -205,7 +205,7 @@ extension EngineWork {
         }
     }
 
-    /// What waits and runs of all devices.
+    /// Lists the pending and running tasks of all devices.
     package static func tasks(_ question: TaskQuestion) -> EngineWork {
         EngineWork(.list(.tasks(question))) { reach in
             let caller = reach.caller
@@ -213,7 +213,7 @@ extension EngineWork {
         }
     }
 
-    /// What connected streams of a topic offer.
+    /// Lists the resources that the connected streams of a topic offer.
     package static func resources(topic: [UInt8]) -> EngineWork {
         EngineWork { reach in
             let topic = topic.withByteView { reach.engine.findTopic($0) }
@@ -249,14 +249,15 @@ extension EngineWork {
 }
 
 extension Reach {
-    /// A sentence about an earliest beginning that the interval between launches may put off; nil if it cannot.
+    /// Returns a sentence about an earliest begin date that the minimum interval between launches may delay; nil if it
+    /// cannot.
     fileprivate func hint(_ request: TaskRequest, _ device: DeviceIndex) -> String? {
         let kind = request.kind.taskKind
         guard let begin = request.earliestBegin,
             let interval = self.engine.interval(kind, topic: self.engine.topic(of: device))
         else { return nil }
         let wait = begin - self.wall(self.engine.now)
-        // A request of just the interval has been under way for a moment.
+        // The margin covers a client that asked for exactly the interval, part of which has passed by now.
         guard wait > 0, wait < interval - interval / 20 else { return nil }
         let isProcessing = kind == .processing
         let key = isProcessing ? "processingInterval" : "launchInterval"
@@ -265,7 +266,7 @@ extension Reach {
             + "\(Reasoning.seconds(interval)) s apart (policy.\(key)): it may launch later."
     }
 
-    /// Why a request of a task, or a session's report, is not taken.
+    /// Returns the error for a refused task request or session report.
     fileprivate func refusal(_ rejection: TaskRejection, of name: String, _ device: DeviceIndex) -> APIError {
         switch rejection {
         case .policy(let refusal):
@@ -280,7 +281,7 @@ extension Reach {
 }
 
 extension Workspace {
-    /// Appends what waits and runs on the devices that a caller reaches.
+    /// Appends the pending and running tasks of the devices in a caller's scope.
     fileprivate func write(_ question: TaskQuestion, for caller: Caller, to writer: inout JSONWriter) {
         writer.key("tasks")
         writer.beginArray()
@@ -303,9 +304,9 @@ extension Workspace {
 // MARK: - Query
 
 extension TaskQuestion {
-    /// The query of a question about tasks: `topic=<topic>&kind=<kind>&state=waiting|running`, each at most once.
+    /// Parses the query of a list of tasks: `topic=<topic>&kind=<kind>&state=waiting|running`, each at most once.
     ///
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(query: ByteView) throws(APIError) {
         self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
@@ -322,7 +323,7 @@ extension TaskQuestion {
 }
 
 extension TaskRequest {
-    /// Reads the body of a submission.
+    /// Parses the body of a submission.
     ///
     /// - Throws: `APIError` with reason `BadTaskRequest`.
     package init(_ object: JSONValue) throws(APIError) {
@@ -331,12 +332,12 @@ extension TaskRequest {
 }
 
 extension FinishedTransfers {
-    /// The most transfers that are told of at once.
+    /// The maximum number of transfers in one report.
     private static let countMax = 100_000
-    /// The most characters of an id.
+    /// The maximum length of an id in characters.
     private static let idCharactersMax = 64
 
-    /// Reads the body of a session's report.
+    /// Parses the body of a session's report.
     ///
     /// - Throws: `APIError` with reason `BadSession`.
     package init(_ object: JSONValue, session: String) throws(APIError) {
@@ -363,13 +364,13 @@ extension FinishedTransfers {
     }
 }
 
-/// Reads the request for a background task, field by field.
+/// Parses the request for a background task field by field.
 struct TaskRequestReader {
-    /// The most resources that a request names.
+    /// The maximum number of resources in a request.
     static let resourcesMax = SubscriptionRequest.resourcesMax
     static let resourceRequirement = "1 to 64 characters out of A-Z, a-z, 0-9, '.', '-' and '_'"
 
-    /// Every field, with the kinds that have it.
+    /// The fields, each with the kinds of task that have it.
     private static let fields: [(name: String, kinds: Set<TaskKind>)] = [
         ("identifier", Set(TaskKind.requestable)), ("kind", Set(TaskKind.requestable)),
         ("earliestBegin", Set(TaskKind.requestable)), ("requiresNetworkConnectivity", [.processing]),
@@ -380,7 +381,7 @@ struct TaskRequestReader {
     private let object: JSONValue
 
     /// - Parameter object: a JSON object.
-    /// - Throws: `APIError` with reason `BadTaskRequest` when it has fields that no request has.
+    /// - Throws: `APIError` with reason `BadTaskRequest` if it has an unknown field.
     init(_ object: JSONValue) throws(APIError) {
         self.object = object
         let names = Self.fields.map(\.name)
@@ -391,7 +392,7 @@ struct TaskRequestReader {
         }
     }
 
-    /// - Throws: `APIError` with reason `BadTaskRequest`, which names the field, what is wrong and what it takes.
+    /// - Throws: `APIError` with reason `BadTaskRequest`, the field's name, the fault and the valid values.
     func request() throws(APIError) -> TaskRequest {
         guard case .string(let identifier)? = self.object["identifier"], IdentifierPattern.isIdentifier(identifier.utf8)
         else { throw self.fault("identifier", "1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_'") }
@@ -450,7 +451,7 @@ struct TaskRequestReader {
         return moment
     }
 
-    /// The last moment of the year 9999.
+    /// The end of the year 9999, in milliseconds since 1970.
     private static let momentMax: Int64 = 253_402_300_799_999
 
     private func text(_ field: String) throws(APIError) -> String? {

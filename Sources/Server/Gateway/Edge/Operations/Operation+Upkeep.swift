@@ -1,7 +1,7 @@
 import Wire
 
 extension Operation {
-    /// What keeps the gateway as it should be.
+    /// The operations that maintain the gateway.
     package static let upkeep = [backUp, reload]
 
     package static let backUp = Operation(
@@ -36,7 +36,7 @@ extension Operation {
 }
 
 extension Operation {
-    /// What a supervisor asks.
+    /// The operations for supervisors.
     package static let health = [alive, ready, version]
 
     package static let alive = Operation(
@@ -91,7 +91,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Whether the gateway takes requests.
+    /// Answers whether the gateway accepts requests.
     package static let readiness = EngineWork { reach throws(APIError) in
         if let failure = reach.workspace.failure { throw failure.refusal(failure.error) }
         guard !reach.room.isDraining else { throw .shutdown }

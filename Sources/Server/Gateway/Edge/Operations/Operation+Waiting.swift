@@ -3,7 +3,7 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// What operators do to what waits, topic by topic and device by device.
+    /// The operations on pending launches of topics and devices.
     package static let waiting = [pauseTopic, resumeTopic, pendingPush, dropPending]
 
     package static let pauseTopic = switching("pauseTopic", "/v1/topics/{topic}/pause", isPaused: true)
@@ -54,7 +54,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Has a topic launch nothing by itself, or again what waits.
+    /// Pauses the automatic launches of a topic, or resumes them.
     package static func pauseTopic(topic name: [UInt8], _ isPaused: Bool) -> EngineWork {
         EngineWork(.pause(topic: name, isPaused)) { reach throws(APIError) in
             let topic = try reach.topic(name)
@@ -63,7 +63,7 @@ extension EngineWork {
         }
     }
 
-    /// The push that waits, as whoever sent it would know it again.
+    /// Answers with the pending push, with the fields by which its provider can identify it.
     package static func pendingPush(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { reach, device throws(APIError) in
             guard let (push, content) = reach.engine.pendingPush(device.index) else { throw .nothingPending }
@@ -87,7 +87,7 @@ extension EngineWork {
         }
     }
 
-    /// Drops the push that waits.
+    /// Drops the pending push.
     package static func cancelPending(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(changing: device) { reach, device in
             .outcome(.dropped(reach.dispatcher.cancelPending(device.index) ? 1 : 0))
@@ -96,7 +96,7 @@ extension EngineWork {
 }
 
 extension Operation {
-    /// What operators have devices go through.
+    /// The operations that simulate events of a device.
     package static let simulations = [simulateLaunch, simulateExpiration]
 
     package static let simulateLaunch = Operation(
@@ -136,7 +136,7 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    /// Launches what is pending; an empty wake when nothing is, unless that is not wanted.
+    /// Launches the pending push. If there is none, launches an empty wake unless only a pending push is wanted.
     package static func simulateLaunch(_ device: Named<DeviceToken>, ofPendingAlone: Bool = false) -> EngineWork {
         EngineWork(changing: device) { reach, device throws(APIError) in
             switch reach.dispatcher.simulateLaunch(try reach.registered(device), ofPendingAlone: ofPendingAlone) {

@@ -3,7 +3,7 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// What the dashboard shows as it happens, and as it was.
+    /// The operations that stream and chart the gateway's activity for the dashboard.
     package static let watching = [live, events, samples]
 
     package static let live = Operation(
@@ -20,7 +20,7 @@ extension Operation {
         .watching
     }
 
-    /// What happens from now on, as far as the query asks for it.
+    /// Streams the events from now on that match the query's filter.
     package static let events = Operation(
         "events",
         .get,
@@ -35,7 +35,7 @@ extension Operation {
         .following(try EventFilter(query: call.query))
     }
 
-    /// The samples of the past that lie as far apart as the query says.
+    /// Answers with the past samples at the interval in the query.
     package static let samples = Operation(
         "samples",
         .get,
@@ -60,16 +60,16 @@ extension Operation {
 extension EventFilter {
     private static let parameters = ["topic", "device", "outcome"]
 
-    /// What an event may say of how something went.
+    /// The values of the `outcome` filter: every word by which an event reports a result.
     package static let outcomes: [String] = {
         let first = LiveEvent.Kind.allCases.map(\.rawValue) + Disposition.allCases.map { "\($0.name)" }
         let results = WakeOutcome.allCases.map(\.rawValue) + TaskOutcome.allCases.map(\.rawValue)
         return first + results + DiscardReason.allCases.map(\.rawValue) + APNSReason.allCases.map(\.rawValue)
     }()
 
-    /// The query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused`.
+    /// Parses the query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused`.
     ///
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(query: ByteView) throws(APIError) {
         self.init()
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in

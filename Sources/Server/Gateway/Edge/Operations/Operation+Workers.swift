@@ -3,7 +3,7 @@ import Policy
 package import Wire
 
 extension Operation {
-    /// Wakes: workers subscribe to them and answer them.
+    /// The operations with which workers subscribe to wakes and answer them.
     package static let workers = [
         subscribe, reportResult, extendWake, releaseWake, reportProgress, drainStream,
     ]
@@ -124,7 +124,7 @@ extension EngineWork {
         }
     }
 
-    /// More time for a wake, in milliseconds from now; nil for as long as a wake has at first.
+    /// Extends a wake's deadline, to `milliseconds` from now; nil for the time that a wake initially has.
     package static func extend(_ wake: Named<WakeID>, milliseconds: Int64?) -> EngineWork {
         EngineWork(wake: wake) { reach, wake throws(APIError) in
             guard let window = reach.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
@@ -141,7 +141,7 @@ extension EngineWork {
         }
     }
 
-    /// Gives back a wake that the worker could not begin, with what it says about that.
+    /// Releases a wake that the worker could not begin, with the worker's reason.
     package static func release(_ wake: Named<WakeID>, reason: String) -> EngineWork {
         EngineWork(wake: wake) { reach, wake throws(APIError) in
             switch reach.dispatcher.release(wake, reason: reason) {
@@ -152,7 +152,7 @@ extension EngineWork {
         }
     }
 
-    /// How far a continued task is.
+    /// Reports the progress of a continued task.
     package static func progress(_ wake: Named<WakeID>, _ progress: TaskProgress) -> EngineWork {
         EngineWork(wake: wake) { reach, wake throws(APIError) in
             switch reach.dispatcher.progress(progress, wake: wake) {
@@ -164,7 +164,7 @@ extension EngineWork {
         }
     }
 
-    /// No more wakes for a stream, which ends after its last.
+    /// Drains a stream: it gets no more wakes and ends after its last one.
     package static func drainStream(_ stream: StreamAddress) -> EngineWork {
         EngineWork { reach throws(APIError) in
             let isThere = reach.dispatcher.streamDraining(stream) { reach.caller.reaches($0, in: reach.engine) }
@@ -174,12 +174,12 @@ extension EngineWork {
     }
 }
 
-/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, each several times if need be,
-/// `device=<token>`, `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
+/// The query of a subscription: `slots=16&name=<label>&push=0&conditions=1` and, repeatable, `device=<token>`,
+/// `task=<pattern>`, `session=<pattern>`, `resource=<name>`.
 package struct SubscriptionQuery {
-    /// The most devices, tasks or sessions a stream may name.
+    /// The maximum number of devices, tasks or sessions in a subscription.
     package static let namesMax = 64
-    /// The most bytes of a stream's label.
+    /// The maximum size of a stream's label in bytes.
     static let nameBytesMax = 128
 
     private static let parameters = [
@@ -195,7 +195,7 @@ package struct SubscriptionQuery {
     private var takesPushes = true
     private var reportsConditions = false
 
-    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(_ query: ByteView) throws(APIError) {
         try QueryParameter.forEach(of: query, repeatable: ["device", "task", "session", "resource"]) {
             parameter throws(APIError) in try self.take(parameter)
@@ -206,7 +206,7 @@ package struct SubscriptionQuery {
         }
     }
 
-    /// One slot for every device and pushes alone, unless the query says otherwise.
+    /// The subscription. By default it has one slot and accepts the pushes of every device, but no tasks.
     package var request: SubscriptionRequest {
         SubscriptionRequest(
             slots: self.slots,
@@ -290,7 +290,7 @@ package struct SubscriptionQuery {
 }
 
 extension RequestBody {
-    /// What a worker says of a wake that it is done with: `result` of a push, `success` of a task or a session.
+    /// Parses a worker's report about a finished wake: `result` of a push, `success` of a task or a session.
     ///
     /// - Throws: `APIError` with reason `BadResult`.
     package static func report(_ body: ByteView) throws(APIError) -> WakeReport {
@@ -315,7 +315,7 @@ extension RequestBody {
         }
     }
 
-    /// A report as the SDKs write it: what it says shows without taking the JSON apart. Nil for any other.
+    /// Returns a report in the exact form that the SDKs write, without parsing JSON; nil for any other body.
     private static func shortReport(_ body: ByteView) -> WakeReport? {
         if body == #"{"result":"newData"}"# { return .push(.newData) }
         if body == #"{"result":"noData"}"# { return .push(.noData) }
@@ -325,7 +325,7 @@ extension RequestBody {
         return nil
     }
 
-    /// How much longer a worker wants a wake to last, in milliseconds from now; nil when it leaves that open.
+    /// Parses the requested extension of a wake, in milliseconds from now; nil if the worker does not specify it.
     ///
     /// - Throws: `APIError` with reason `BadExtension`.
     static func `extension`(_ body: ByteView) throws(APIError) -> Int64? {
@@ -344,7 +344,7 @@ extension RequestBody {
 
     private static let extensionSecondsMax = 86_400.0
 
-    /// How far a continued task is.
+    /// Parses the progress of a continued task.
     ///
     /// - Throws: `APIError` with reason `BadProgress`.
     package static func progress(_ body: ByteView) throws(APIError) -> TaskProgress {
@@ -387,23 +387,23 @@ extension RequestBody {
         return units
     }
 
-    /// The largest count: the last whole number that every JSON reader keeps.
+    /// The largest count: every integer up to it is exact in a JSON number.
     static let unitsMax: UInt64 = 1 << 53 - 1
 }
 
-/// Reads progress as workers write it, without taking the JSON apart: four reports a second of each task would have it
-/// taken apart for nothing.
+/// Parses progress in the form that workers usually write, without a JSON parser. A task may report four times a
+/// second.
 ///
-/// It knows whole counts without leading zeros and texts of printable ASCII without escapes, each field once, with
-/// spaces between them or none. What it takes means what `RequestBody` would make of it; all else is left to that.
+/// The reader accepts decimal counts without leading zeros and strings of printable ASCII without escapes, each field
+/// once, with or without spaces between them. Its result equals that of `RequestBody`, which parses every other body.
 struct PlainProgress {
-    /// The most digits that are looked at: more stand for a number past the largest count.
+    /// The maximum number of digits; a longer count exceeds the largest one.
     private static let digitsMax = 16
 
     private let body: ByteView
     private var place = 0
 
-    /// - Returns: nil for a body that it does not know.
+    /// - Returns: nil for a body in another form.
     static func read(_ body: ByteView) -> TaskProgress? {
         var reader = PlainProgress(body: body)
         return reader.progress()
@@ -443,7 +443,7 @@ struct PlainProgress {
         while self.place < self.body.count, self.body[self.place] == UInt8(ascii: " ") { self.place += 1 }
     }
 
-    /// Takes a byte that is next, whatever spaces stand before it.
+    /// Skips spaces and consumes the byte if it comes next.
     private mutating func take(_ byte: UInt8) -> Bool {
         self.skipSpaces()
         guard self.place < self.body.count, self.body[self.place] == byte else { return false }
@@ -451,7 +451,7 @@ struct PlainProgress {
         return true
     }
 
-    /// What stands between two quotation marks.
+    /// Returns the text between two quotation marks.
     private mutating func text() -> ByteView? {
         guard self.take(UInt8(ascii: "\"")) else { return nil }
         let start = self.place

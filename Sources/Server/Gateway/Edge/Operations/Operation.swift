@@ -1,15 +1,16 @@
 package import Wire
 
-/// One operation of the gateway's interface, declared as a constant. Which requests come to it, who may send them and
-/// what is answered after a failure of the store is read from here, and `openapi.json` says the same.
+/// An operation of the gateway's interface, declared as a constant. It specifies the requests that reach it, the
+/// callers who may send them and the answer after a failure of the store. `openapi.json` agrees with it.
 ///
-/// It has references enough that copies of a structure would be a good part of what a small request costs.
+/// A class, because a copy of a structure with so many references would be a considerable part of a small request's
+/// cost.
 package final class Operation: Sendable {
-    /// Which listeners serve it.
+    /// The listeners that serve an operation.
     package enum Listeners: Hashable, Sendable {
-        /// The listeners of providers and workers, with TLS and without.
+        /// The listeners for providers and workers, with and without TLS.
         case edge
-        /// The listeners of operators.
+        /// The listeners for operators.
         case admin
         case all
 
@@ -21,15 +22,15 @@ package final class Operation: Sendable {
         }
     }
 
-    /// How many bytes the body of a request may have.
+    /// The maximum size of a request's body.
     package enum BodyLimit: Hashable, Sendable {
-        /// As many as the small objects of the interface need.
+        /// Enough for the small JSON objects of the interface.
         case small
-        /// As many as a file of fault rules, where there are any.
+        /// Enough for a file of fault rules, if the gateway accepts them.
         case faultRules
-        /// As many as the payload of its type of push.
+        /// The maximum for the payload of a push.
         case payload
-        /// As many as a push with all that is said of it, however it is written.
+        /// Enough for a push with all its fields, whatever its spacing and escapes.
         case testPush
     }
 
@@ -40,14 +41,14 @@ package final class Operation: Sendable {
     package let listeners: Listeners
     package let access: AccessRule
     package let bodyLimit: BodyLimit
-    /// The statuses that are its own; `statuses` has those that every operation may be answered with, too.
+    /// The statuses that are specific to the operation; `statuses` also includes the common ones.
     package let answers: Set<Int>
-    /// Whether it is answered with events that have no end.
+    /// True if the answer is an endless stream of events.
     package let isStream: Bool
     package let afterFailedStore: AfterFailedStore
-    /// What a credential may ask for so often a minute and no oftener; nil where that has no bound.
+    /// The rate limit per credential that applies to the operation; nil for none.
     package let rate: CredentialRate?
-    /// What it does with a request that was admitted; nil for a push alone, which the loops take without all this.
+    /// The action for an admitted request; nil only for `push`, which the loops handle themselves.
     private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
 
     package init(
@@ -77,27 +78,27 @@ package final class Operation: Sendable {
         self.action = action
     }
 
-    /// Does what was asked.
+    /// Performs a request.
     ///
-    /// - Throws: `APIError` when the request is not as it should be.
+    /// - Throws: `APIError` if the request is invalid.
     package func act(on call: OperationCall) throws(APIError) -> OperationOutcome {
-        // Requests of a push do not come this way.
+        // Pushes do not reach this function.
         guard let action = self.action else { throw .badPath }
         return try action(call)
     }
 
-    /// Whether HEAD is taken, which is GET without content. An event stream is nothing but content.
+    /// True if the operation accepts HEAD, which is GET without content. An event stream consists of content only.
     package var takesHead: Bool { self.method == .get && !self.isStream }
 
-    /// Every status it may be answered with: besides its own those of a caller who is not admitted, of a body that is
-    /// too large, and of a gateway that has no room or is about to end.
+    /// Every possible status: the operation's own, and those for a caller who is not admitted, a body that is too
+    /// large, and a gateway that is overloaded or shutting down.
     package var statuses: Set<Int> {
         self.answers.union(self.access.role == .anybody ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
     }
 }
 
 extension Operation {
-    /// Every operation, family by family; each family has a file.
+    /// Every operation, by family; each family has its own file.
     package static let all =
         Operation.pushes + Operation.workers + Operation.devices + Operation.tasks + Operation.taskSimulations
         + Operation.inspections + Operation.simulations + Operation.waiting + Operation.testPushes
@@ -105,7 +106,7 @@ extension Operation {
         + Operation.faults
 }
 
-/// The methods that operations have, in the order in which answers name those that a path takes.
+/// The methods of operations, in the order in which answers list the methods of a path.
 package enum HTTPMethod: CaseIterable, Hashable, Sendable {
     case get, put, post, patch, delete
 
@@ -122,14 +123,14 @@ package enum HTTPMethod: CaseIterable, Hashable, Sendable {
     package static func == (method: HTTPMethod, name: ByteView) -> Bool { name == method.name }
 }
 
-/// What one credential may ask for so often a minute.
+/// A rate limit per credential and minute.
 package enum CredentialRate: Hashable, Sendable {
     /// Submissions of background tasks, and reports of finished transfers.
     case submissions
     /// Reports of the progress of continued tasks.
     case progress
 
-    /// What is counted when it is refused.
+    /// The limit that is counted when a request is refused.
     var limit: GatewayCountedLimit {
         switch self {
         case .submissions: .submissionsPerCredentialMax

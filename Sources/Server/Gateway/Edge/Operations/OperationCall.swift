@@ -4,19 +4,19 @@ import Policy
 import Synchronization
 package import Wire
 
-/// One request of an operation, whose caller was admitted. Its views are valid during the call alone.
+/// A request of an operation with its admitted caller. Its views are valid during the call only.
 package struct OperationCall {
     package let caller: Caller
     package let afterFailedStore: AfterFailedStore
-    /// What waits for the answer.
+    /// The stream that the answer goes to.
     package let reply: StreamAddress
-    /// What stands at the place of the path's first parameter.
+    /// The value of the path's first parameter.
     package let parameter: ByteView
-    /// What stands at that of the second; empty where there is none.
+    /// The value of the path's second parameter; empty if there is none.
     package let secondParameter: ByteView
     package let query: ByteView
     package let body: ByteView
-    /// What `PushTrace` keeps of the trace that a submission belongs to; empty where there is none.
+    /// The trace of a submission, in the form that `PushTrace` stores; empty if there is none.
     package let trace: ByteView
     package let services: GatewayServices
 
@@ -42,31 +42,31 @@ package struct OperationCall {
         self.services = services
     }
 
-    /// The device whose token is the parameter.
+    /// Returns the device whose token is the parameter.
     package func device() throws(APIError) -> Named<DeviceToken> {
         guard let token = DeviceToken(hex: self.parameter) else { throw .badDeviceToken }
         return Named(token)
     }
 
-    /// The topic that is the parameter.
+    /// Returns the topic in the parameter.
     package func topic() throws(APIError) -> [UInt8] {
         guard Push.isTopic(self.parameter) else { throw .badTopic }
         return self.parameter.array
     }
 
-    /// The wake whose id is the parameter.
+    /// Returns the wake whose id is the parameter.
     package func wake() throws(APIError) -> Named<WakeID> {
         guard let wake = WakeID(self.parameter) else { throw .unknownWake }
         return Named(wake)
     }
 
-    /// The identifier of a task that is the second parameter.
+    /// Returns the task identifier in the second parameter.
     package func identifier() throws(APIError) -> String {
         guard let name = self.taskName else { throw .badTaskIdentifier }
         return name
     }
 
-    /// The name of a session that is the second parameter.
+    /// Returns the session name in the second parameter.
     package func session() throws(APIError) -> String {
         guard let name = self.taskName else { throw .badSessionName }
         return name
@@ -78,29 +78,29 @@ package struct OperationCall {
     }
 }
 
-/// What comes of a request.
+/// The result of performing a request.
 package enum OperationOutcome {
-    /// The request is answered at once.
+    /// The request is answered immediately.
     case answered(OperationAnswer)
-    /// The engine is asked, in the name of the caller, and answers.
+    /// The request is passed to the engine on behalf of the caller; the engine answers.
     case asked(EngineWork)
-    /// The engine is asked for a worker's stream, which begins with its answer.
+    /// A subscription is requested from the engine; the worker's stream begins with its answer.
     case subscribed(topic: [UInt8], SubscriptionRequest)
-    /// A stream of what the gateway does begins.
+    /// A live stream of samples begins.
     case watching
-    /// A stream of what happens begins.
+    /// A stream of events begins.
     case following(EventFilter)
-    /// Another part of the gateway was asked, and answers.
+    /// The request was passed to another part of the gateway, which answers.
     case handedOn
 }
 
-/// An answer that the engine has no part in.
+/// An answer that does not involve the engine.
 package struct OperationAnswer {
     package let status: Int
     package let type: StaticString
-    /// Fields besides the type of the content.
+    /// The header fields besides the content type.
     package let fields: [(name: StaticString, value: StaticString)]
-    /// Empty for an answer without content.
+    /// The body; empty for an answer without content.
     package let body: [UInt8]
 
     package init(
@@ -116,20 +116,20 @@ package struct OperationAnswer {
     }
 }
 
-/// What operations use of the gateway besides its engine.
+/// The services that operations use in addition to the engine.
 package final class GatewayServices: Sendable {
     package let backups: BackupService
     package let metrics: MetricsDesk
-    /// What those who watch are shown.
+    /// The live samples shown to operators.
     package let live: LiveDesk
-    /// Where those are who follow what happens.
+    /// The events followed by operators.
     package let events: EventDesk
     let reloads: any Reloads
-    /// The fault rules; nil where there are none, which is everywhere but in `wakegate dev`.
+    /// The fault rules; nil unless this is `wakegate dev`.
     let faults: FaultDesk?
-    /// Whether operators may push, and which pushes are good.
+    /// The rules for operators' pushes, and whether operators may push.
     package let testPushes: TestPushRules
-    /// What workers know their streams by.
+    /// The names by which workers know their streams.
     let streamNames: StreamNames
     private let random = Mutex(RandomBits())
 
@@ -153,10 +153,10 @@ package final class GatewayServices: Sendable {
         self.faults = configuration.faultRules.map { FaultDesk($0) }
     }
 
-    /// An apns-id that no push has.
+    /// Returns a random apns-id.
     func newAPNsID() -> APNsID { APNsID(random: self.random.withLock { $0.pair() }) }
 
-    /// A token that no device has.
+    /// Returns a random device token.
     func newDeviceToken() -> DeviceToken {
         let bytes = self.random.withLock { $0.bytes(32) }
         guard let token = bytes.withByteView({ DeviceToken(bytes: $0) }) else {
@@ -166,7 +166,7 @@ package final class GatewayServices: Sendable {
     }
 }
 
-/// Whether operators may push, and which pushes are good, as of the last reload.
+/// The rules for operators' pushes, and whether operators may push, as of the last reload.
 package final class TestPushRules: Sendable {
     private let current: Mutex<(isPermitted: Bool, rules: PushRules)>
 
@@ -174,12 +174,12 @@ package final class TestPushRules: Sendable {
         self.current = Mutex(Self.rules(configuration))
     }
 
-    /// Another configuration is in force.
+    /// Applies another configuration.
     package func set(_ configuration: GatewayConfiguration) {
         self.current.withLock { $0 = Self.rules(configuration) }
     }
 
-    /// What is asked of a push; nil when operators may not push.
+    /// The rules that a push must satisfy; nil if operators may not push.
     var rules: PushRules? { self.current.withLock { $0.isPermitted ? $0.rules : nil } }
 
     private static func rules(_ configuration: GatewayConfiguration) -> (isPermitted: Bool, rules: PushRules) {
@@ -187,10 +187,11 @@ package final class TestPushRules: Sendable {
     }
 }
 
-/// What has the configuration read again for an operator who asks for that over HTTP.
+/// Reloads the configuration at the request of an operator.
 package protocol Reloads: Sendable {
-    /// Begins to reload; the stream is answered once the new configuration is in force, or with why it is not.
+    /// Begins to reload. The stream is answered when the new configuration is in effect, or with the reason if it is
+    /// not.
     ///
-    /// - Throws: when there is nothing to read again.
+    /// - Throws: if the gateway has no configuration to read again.
     func start(reply: StreamAddress) throws(APIError)
 }

@@ -1,10 +1,10 @@
 package import Wire
 
-/// What a method and a path come to on a listener.
+/// The result of looking up a method and a path on a listener.
 package enum OperationMatch {
-    /// This one, with where in the path the parameters stand, which are not checked yet.
+    /// The operation, and the ranges of the path's parameters, whose values are not validated yet.
     case found(Operation, PathParameters)
-    /// The path exists, for these methods.
+    /// The path exists, but only for these methods.
     case methodNotAllowed(allow: String)
     case notFound
 }
@@ -20,9 +20,9 @@ package struct OperationTable: Sendable {
     /// Every operation of the gateway.
     package static let gateway = OperationTable(Operation.all)
 
-    /// By the number of slashes in the path; what is spelt out goes before what takes a parameter.
+    /// The paths by their number of slashes. Paths without parameters come before those with parameters.
     private let places: [[Place]]
-    /// How the path of each place begins, which few of those of one depth have in common.
+    /// The beginning of each path. Few paths of one depth share one, so comparing it first is fast.
     private let beginnings: [[PathPattern.Beginning]]
 
     package init(_ operations: [Operation]) {
@@ -39,10 +39,10 @@ package struct OperationTable: Sendable {
         self.beginnings = places.map { $0.map(\.path.beginning) }
     }
 
-    /// What a request comes to on a listener.
+    /// Returns the operation of a request on a listener.
     ///
-    /// - `path`: without its query.
-    /// - `role`: the listener's; each serves its own operations.
+    /// - `path`: the path without its query.
+    /// - `role`: the role of the listener; each role has its own operations.
     package func match(method: ByteView, path: ByteView, on role: ListenerRole) -> OperationMatch {
         var depth = 0
         for index in 0..<path.count where path[index] == UInt8(ascii: "/") { depth += 1 }
@@ -75,22 +75,22 @@ package struct OperationTable: Sendable {
     }
 }
 
-/// The path of an operation, as the document of the interface spells it: `/v1/devices/{token}/pushes`.
+/// The path of an operation, in the notation of OpenAPI: `/v1/devices/{token}/pushes`.
 ///
-/// At most two segments are parameters, which take any bytes but a slash, or none.
+/// At most two segments are parameters. They match any bytes except a slash, including none.
 package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
     /// A part of a path.
     private enum Part: Hashable, Sendable {
-        /// What the pattern has there, byte for byte, slashes too.
+        /// The range of literal bytes in the pattern, including slashes.
         case literal(Range<Int>)
         case parameter
     }
 
     package let text: String
     private let bytes: [UInt8]
-    /// From the first to the last; what is spelt out and parameters take turns.
+    /// The parts in order, alternating between literals and parameters.
     private let parts: [Part]
-    /// How many slashes a path has that it matches.
+    /// The number of slashes in a matching path.
     package let depth: Int
 
     package init(stringLiteral text: String) {
@@ -112,7 +112,7 @@ package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
 
     package var hasParameter: Bool { self.parts.contains(.parameter) }
 
-    /// Where the parameters stand in a path; nil when the path is another.
+    /// Returns the ranges of the parameters in a path; nil if the path does not match.
     package func match(_ path: ByteView) -> PathParameters? {
         self.bytes.withByteView { self.match(path, $0) }
     }
@@ -141,13 +141,13 @@ package struct PathPattern: Hashable, Sendable, ExpressibleByStringLiteral {
 }
 
 extension PathPattern {
-    /// The first bytes of a path, as far as a pattern spells them out and a word holds them.
+    /// The first bytes of a path, up to the first parameter and at most a word.
     package struct Beginning: Hashable, Sendable, BitwiseCopyable {
         private let word: UInt64
-        /// Which bits of the word are known.
+        /// The bits of the word that are specified.
         private let mask: UInt64
 
-        /// All that a word holds of `path`; behind a shorter one are zeros.
+        /// Takes the first eight bytes of `path`, padded with zeros.
         package init(_ path: ByteView) {
             self.init(path, count: 8)
         }
@@ -164,18 +164,18 @@ extension PathPattern {
             self.mask = mask
         }
 
-        /// Whether a path that begins like `path` may be one of those that begin like this.
+        /// Returns true if a path with the given beginning may match a pattern with this one.
         package func agrees(with path: Beginning) -> Bool { path.word & self.mask == self.word }
     }
 
-    /// How every path begins that it matches.
+    /// The beginning of every matching path.
     package var beginning: Beginning {
         guard case .literal(let place)? = self.parts.first else { preconditionFailure("a path begins with a slash") }
         return self.bytes.withByteView { Beginning($0, count: place.count) }
     }
 }
 
-/// Where in a path its parameters stand: nowhere for those that its pattern does not have.
+/// The ranges of a path's parameters; empty for parameters that the pattern does not have.
 package struct PathParameters: Hashable, Sendable {
     package var first = 0..<0
     package var second = 0..<0

@@ -2,16 +2,16 @@ package import Wire
 
 /// The small JSON bodies of the worker and admin API.
 package enum RequestBody {
-    /// The most bytes such a body may have.
+    /// The maximum size of such a body in bytes.
     static let bytesMax = 4096
 
-    /// The most bytes of a test push: a payload may be written with spaces and escapes.
+    /// The maximum size of a test push in bytes; larger than the payload, which may contain spaces and escapes.
     static let testPushBytesMax = 32_768
 
-    /// Returns the members of a body, which must be a JSON object. No name may appear twice in an object of it: readers
-    /// of JSON differ in which of the two they believe.
+    /// Parses a body, which must be a JSON object. No name may appear twice in an object, since JSON parsers differ in
+    /// which of the two they use.
     ///
-    /// - Parameter reason: the code of the error if it is no such object.
+    /// - Parameter reason: the code of the error if the body is invalid.
     /// - Throws: `APIError` with that reason.
     package static func object(_ body: ByteView, reason: String) throws(APIError) -> JSONValue {
         switch JSONGate.judge(body) {
@@ -30,9 +30,9 @@ package enum RequestBody {
         }
     }
 
-    /// The text of a task's field; nil when there is none.
+    /// Returns the string in a field; nil if the field is absent.
     ///
-    /// - Parameter reason: the code to answer with when it is no text, or too long.
+    /// - Parameter reason: the code of the error if the value is not a string or is too long.
     static func text(_ field: String, of object: JSONValue, reason: String) throws(APIError) -> String? {
         guard let value = object[field] else { return nil }
         guard case .string(let text) = value, text.utf8.count <= Self.textBytesMax else {
@@ -42,20 +42,20 @@ package enum RequestBody {
         return text
     }
 
-    /// The most bytes of a title, a subtitle, or the reason of a release.
+    /// The maximum size of a title, a subtitle or the reason of a release, in bytes.
     static let textBytesMax = 256
 }
 
-/// One parameter of a query.
+/// A parameter of a query.
 struct QueryParameter {
     let name: String
-    /// Empty when there is none.
+    /// The value; empty if there is none.
     let value: String
 
-    /// Hands over the parameters of a query, in their order.
+    /// Calls `take` for each parameter of a query, in order.
     ///
-    /// - `repeatable`: the names that may come several times.
-    /// - Throws: `APIError` that names another one that does, and what `take` throws.
+    /// - `repeatable`: the names that may occur several times.
+    /// - Throws: `APIError` for another name that does, and any error that `take` throws.
     static func forEach(
         of query: ByteView,
         repeatable: Set<String> = [],
@@ -71,7 +71,7 @@ struct QueryParameter {
         }
     }
 
-    /// The value as a whole number.
+    /// Returns the value as an integer within a range.
     func integer(_ range: ClosedRange<Int>) throws(APIError) -> Int {
         guard let number = self.value.withByteView({ $0.decimal }).flatMap({ Int(exactly: $0) }),
             range.contains(number)
@@ -82,7 +82,7 @@ struct QueryParameter {
         return number
     }
 
-    /// The value as yes or no.
+    /// Returns the value as a Boolean.
     func flag() throws(APIError) -> Bool {
         switch self.value {
         case "0": return false
@@ -91,22 +91,22 @@ struct QueryParameter {
         }
     }
 
-    /// The value as a topic.
+    /// Returns the value as a topic.
     func topic() throws(APIError) -> String {
         guard self.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
         return self.value
     }
 
-    /// The value as one of some words.
+    /// Returns the value as one of several words.
     func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
         if let word = words.first(where: { name($0) == self.value }) { return word }
         let all = words.map(name).joined(separator: ", ")
         throw APIError(400, "BadQuery", "\(self.name) is one of \(all), not \"\(self.value)\".")
     }
 
-    /// What is answered when the parameter is none of those that there are.
+    /// Returns the error for an unknown parameter.
     ///
-    /// - `takes`: says which there are, as a clause.
+    /// - `takes`: the valid parameters, as a clause.
     func unknown(among names: [String], _ takes: String) -> APIError {
         let nearest = NearestMatch.find(self.name, in: names).map { " (\($0)?)" } ?? ""
         return APIError(400, "BadQuery", "\(self.name) is not a parameter\(nearest); \(takes).")

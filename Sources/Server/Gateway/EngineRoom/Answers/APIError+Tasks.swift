@@ -1,9 +1,9 @@
 import Policy
 import Wire
 
-/// Why nothing comes of what was asked of background tasks.
+/// The errors of operations on background tasks.
 extension APIError {
-    /// A request that the policy refuses.
+    /// Creates the error for a request that the policy refuses.
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the request.
@@ -48,7 +48,7 @@ extension APIError {
     static let tooManySessions = APIError(
         409,
         "TooManySessions",
-        "Finished transfers of eight sessions wait on the device already; tell of this one once one was launched."
+        "Finished transfers of eight sessions wait on the device already; report this one when one was launched."
     )
     static let notContinued = APIError(
         409,
@@ -89,7 +89,7 @@ extension APIError {
             + "and the resources it needs, or wait."
     )
 
-    /// - `limit`: the bound that was met, by its name in the configuration.
+    /// - `limit`: the limit that was reached, by its name in the configuration.
     static func tooManyTasks(limit: String) -> APIError {
         APIError(
             429,

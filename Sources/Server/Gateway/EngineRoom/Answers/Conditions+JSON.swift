@@ -2,14 +2,14 @@ package import Policy
 package import Wire
 
 extension Conditions {
-    /// An object of all fields, under the names that reports use.
+    /// Writes an object of all fields, with the names used in reports.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         self.writeMembers(to: &writer)
         writer.endObject()
     }
 
-    /// Appends all fields as members of the object that is open.
+    /// Appends all fields as members of the open object.
     package func writeMembers(to writer: inout JSONWriter) {
         writer.key("appState")
         writer.string(self.appState.rawValue)
@@ -36,9 +36,9 @@ extension ConditionsReport {
         "memoryPressure", "network",
     ]
 
-    /// Reads a report.
+    /// Parses a report.
     ///
-    /// - Throws: `APIError` with reason `BadCondition`, which names the field, what is wrong and what it takes.
+    /// - Throws: `APIError` with reason `BadCondition`, the field's name, the fault and the valid values.
     package init(_ value: JSONValue) throws(APIError) {
         self.init()
         guard case .object(let members) = value else {

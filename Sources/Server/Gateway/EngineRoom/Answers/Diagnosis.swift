@@ -3,10 +3,10 @@ import Platform
 package import Policy
 import Wire
 
-/// Everything that a launch depends on, check by check, each failed one with the command that repairs it: why a push of
-/// priority 5 that arrives now, or a request of an identifier, would launch or not.
+/// The conditions for a launch, check by check, with the command that fixes each failed one. It covers a push of
+/// priority 5 that arrives now, or the request of a task.
 package struct Diagnosis {
-    /// One thing that a launch depends on.
+    /// A condition for a launch.
     package struct Check: Hashable, Sendable {
         package let name: String
         package let isOK: Bool
@@ -19,7 +19,7 @@ package struct Diagnosis {
     package static let harmless: Set = ["penalty", "allowance"]
 
     let device: DeviceSnapshot
-    /// nil when a push is asked about.
+    /// The outlook of the requested task; nil for a push.
     let task: TaskOutlook?
     let launch: LaunchOutlook
     /// The state of the webhook of its topic; nil if it has none.
@@ -28,7 +28,7 @@ package struct Diagnosis {
     let workers: Dispatcher.WorkerCounts
     let reasoning: Reasoning
 
-    /// - Parameter task: nil for a push.
+    /// - Parameter task: the outlook of a task; nil for a push.
     package init(
         device: DeviceSnapshot,
         task: TaskOutlook?,
@@ -51,7 +51,7 @@ package struct Diagnosis {
         return self.task?.isPermitted == false ? LaunchOutlook.Verdict.held.rawValue : self.launch.verdict.rawValue
     }
 
-    /// In the order in which a launch meets them.
+    /// The checks, in the order in which a launch meets them.
     package var checks: [Check] {
         guard self.device.isRegistered else { return [self.registered] }
         var checks = [self.registered]
@@ -119,7 +119,7 @@ extension Diagnosis {
 
     private func time(_ moment: Instant) -> String { self.reasoning.time(moment) }
 
-    /// A check of which `detail` says how it is, whether in order or not.
+    /// Returns a check with a sentence about the current state, whether it passes or fails.
     private func check(_ name: String, _ isOK: Bool, _ detail: String, _ remedy: String? = nil) -> Check {
         Check(name: name, isOK: isOK, detail: detail, remedy: isOK ? nil : remedy)
     }
@@ -148,7 +148,7 @@ extension Diagnosis {
         )
     }
 
-    /// The subscription that is needed, as options of a worker and as words.
+    /// The subscription that is missing, as options of a worker and as words.
     private var wanted: (option: String, words: String) {
         guard let task else { return ("", "pushes of this device") }
         let resources = task.target.resources
@@ -209,7 +209,7 @@ extension Diagnosis {
         }
     }
 
-    /// A sentence about a hold that does not apply.
+    /// Returns a sentence about a hold that does not apply.
     private func fine(_ hold: Hold) -> String {
         let conditions = self.device.state.conditions
         switch hold {
@@ -275,13 +275,13 @@ extension Diagnosis {
         return self.check("lane", !self.launch.isInFlight, detail, isRunning ? expire : ends)
     }
 
-    /// Launches it now, whatever its time.
+    /// The command that launches it now, whatever its eligible time.
     private var now: String? {
         if let task { return task.found == nil ? nil : "wakegate task launch \(self.token) \(task.name)" }
         return self.device.state.pending == nil ? nil : "wakegate device launch \(self.token)"
     }
 
-    /// Earliest beginning, and for refreshes the habits that put them off.
+    /// Checks the earliest begin date, and for refreshes the usage that delays them.
     private func earliestBegin(_ task: TaskOutlook) -> Check {
         let begin = task.task.waitsSince
         let spaced = self.device.state.eligibleAt(.considerate, self.device.parameters)

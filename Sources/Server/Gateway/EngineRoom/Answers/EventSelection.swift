@@ -3,7 +3,7 @@ import Policy
 import Storage
 import Wire
 
-/// Which of the things that happened to a device somebody asks for: `GET /v1/devices/<token>/events`.
+/// The events of a device that a caller requests: `GET /v1/devices/<token>/events`.
 package struct EventSelection: Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case push, task, conditions
@@ -19,16 +19,17 @@ package struct EventSelection: Sendable {
         }
     }
 
-    /// The most events of an answer, and how many there are when nobody says.
+    /// The maximum number of events in an answer, and the default.
     package static let limitMax = 1000
     package static let limitByDefault = 100
-    /// How many things an answer looks at: when few of them are asked for, it has fewer than there are.
+    /// The maximum number of events examined for an answer. If few of them match, the answer has fewer events than
+    /// exist.
     static let examinedMax = 8192
 
-    /// nil for all.
+    /// The kind of event; nil for all.
     package var kind: Kind?
     package var limit = Self.limitByDefault
-    /// Where the answer before it left off, as that said it; nil for the newest.
+    /// The place at which the previous page ended; nil for the newest events.
     package var before: EventPlace?
 
     package init() {}
@@ -36,7 +37,7 @@ package struct EventSelection: Sendable {
     func contains(_ event: HistoryEvent) -> Bool { self.kind?.contains(event.kind) ?? true }
 }
 
-/// Where an answer left off, as text that callers hand back: `<milliseconds>.<count>`.
+/// The end of a page, as text that callers pass back: `<milliseconds>.<count>`.
 package struct EventPlace: Hashable, Sendable {
     let place: HistoryPlace
 
@@ -44,7 +45,7 @@ package struct EventPlace: Hashable, Sendable {
         self.place = place
     }
 
-    /// nil for what no answer says.
+    /// Parses a place; returns nil if no answer contains such text.
     package init?(_ text: String) {
         let isNegative = text.hasPrefix("-")
         let parts = text.dropFirst(isNegative ? 1 : 0).split(separator: ".", omittingEmptySubsequences: false)
@@ -55,7 +56,7 @@ package struct EventPlace: Hashable, Sendable {
         self.place = HistoryPlace(moment: moment, count: count)
     }
 
-    /// A number of up to 18 digits.
+    /// Parses a number of up to 18 digits.
     private static func number(_ text: Substring) -> Int? {
         guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
             return nil
@@ -67,7 +68,7 @@ package struct EventPlace: Hashable, Sendable {
 }
 
 extension HistoryPage {
-    /// Appends the events and where they leave off, as members of the object that is open.
+    /// Appends the events and the place at which they end, as members of the open object.
     func writeMembers(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.key("events")
         writer.beginArray()
@@ -79,9 +80,9 @@ extension HistoryPage {
 }
 
 extension HistoryEntry {
-    /// Appends what happened as explanations and the log of a device's events show it.
+    /// Appends an event in the form that explanations and event lists share.
     ///
-    /// - Parameter policies: a launch says under which of them it was decided, as long as that is remembered.
+    /// - Parameter policies: the known policy versions, from which a launch takes the one that decided it.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginObject()
         writer.key("at")
@@ -119,7 +120,7 @@ extension HistoryEntry {
         case .extended(_, let seconds): ("extended", "\(seconds) s left")
         case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
-        // Entries are made of whole names.
+        // Entries are created from complete names only.
         case .namePart: ("name", nil)
         }
     }

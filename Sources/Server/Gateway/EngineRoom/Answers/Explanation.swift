@@ -2,17 +2,17 @@ package import Engine
 package import Policy
 import Wire
 
-/// Everything the policy knows of one device, as `GET /v1/devices/<token>` answers it.
+/// Everything the policy knows about one device: `GET /v1/devices/<token>`.
 package struct Explanation {
-    /// How many of the last things that happened to the device it shows.
+    /// The maximum number of recent events in an explanation.
     static let recentMax = 32
 
     let device: DeviceSnapshot
-    /// How the webhook of its topic is; nil when it has none.
+    /// The state of the webhook of its topic; nil if it has none.
     let webhook: WebhookStatus?
     /// The workers of its topic.
     let workers: Dispatcher.WorkerCounts
-    /// The launch policy that decides.
+    /// The launch policy in effect.
     let policy: PolicyVersions.Version?
     let now: Instant
     let offset: WallOffset
@@ -33,7 +33,7 @@ package struct Explanation {
         self.offset = offset
     }
 
-    /// Appends the members of an object, without what happened last, which the history knows.
+    /// Appends the members of an object, except the recent events, which only the history knows.
     func writeMembers(to writer: inout JSONWriter) {
         let state = self.device.state
         writer.key("token")
@@ -90,7 +90,7 @@ package struct Explanation {
         writer.endObject()
     }
 
-    /// When the budget window that is open now ends.
+    /// The end of the current budget window.
     private var windowEnd: Instant? {
         let end = self.device.state.spacing.windowStart + self.device.parameters.budgetWindow
         return end > self.now ? end : nil
@@ -126,7 +126,7 @@ package struct Explanation {
     }
 }
 
-/// A device as a list of devices shows it.
+/// A device in a list of devices.
 struct DeviceLine {
     let device: DeviceSnapshot
     let offset: WallOffset

@@ -3,9 +3,9 @@ package import HTTPTransport
 import Policy
 package import ServiceManager
 
-/// How often each bound was met since the gateway started, from everywhere where bounds are counted.
+/// The number of times that each limit was reached since the start of the gateway, from every part that counts limits.
 package struct LimitMeter: Sendable {
-    /// One of each loop.
+    /// The counts of the loops.
     package var loops: [LimitTally<TransportLimit>] = []
     package var gateway = LimitTally<GatewayCountedLimit>()
 
@@ -17,8 +17,8 @@ package struct LimitMeter: Sendable {
         self.gateway = gateway
     }
 
-    /// - Parameter engine: what the engine has counted.
-    /// - Returns: every bound with how often it was met, in the order of `GatewayLimit.all`.
+    /// - Parameter engine: the counts of the engine.
+    /// - Returns: each limit with its count, in the order of `GatewayLimit.all`.
     func times(_ engine: PerCase<EngineLimit>) -> [(name: String, count: Int64)] {
         GatewayLimit.countedNames.map { ($0, self.times($0, engine)) }
     }
@@ -32,7 +32,7 @@ package struct LimitMeter: Sendable {
     }
 }
 
-/// Logs which bounds were met, from the counts alone, once a second.
+/// Logs, once a second, the limits that were reached, based on the counts only.
 package struct LimitWatch {
     private static let intervalMilliseconds: Int64 = 1000
 
@@ -40,14 +40,14 @@ package struct LimitWatch {
     private var nextLook = Instant.distantPast
     private var told: [String: Int64] = [:]
 
-    /// - Parameter log: nil to tell nobody.
+    /// - Parameter log: nil to log nothing.
     package init(_ log: GatewayLog? = nil) {
         self.log = log
     }
 
-    /// Looks, if it is time.
+    /// Logs new counts, if a second has passed.
     ///
-    /// - Parameter counts: how often each bound was met so far.
+    /// - Parameter counts: the number of times that each limit was reached so far.
     mutating func look(_ now: Instant, _ counts: () -> [(name: String, count: Int64)]) {
         guard let log = self.log, now >= self.nextLook else { return }
         self.nextLook = now + Self.intervalMilliseconds

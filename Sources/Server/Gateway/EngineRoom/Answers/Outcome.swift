@@ -2,40 +2,40 @@ package import Engine
 package import Policy
 package import Wire
 
-/// What a request is answered: a value, which the outlet that sends it turns into a status and a body.
+/// The outcome of a request: a value, which the sender turns into a status and a body.
 ///
-/// Pushes are not among them: their answers are `PushReply`s.
+/// Pushes are not included: they are answered with `PushReply`.
 package enum Outcome: Sendable {
-    /// What was asked is done, and there is nothing to say of it.
+    /// The request was performed; the answer has no body.
     case done
-    /// A wish that its caller need not wait for was taken.
+    /// The request was accepted, and the caller need not wait for its effect.
     case accepted
-    /// The gateway takes requests.
+    /// The gateway accepts requests.
     case ready
-    /// The wake lasts until `deadline`, in milliseconds since 1970, which is in `timeLeft` milliseconds.
+    /// The wake's deadline is `deadline`, in milliseconds since 1970, `timeLeft` milliseconds from now.
     case extended(WakeID, deadline: Int64, timeLeft: Int64)
-    /// The continued task lasts until `deadline`, in milliseconds since 1970, if it does not advance again.
+    /// The continued task expires at `deadline`, in milliseconds since 1970, unless it reports progress again.
     case progressed(deadline: Int64)
     /// The device is registered for a topic.
     indirect case registered(DeviceToken, topic: [UInt8])
-    /// All conditions of the device, as they are now.
+    /// The current conditions of the device.
     indirect case conditions(Conditions)
     indirect case statistics(Statistics)
-    /// Whether a topic is paused now.
+    /// The new state of a topic; true if it is paused.
     indirect case paused(topic: String, Bool)
-    /// What a provider would be answered to a push of an operator's.
+    /// The reply to an operator's push, as a provider would receive it.
     indirect case pushed(PushReply)
-    /// So many pushes that waited were dropped.
+    /// The number of pending pushes that were dropped.
     case dropped(Int)
-    /// A request for a background task was taken.
+    /// A request for a background task was accepted.
     indirect case submitted(SubmittedTask)
-    /// A copy of the state is there.
+    /// A backup was written.
     indirect case backedUp(name: String, path: String)
-    /// A text that was composed piece by piece.
+    /// A document that was written piece by piece.
     case document(Document)
     indirect case refused(APIError)
 
-    /// A text that was written where what it tells of is known.
+    /// A text that was written where its data is available.
     package struct Document: Sendable {
         package enum Kind: Sendable {
             case json
@@ -57,12 +57,12 @@ package enum Outcome: Sendable {
         let bytes: [UInt8]
     }
 
-    /// The outcome that consists of the JSON in a writer.
+    /// Returns the outcome that consists of the JSON in a writer.
     package static func json(_ writer: borrowing JSONWriter) -> Outcome {
         .document(Document(kind: .json, bytes: writer.buffer.view.array))
     }
 
-    /// The status of HTTP.
+    /// The HTTP status.
     package var status: Int {
         switch self {
         case .done: 204
@@ -73,17 +73,17 @@ package enum Outcome: Sendable {
         }
     }
 
-    /// What programs know a refusal by; nil when nothing was refused.
+    /// The code of a refusal, for programs; nil if the request was not refused.
     package var reason: String? {
         if case .refused(let error) = self { error.reason } else { nil }
     }
 
-    /// What kind of text `write` writes.
+    /// The kind of text that `write` writes.
     package var kind: Document.Kind {
         if case .document(let document) = self { document.kind } else { .json }
     }
 
-    /// Appends the body, which is empty where there is nothing to say.
+    /// Appends the body; nothing for an outcome without one.
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .done: break
@@ -138,7 +138,7 @@ package enum Outcome: Sendable {
         }
     }
 
-    /// An object with one member, which is true.
+    /// Writes an object with one member, which is true.
     private static func write(_ name: StaticString, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key(name)
@@ -147,7 +147,7 @@ package enum Outcome: Sendable {
     }
 }
 
-/// The answer to one push: plain memory.
+/// The reply to one push, as trivial memory.
 package struct PushReply: BitwiseCopyable, Sendable {
     package let address: StreamAddress
     package let apnsID: APNsID
@@ -165,7 +165,7 @@ package struct PushReply: BitwiseCopyable, Sendable {
     /// The time at which its token was removed, in milliseconds since 1970.
     package var timestamp: Int64?
 
-    /// - Parameter reason: nil when it was accepted.
+    /// - Parameter reason: the reason for a refusal; nil if the push was accepted.
     package init(_ address: StreamAddress, _ apnsID: APNsID, refused reason: APNSReason? = nil) {
         self.address = address
         self.apnsID = apnsID
@@ -174,7 +174,7 @@ package struct PushReply: BitwiseCopyable, Sendable {
 }
 
 extension PushReply {
-    /// Appends status, apns-id, how the push was taken or why it was not, and the warnings, if there are any.
+    /// Appends the status, the apns-id, the disposition or the reason of a refusal, and any warnings.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("status")
@@ -208,17 +208,17 @@ extension PushReply {
 }
 
 extension JSONWriter {
-    /// `write` for a value, null for none.
+    /// Calls `write` with a value; writes null for nil.
     mutating func optional<Value>(_ value: Value?, _ write: (inout JSONWriter, Value) -> Void) {
         if let value { write(&self, value) } else { self.null() }
     }
 
-    /// A moment in milliseconds since 1970; null for minus infinity.
+    /// Writes a time in milliseconds since 1970; null for `distantPast`.
     mutating func moment(_ instant: Instant?, _ offset: WallOffset) {
         if let instant, instant != .distantPast { self.integer(offset.wall(instant)) } else { self.null() }
     }
 
-    /// An object of counts.
+    /// Writes an object of counts.
     mutating func counts(_ counts: [(name: String, count: Int64)]) {
         self.beginObject()
         for (name, count) in counts {

@@ -3,9 +3,9 @@ import Policy
 import Storage
 import Wire
 
-/// The way of one push through one device, as the history tells it.
+/// The lifecycle of one push on one device, reconstructed from the history.
 struct PushWay {
-    /// Where a push is, or how it ended.
+    /// The current state of a push, or its end.
     enum State: Hashable {
         case pending, inFlight, completed, noWake
         case coalesced(into: APNsID)
@@ -25,9 +25,9 @@ struct PushWay {
 
     let apnsID: APNsID
     private(set) var state = State.pending
-    /// When it was accepted; nil when the history does not reach back that far.
+    /// The time of its acceptance; nil if the history does not reach back that far.
     private(set) var receivedAt: Instant?
-    /// When it ended; nil while it has not.
+    /// The time of its end; nil if it has not ended.
     private(set) var endedAt: Instant?
     private(set) var priority: Priority?
     /// The number of launches so far.
@@ -38,7 +38,7 @@ struct PushWay {
         self.apnsID = apnsID
     }
 
-    /// Takes what happened next to it, or to a push it was coalesced with.
+    /// Applies the next event of the push, or of a push that it was coalesced with.
     mutating func append(_ event: HistoryEvent) {
         if event.apnsID == self.apnsID {
             self.appendOwn(event)
@@ -89,10 +89,10 @@ struct PushWay {
         self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
     }
 
-    /// How the push ended or where it is, in one word: why, when it was discarded.
+    /// The state of the push in one word; the reason if it was discarded.
     var outcome: String { self.ending.reason ?? "\(self.state.name)" }
 
-    /// The push it was coalesced into, or why it was discarded.
+    /// The push it was coalesced into, or the reason for which it was discarded.
     private var ending: (into: APNsID?, reason: String?) {
         switch self.state {
         case .coalesced(let other): (other, nil)
@@ -102,19 +102,19 @@ struct PushWay {
     }
 }
 
-/// One step on a push's way.
+/// One step in the lifecycle of a push.
 struct PushStep {
     let at: Instant
     let event: StaticString
     var detail: String?
-    /// The other push of a coalescing.
+    /// The other push, if two were coalesced.
     var other: APNsID?
 }
 
 // MARK: - JSON
 
 extension PushWay {
-    /// Appends apns-id, state, and when it was received, as members of the object that is open.
+    /// Appends the apns-id, the state and the time of acceptance as members of the open object.
     func writeSummary(to writer: inout JSONWriter, _ offset: WallOffset) {
         writer.key("apnsID")
         writer.hex { self.apnsID.write(to: &$0) }
@@ -161,24 +161,24 @@ extension PushWay {
     }
 }
 
-/// The last pushes to one device, made of what happened to it last.
+/// The latest pushes to one device, reconstructed from its recent events.
 struct PushList {
-    /// The most pushes that are listed.
+    /// The maximum number of pushes listed.
     static let pushesMax = 32
-    /// How far the list looks back: a push that is launched as often as may be has eight events.
+    /// The number of events examined. A push with the maximum number of launches has eight.
     static let eventsMax = 256
-    /// How far it looks back when most of what happened befell tasks.
+    /// The number of events examined if most of them concern tasks.
     static let examinedMax = 2048
 
-    /// The newest first.
+    /// The pushes, the newest first.
     private(set) var pushes: [PushWay] = []
 
-    /// - Parameter recent: what happened to the device and its pushes last, the newest first.
+    /// - Parameter recent: the recent events of the device and its pushes, the newest first.
     init(recent: [HistoryEvent]) {
         var places: [APNsID: Int] = [:]
         var ways: [PushWay] = []
         for event in recent.reversed() {
-            // A push whose beginning lies farther back is not among the last.
+            // A push whose acceptance was not examined is too old for the list.
             if let apnsID = event.apnsID, case .push = event.kind {
                 places[apnsID] = ways.count
                 ways.append(PushWay(apnsID))

@@ -4,10 +4,10 @@ import Wire
 
 /// The causes of holds, and their ends.
 extension Reasoning {
-    /// Why it is held, by all of its holds, behind "is held" and up to the full stop.
+    /// Returns the reasons for all holds of a launch, to be placed between "is held" and the full stop.
     ///
-    /// - `holds`: one or more; the missing slot is none of them.
-    /// - `ending`: what goes before the end of a hold if it is the only one: "and launches once", or "until".
+    /// - `holds`: one or more holds, without the missing slot.
+    /// - `ending`: the text before the end of a hold if it is the only one: "and launches once", or "until".
     func causes(of holds: [Hold], _ kind: LaunchKind, ending: String) -> String {
         let causes = holds.map { self.cause(of: $0, kind) }
         guard causes.count > 1 else {
@@ -18,7 +18,7 @@ extension Reasoning {
         return "for \(causes.count) reasons, \(all): \(list)"
     }
 
-    /// The cause of a hold, and the event that ends it: two main clauses.
+    /// Returns the cause of a hold and the event that ends it, as two main clauses.
     func cause(of hold: Hold, _ kind: LaunchKind) -> (what: String, end: String) {
         let (conditions, parameters) = (self.device.state.conditions, self.device.parameters)
         switch hold {
@@ -52,7 +52,7 @@ extension Reasoning {
             )
         case .usage:
             return (
-                "nobody has used the device since \(self.time(self.device.usage.last)), for longer than the "
+                "the device has not been used since \(self.time(self.device.usage.last)), for longer than the "
                     + "\(Self.seconds(parameters.usageWindow)) s of usageWindow", "the device is used again"
             )
         case .priority:
@@ -63,7 +63,7 @@ extension Reasoning {
         }
     }
 
-    /// Denied is what the user of a device can change, restricted only an administrator.
+    /// The user of a device can change `denied`; only an administrator can change `restricted`.
     private var refusedRefresh: (what: String, end: String) {
         guard self.device.state.conditions.backgroundRefresh == .restricted else {
             return ("background refresh is denied", "it is reported as available")
@@ -79,7 +79,7 @@ extension Reasoning {
         kind == .push ? ", or with a push of priority 10" : ""
     }
 
-    /// A part of one.
+    /// Formats a fraction as a percentage.
     private static func percent(_ fraction: Double) -> String {
         "\(JSONNumber.text(of: (fraction * 1000).rounded() / 10)) %"
     }

@@ -3,8 +3,7 @@ import Platform
 package import Policy
 import Wire
 
-/// Says in one sentence why what a device has pending, waiting or in flight is or is not launched, and what would
-/// change that.
+/// Explains in one sentence why a device's push or task is launched or not, and what would change that.
 package struct Reasoning {
     let device: DeviceSnapshot
     let offset: WallOffset
@@ -20,9 +19,9 @@ package struct Reasoning {
 // MARK: - Pushes
 
 extension Reasoning {
-    /// Says it of the device's push.
+    /// Explains the state of the device's push.
     ///
-    /// - `webhook`: how the webhook of its topic is; nil when it has none.
+    /// - `webhook`: the state of the webhook of its topic; nil if it has none.
     /// - `workers`: the workers of its topic.
     package func push(
         _ webhook: WebhookStatus?,
@@ -60,9 +59,9 @@ extension Reasoning {
         return "The push is due, but \(noSlot)."
     }
 
-    /// Says what would keep back a push of priority 5, as nothing is pending.
+    /// Explains what would delay a push of priority 5, because none is pending.
     ///
-    /// - `noSlot`: why no worker would take it.
+    /// - `noSlot`: the reason for which no worker would take it.
     private func nothingPending(_ noSlot: String?, at now: Instant) -> String {
         let outlook = self.device.outlook(at: now)
         let would = "Nothing is pending, and a push of priority 5 that comes now would"
@@ -80,7 +79,7 @@ extension Reasoning {
         }
     }
 
-    /// Each further obstacle in a sentence of its own.
+    /// Returns each further obstacle as a separate sentence.
     private func besides(_ clauses: String?...) -> String {
         clauses.compactMap { $0 }.map { " Besides, \($0)." }.joined()
     }
@@ -88,7 +87,7 @@ extension Reasoning {
     private func pushHeld(_ held: [Hold]) -> String {
         switch held {
         case [.paused]:
-            "The topic \(self.device.topic) is paused, and nothing of it launches by itself: the push waits "
+            "The topic \(self.device.topic) is paused, and nothing of it launches on its own: the push waits "
                 + "until it is resumed (wakegate topic resume \(self.device.topic))."
         case [.priority]:
             "The push has priority 1, which never wakes a device: it launches once the device is active, or "
@@ -104,7 +103,8 @@ extension Reasoning {
         }
     }
 
-    /// Why no worker takes a push now, as a main clause; nil when one has a free slot for it.
+    /// Returns the reason for which no worker takes a push now, as a main clause; nil if a worker has a free slot for
+    /// it.
     private func noSlot(_ webhook: WebhookStatus?, _ workers: Dispatcher.WorkerCounts) -> String? {
         guard self.device.pushTakers != .free else { return nil }
         let topic = self.device.topic
@@ -135,8 +135,8 @@ extension Reasoning {
 // MARK: - Intervals and budgets
 
 extension Reasoning {
-    /// Why interval and budget keep a launch back until some moment: what goes behind "waits until" and the moment, up
-    /// to the full stop.
+    /// Returns the reason for which interval and budget delay a launch, to be placed between "waits until", the time
+    /// and the full stop.
     private func spacing(_ eligibleAt: Instant, _ priority: Priority) -> String {
         let (state, parameters) = (self.device.state, self.device.parameters)
         if state.spacing.windowCount >= parameters.dailyLaunches,
@@ -151,7 +151,7 @@ extension Reasoning {
             + Self.inParentheses(causes)
     }
 
-    /// Why intervals are longer than they were; empty when they are not.
+    /// The reasons for which intervals are longer than before; empty if they are not.
     private var doubled: [String] {
         let penalty = self.device.state.penalty
         return penalty == 0
@@ -168,7 +168,7 @@ extension Reasoning {
 // MARK: - Requests and sessions
 
 extension Reasoning {
-    /// Says it of a request, or of a session's transfers.
+    /// Explains the state of a task's request or of a session's transfers.
     func task(_ task: TaskSnapshot) -> String {
         let kind = task.task.kind
         let subject =
@@ -200,11 +200,11 @@ extension Reasoning {
         }
     }
 
-    /// How far a continued task is, and since when.
+    /// Returns the progress of a continued task and the time of its last advance.
     private func advance(_ progress: TaskProgress?, _ launchedAt: Instant, _ deadline: Instant) -> String {
         guard let progress else { return "has told of no progress" }
         let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
-        // An advance is what moved the deadline last, by the window of then.
+        // An advance moves the deadline, so the time of the last one is the deadline minus the progress window.
         let moved = deadline - self.device.parameters.progressWindow
         return moved > launchedAt ? "advanced to \(done) at \(self.time(moved))" : "has told of \(done)"
     }
@@ -241,7 +241,7 @@ extension Reasoning {
         return "for the wake in flight of a push to end, which has until \(self.time(push.deadline))"
     }
 
-    /// The tasks and sessions of a lane that run, and until when they may.
+    /// Returns the running tasks and sessions of a lane, with their deadlines.
     private func running(in lane: Lane) -> [(name: String, deadline: Instant)] {
         self.device.tasks.compactMap { task in
             guard task.task.kind.lane == lane, case .running(_, _, let deadline, _) = task.state else { return nil }

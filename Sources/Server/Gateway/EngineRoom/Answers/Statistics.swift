@@ -4,19 +4,20 @@ import Policy
 import Storage
 import Wire
 
-/// The counters of one topic, or of all, as `GET /v1/stats` answers them.
+/// The counters of one topic, or of all: `GET /v1/stats`.
 package struct Statistics: Sendable {
     package let books: Books
-    /// Refused pushes, by the index of the reason.
+    /// The numbers of refused pushes, by the index of the reason.
     package let rejected: [Int64]
     package let workers: Dispatcher.WorkerCounts
-    /// When the counters began, in milliseconds since 1970.
+    /// The start of counting, in milliseconds since 1970.
     let since: Int64
-    /// How often bounds were met since the gateway started; nil for a topic, which has none of its own.
+    /// The number of times that limits were reached since the start of the gateway; nil for a topic, which has no
+    /// separate counts.
     var limits: [(name: String, count: Int64)]?
-    /// What the gateway started without; nil for a topic, and when nothing was missing.
+    /// The data that was missing when the gateway started; nil for a topic, or if nothing was missing.
     var acceptedLoss: StoreLoss?
-    /// The gateways on the same store; nil for a topic, and where there can be but one.
+    /// The gateways on the same store; nil for a topic, or if the store belongs to a single gateway.
     var cluster: ClusterStatus?
 
     func write(to writer: inout JSONWriter) {
@@ -118,7 +119,7 @@ package struct Statistics: Sendable {
 }
 
 extension Dispatcher.WorkerCounts {
-    /// Appends the number of stalled streams, and why one of them is.
+    /// Appends the number of stalled streams, and the reason for one of them.
     func writeStalls(to writer: inout JSONWriter) {
         writer.key("stalled")
         writer.integer(self.stalled)
@@ -129,9 +130,9 @@ extension Dispatcher.WorkerCounts {
 }
 
 extension TaskBooks {
-    /// Appends an object of what was counted of requests.
+    /// Appends an object of the counters of requests.
     ///
-    /// - `results`: how many wakes of requests ended so.
+    /// - `results`: the number of wakes of requests with each result.
     func write(results: (TaskOutcome) -> Int64, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("submitted")
@@ -155,9 +156,9 @@ extension TaskBooks {
 }
 
 extension SessionBooks {
-    /// Appends an object of what was counted of finished transfers.
+    /// Appends an object of the counters of finished transfers.
     ///
-    /// - `results`: how many wakes of sessions ended how.
+    /// - `results`: the number of wakes of sessions with each result.
     func write(results: PerCase<TaskOutcome>, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("finished")

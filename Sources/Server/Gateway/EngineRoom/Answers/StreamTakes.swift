@@ -3,7 +3,8 @@ import Policy
 import Wire
 
 extension SubscriptionRequest {
-    /// Appends an object of the wakes that a stream asked for; of devices it has the number, as tokens are secret.
+    /// Appends an object of the wakes that a stream accepts. It contains only the number of devices, because tokens are
+    /// secret.
     func writeTakes(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("pushes")
@@ -22,7 +23,7 @@ extension SubscriptionRequest {
 }
 
 extension StreamSnapshot {
-    /// Appends a stream as an object, for a list of topics.
+    /// Appends a stream as an object for a list of topics.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("name")

@@ -2,7 +2,7 @@ package import Engine
 package import Policy
 import Wire
 
-/// What waits and what runs on one device, as answers show it.
+/// The pending and running tasks of one device, as answers show them.
 package struct TaskList {
     let device: DeviceSnapshot
     let offset: WallOffset
@@ -23,7 +23,7 @@ package struct TaskList {
         writer.endObject()
     }
 
-    /// Appends a task as an object that says whose it is.
+    /// Appends a task as an object that names its device.
     func write(_ task: TaskSnapshot, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("device")
@@ -57,7 +57,7 @@ package struct TaskList {
         writer.string(Reasoning(device: self.device, offset: self.offset).task(snapshot))
     }
 
-    /// What the request of its kind was submitted with.
+    /// Appends the options with which the request was submitted.
     private func writeOptions(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
         let task = snapshot.task
         switch task.kind {
@@ -130,7 +130,7 @@ extension TaskProgress {
 }
 
 extension JSONWriter {
-    /// The texts of a continued task, as far as there are any.
+    /// Writes the texts of a continued task, if it has any.
     fileprivate mutating func texts(title: String?, subtitle: String?) {
         if let title {
             self.key("title")
@@ -143,14 +143,14 @@ extension JSONWriter {
     }
 }
 
-/// What the submission of a request is answered.
+/// The answer to the submission of a request.
 package struct SubmittedTask: Hashable, Sendable {
     package let identifier: String
     package let kind: TaskKind
     package let answer: TaskAnswer
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     let offset: WallOffset
-    /// A sentence for whoever submitted it; nil when there is none.
+    /// A sentence for the caller; nil if there is none.
     var hint: String?
 
     func write(to writer: inout JSONWriter) {

@@ -1,7 +1,7 @@
 import Platform
 import Wire
 
-/// Whether a webhook gets wakes.
+/// The state of a webhook, which decides whether it gets wakes.
 package enum WebhookState: Hashable, Sendable {
     /// The webhook gets wakes. Can move to: resting.
     case active
@@ -13,7 +13,7 @@ package enum WebhookState: Hashable, Sendable {
     /// The name of each state.
     static let names = ["active", "resting", "probing"]
 
-    /// What operators are told; one of `names`.
+    /// The name for operators; one of `names`.
     var name: String {
         switch self {
         case .active: "active"
@@ -23,20 +23,20 @@ package enum WebhookState: Hashable, Sendable {
     }
 }
 
-/// How a webhook is, for operators.
+/// The status of a webhook, for operators.
 package struct WebhookStatus: Hashable, Sendable {
-    /// Without what may hold a secret.
+    /// The URL without the parts that may contain a secret.
     package let url: String
     package let slots: Int
     package var state = WebhookState.active
-    /// When its rest ends, in milliseconds since 1970; nil when it does not rest.
+    /// The end of its rest, in milliseconds since 1970; nil if it does not rest.
     package var restingUntil: Int64?
-    /// Failures in a row.
+    /// The number of consecutive failures.
     package var failures = 0
-    /// What went wrong last, in words.
+    /// A description of the last error.
     package var lastError: String?
 
-    /// A webhook that nothing has been sent to.
+    /// Creates the status of a webhook that has not been called yet.
     package init(url: String, slots: Int) {
         self.url = url
         self.slots = slots

@@ -2,15 +2,17 @@ import Engine
 import Policy
 import Wire
 
-/// Which topics may have something that waits for a slot, and what free slots here have asked for since.
+/// The topics in which devices may be waiting for a slot, and the claims that free slots of this gateway have made
+/// since.
 ///
-/// Streams that take the same ask together: one claim at a time, so that slots that come free meanwhile are asked for
-/// together, and several at a time while more waits than one takes and there are slots for more.
+/// Streams with the same subscription claim together. Usually one claim is open at a time, so that slots that become
+/// free in the meantime are claimed together. Several are open while a backlog exceeds one claim and there are enough
+/// slots.
 struct Claims {
-    /// Streams that take the same, and ask together.
+    /// A group of streams with the same subscription, which claim together.
     struct Shape: Hashable {
         let topic: TopicIndex
-        /// The number of what they take.
+        /// The number of the subscription.
         private let number: UInt64
 
         init(_ slots: FreeSlots) {
@@ -19,50 +21,50 @@ struct Claims {
         }
     }
 
-    /// The most rows of one claim.
+    /// The maximum number of rows in one claim.
     static let countMax = 256
-    /// The most claims of one shape that are open at a time.
+    /// The maximum number of open claims per shape.
     private static let openPerShapeMax = 4
 
-    /// The claims of one shape that are open.
+    /// The open claims of one shape.
     private struct Open {
         var count = 0
-        /// The slots that they may fill.
+        /// The number of slots they may fill.
         var slots = 0
-        /// How often something had been heard when the first of them began.
+        /// The notification count of the topic when the first of them began.
         var heard: UInt64 = 0
-        /// Whether one of them has left something that it could have had.
+        /// True if one of them has left rows that it could have claimed.
         var hasLeft = false
     }
 
-    /// How often it was heard that something of a topic may wait.
+    /// The number of notifications about waiting devices, by topic.
     private var heard: [TopicIndex: UInt64] = [:]
-    /// Topics of which something was heard that was not asked for by all shapes yet.
+    /// The topics with notifications that not all shapes have followed up.
     private var topics: Set<TopicIndex> = []
-    /// Topics of which something waits, as far as is known, that no slot was free for.
+    /// The topics with waiting devices, as far as known, for which no slot was free.
     private var owed: Set<TopicIndex> = []
-    /// As of when each shape has asked.
+    /// The notification count up to which each shape has claimed.
     private var asked: [Shape: UInt64] = [:]
     private var open: [Shape: Open] = [:]
-    /// Shapes of which a claim found as much as it might take: more may wait than the next one takes.
+    /// The shapes whose last claim was full, so that more may be waiting than the next one takes.
     private var backlogs: Set<Shape> = []
 
-    /// How many claims are open.
+    /// The number of open claims.
     private(set) var openCount = 0
 
-    /// Whether something may wait for free slots.
+    /// True if no device is known to wait for a free slot.
     var isEmpty: Bool { self.topics.isEmpty }
 
-    /// Something of a topic may wait for a slot.
+    /// Records a notification that a device of a topic may be waiting for a slot.
     mutating func heard(_ topic: TopicIndex) {
         self.heard[topic, default: 0] += 1
         self.topics.insert(topic)
     }
 
-    /// The next claim, which is open from now on; nil when there is none.
+    /// Begins and returns the next claim; nil if there is none.
     ///
-    /// - `freeSlots`: those of a topic.
-    /// - `devices`: those that the streams name which have such slots; empty for every device.
+    /// - `freeSlots`: returns the free slots of a topic.
+    /// - `devices`: returns the devices named by the streams with these slots; empty for every device.
     mutating func next(
         _ freeSlots: (TopicIndex) -> [FreeSlots],
         devices: (FreeSlots) -> [DeviceToken]
@@ -75,7 +77,7 @@ struct Claims {
                 let shape = Shape(slots)
                 let heard = self.heard[topic] ?? 0
                 guard (self.asked[shape] ?? 0) < heard else { continue }
-                // What is open may have been asked before the last was heard.
+                // An open claim may have been sent before the last notification.
                 isWaitedFor = true
                 let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
                 guard count > 0 else { continue }
@@ -93,7 +95,7 @@ struct Claims {
         return nil
     }
 
-    /// How many of the free slots another claim may fill.
+    /// Returns the number of free slots that another claim may fill.
     private func slotsLeft(_ free: Int, _ shape: Shape) -> Int {
         guard let open = self.open[shape] else { return free }
         let left = free - open.slots
@@ -106,12 +108,12 @@ struct Claims {
         open.slots += slots
         self.open[shape] = open
         self.openCount += 1
-        // Of what is known to be more the next one asks as well.
+        // With a known backlog, the next claim asks for the same notifications again.
         if !self.backlogs.contains(shape) { self.asked[shape] = heard }
     }
 
-    /// - Returns: how often something had been heard when the first open claim of the shape began; nil when one of them
-    ///   has left something, of which another one's finding no more says nothing.
+    /// - Returns: the notification count when the first open claim of the shape began; nil if one of them has left
+    ///   rows, because an empty result of another claim then means nothing.
     private mutating func end(_ shape: Shape, _ slots: Int, again: Bool = false) -> UInt64? {
         guard var open = self.open.removeValue(forKey: shape) else { return 0 }
         open.count -= 1
@@ -122,20 +124,20 @@ struct Claims {
         return open.hasLeft ? nil : open.heard
     }
 
-    /// Slots of a topic have come free: what has waited for any may wait for them.
+    /// Records that slots of a topic have become free, for which devices may be waiting.
     mutating func slotsFreed(_ topic: TopicIndex) {
         if self.owed.remove(topic) != nil { self.topics.insert(topic) }
     }
 
-    /// Streams of some topic have slots again.
+    /// Checks all topics again, because streams of some topic have slots again.
     mutating func lookAgain() {
         self.topics.formUnion(self.heard.keys)
     }
 
-    /// A claim has ended.
+    /// Ends a claim.
     ///
-    /// - `slots`: those it might fill.
-    /// - `again`: there may be more that it could have had.
+    /// - `slots`: the number of slots that it could fill.
+    /// - `again`: true if there may be more rows that it could have claimed.
     mutating func ended(_ shape: Shape, slots: Int, again: Bool) {
         let heard = self.end(shape, slots, again: again)
         self.topics.insert(shape.topic)
@@ -145,51 +147,52 @@ struct Claims {
         } else if self.backlogs.remove(shape) != nil {
             self.asked[shape] = heard
         }
-        // Shapes come and go with their streams.
+        // Shapes disappear with their streams, so old entries are dropped from time to time.
         guard self.asked.count + self.backlogs.count > 4096, self.open.isEmpty else { return }
         self.asked = [:]
         self.backlogs = []
     }
 
-    /// A claim came to nothing, and is made again when something is heard.
+    /// Ends a failed claim. It is repeated after the next notification.
     mutating func failed(_ shape: Shape, slots: Int) {
         let heard = self.end(shape, slots)
         if self.backlogs.remove(shape) != nil { self.asked[shape] = heard }
     }
 }
 
-/// When something of the store's devices is due: this gateway does it, unless another one is faster.
+/// The times at which devices in the store are due. This gateway processes them unless another one is faster.
 struct DueDriver {
-    /// The most moments that are kept; the latest are left to the view of each second.
+    /// The maximum number of times kept. Later ones are found by the view that is read every second.
     private static let momentsMax = 4096
 
-    /// Moments at which something is due.
+    /// The known due times.
     private var moments = MomentQueue<Void>()
-    /// A transaction does what is due.
+    /// True while a transaction processes due devices.
     var isOpen = false
-    /// A second has passed, or there was more than a transaction takes: look, whatever is known.
+    /// True if a transaction must be begun regardless of known times: a second has passed, or the last one did not
+    /// process everything.
     var isForced = true
 
-    /// The earliest moment that is known.
+    /// The earliest known due time.
     var next: Instant? { self.moments.first.map { Instant(milliseconds: $0.moment) } }
 
     func isDue(at now: Instant) -> Bool {
         !self.isOpen && (self.isForced || self.next.map { $0 <= now } ?? false)
     }
 
-    /// Something will be due.
+    /// Records a due time.
     mutating func note(_ moment: Instant) {
         guard moment != self.next, self.moments.count < Self.momentsMax else { return }
         self.moments.insert((), at: moment.milliseconds)
     }
 
-    /// A transaction begins that does what is due.
+    /// Records that a transaction for due devices begins.
     mutating func begun() {
         self.isOpen = true
         self.isForced = false
     }
 
-    /// A transaction has ended, and what was due by `now` is done, unless others do it.
+    /// Records that such a transaction has ended. Everything due by `now` is done; nil if it failed.
     mutating func ended(at now: Instant?, hasMore: Bool) {
         self.isOpen = false
         if hasMore { self.isForced = true }
@@ -198,37 +201,37 @@ struct DueDriver {
     }
 }
 
-/// All devices are judged anew by policies that have just begun: some may launch earlier than their rows say, and
-/// nobody would look at them before that moment.
+/// A sweep that lets new policies judge all devices. Some may launch earlier than their rows say, and without the sweep
+/// they would not be examined before the stored time.
 ///
-/// The gateway that begins the policies reads the rows in the order of their tokens, a piece at a time after everything
-/// else, and has each piece judged by a transaction on its devices. When it ends in the middle, the devices behind are
-/// judged when something happens to them.
+/// The gateway that introduces the policies reads the rows in the order of their tokens, in batches and after all other
+/// work, and judges each batch in a transaction. If it stops in the middle, the remaining devices are judged at their
+/// next event.
 struct PolicySweep {
-    /// What is to be done next.
+    /// The next step of the sweep.
     enum Step: Hashable {
-        /// Devices behind this one are read.
+        /// Read the devices after this one.
         case read(after: DeviceToken?)
-        /// Devices that were read are judged.
+        /// Judge these devices.
         case judge([DeviceToken])
     }
 
-    /// The rows of a piece.
+    /// The number of rows per batch.
     static let rowsMax = 256
 
-    /// Nil when nothing is left.
+    /// The next step; nil if the sweep is complete.
     private var step: Step?
     private var isLast = false
     private var isOpen = false
-    /// Policies have begun since the open step did.
+    /// True if further policies were introduced during the open step.
     private var isStartedAgain = false
-    /// A step has failed: the next second goes on.
+    /// True after a failed step, until the next second.
     private var isPaused = false
 
-    /// What to do now, if anything.
+    /// The step to begin now; nil if there is none.
     var next: Step? { self.isOpen || self.isPaused ? nil : self.step }
 
-    /// Policies have begun.
+    /// Starts the sweep, because new policies are in effect.
     mutating func start() {
         self.step = .read(after: nil)
         self.isStartedAgain = self.isOpen
@@ -236,14 +239,14 @@ struct PolicySweep {
 
     mutating func begun() { self.isOpen = true }
 
-    /// A piece was read.
+    /// Records that a batch was read.
     mutating func read(_ tokens: [DeviceToken], hasMore: Bool) {
         guard !self.endsForNothing() else { return }
         self.step = tokens.isEmpty ? nil : .judge(tokens)
         self.isLast = !hasMore
     }
 
-    /// A piece is judged.
+    /// Records that a batch was judged.
     mutating func judged() {
         guard case .judge(let tokens) = self.step, !self.endsForNothing() else {
             self.isOpen = false
@@ -252,16 +255,16 @@ struct PolicySweep {
         self.step = self.isLast ? nil : .read(after: tokens.last)
     }
 
-    /// A step came to nothing, and is taken again.
+    /// Records that a step failed. It is repeated.
     mutating func failed() {
         self.isPaused = !self.endsForNothing()
     }
 
     mutating func secondPassed() { self.isPaused = false }
 
-    /// The open step is over.
+    /// Ends the open step.
     ///
-    /// - Returns: whether the sweep has begun anew meanwhile.
+    /// - Returns: true if the sweep was restarted during the step, whose result is then void.
     private mutating func endsForNothing() -> Bool {
         defer { self.isStartedAgain = false }
         self.isOpen = false
@@ -269,28 +272,29 @@ struct PolicySweep {
     }
 }
 
-/// The wakes that streams of this gateway hold, of which device each is, when its worker may have to be warned, and
-/// when somebody has to look whether one has ended elsewhere: its slot would stay taken if the notice of that was lost.
+/// The wakes in flight on this gateway's streams, each with its device, the time of its warning, and the time of the
+/// check whether it has ended at another gateway. Without that check, a lost notification would leave its slot taken.
 struct HeldWakes {
     private struct Held {
         let device: DeviceToken
-        /// When to look for it.
+        /// The time of the next check whether it has ended.
         var lookAt: Instant
-        /// When to read its row again, to warn its worker if the deadline is near.
+        /// The time at which its row is read again, to warn its worker if the deadline is near.
         var warnAt: Instant = .distantFuture
     }
 
-    /// How long after its deadline a wake is looked for, and after that each time, in milliseconds.
+    /// The time after its deadline at which a wake is checked, and the interval of further checks, in milliseconds.
     private static let patience: Int64 = 5000
-    /// For how long warnings are put in order in advance, in milliseconds: until after the next second has passed.
+    /// The time span for which warnings are queued in advance, in milliseconds: until after the next second.
     private static let foresight: Int64 = 2000
 
-    /// Wakes whose workers may have to be warned before `foreseen`. Others, which are the most, end long before that.
+    /// The wakes whose workers may need a warning before `foreseen`. Most wakes end long before that and are never
+    /// queued.
     private var warnings = MomentQueue<WakeID>()
     private var foreseen = Instant.distantPast
     private var wakes: [WakeID: Held] = [:]
 
-    /// The device of a wake that a stream here holds.
+    /// Returns the device of a wake that is in flight on a stream here.
     func device(of wake: WakeID) -> DeviceToken? { self.wakes[wake]?.device }
 
     mutating func insert(_ wake: WakeID, of device: DeviceToken, deadline: Instant) {
@@ -304,14 +308,14 @@ struct HeldWakes {
         self.warnings = MomentQueue()
     }
 
-    /// Sets the moment at which the gateway reads whether it must warn the worker of a wake.
+    /// Sets the time at which the gateway reads whether the worker of a wake needs a warning.
     mutating func look(_ wake: WakeID, at moment: Instant) {
         guard self.wakes[wake] != nil else { return }
         self.wakes[wake]?.warnAt = moment
         if moment < self.foreseen { self.warnings.insert(wake, at: moment.milliseconds) }
     }
 
-    /// Policies have changed, and with them the times of warnings: every wake is looked at again.
+    /// Examines every wake again, because new policies change the times of warnings.
     mutating func policyChanged(at now: Instant) {
         self.warnings = MomentQueue()
         for wake in self.wakes.keys.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
@@ -320,10 +324,10 @@ struct HeldWakes {
         }
     }
 
-    /// The next moment at which a worker may have to be warned.
+    /// The next time at which a worker may need a warning.
     var nextWarning: Instant? { self.warnings.first.map { Instant(milliseconds: $0.moment) } }
 
-    /// Takes wakes whose workers may have to be warned: their deadlines may have moved.
+    /// Returns wakes whose workers may need a warning. Their deadlines may have moved.
     mutating func expiring(at now: Instant, countMax: Int) -> [WakeID] {
         var expiring: [WakeID] = []
         while expiring.count < countMax, let entry = self.warnings.popDue(now.milliseconds) {
@@ -334,7 +338,7 @@ struct HeldWakes {
         return expiring
     }
 
-    /// A second has passed: puts in order who may have to be warned next.
+    /// Queues the warnings of the next seconds. Called every second.
     mutating func foresee(from now: Instant) {
         let (before, foreseen) = (self.foreseen, now + Self.foresight)
         guard foreseen > before else { return }
@@ -344,7 +348,7 @@ struct HeldWakes {
         }
     }
 
-    /// Wakes that should have ended, each again only after a while.
+    /// Returns wakes that should have ended. Each is returned again only after `patience`.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
         var overdue: [WakeID] = []
         for (wake, held) in self.wakes where held.lookAt <= now {
@@ -352,26 +356,26 @@ struct HeldWakes {
             if overdue.count == countMax { break }
         }
         for wake in overdue { self.wakes[wake]?.lookAt = now + Self.patience }
-        // In an order that does not hang on the process.
+        // Sorted, so that the order is the same in every process.
         return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 }
 
-/// Devices that others have changed, each once until it is taken, in the order in which that was heard.
+/// The devices changed by other gateways, each once, in the order of the notifications.
 ///
-/// After a read that failed, the next one begins after a pause, which doubles with each failure, and is about half as
+/// After a failed read, the next one begins after a pause, which doubles with each failure, and reads about half as
 /// many devices.
 struct ChangedDevices {
-    /// The most devices that are taken at a time.
+    /// The maximum number of devices in one read.
     private static let countMax = Claims.countMax
     /// The shortest and the longest pause, in milliseconds.
     private static let pauses: ClosedRange<Int64> = 1000...32_000
-    /// After so many failures devices are read one by one.
+    /// The number of failures after which devices are read one by one.
     private static let failureCountMax = 8
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
-    /// The number of reads that have failed since one succeeded.
+    /// The number of failed reads since the last success.
     private var failureCount = 0
     private var pausedUntil: Int64 = .min
 
@@ -380,18 +384,18 @@ struct ChangedDevices {
     /// True if the last read failed.
     var hasFailed: Bool { self.failureCount > 0 }
 
-    /// Returns true until the pause after a failed read is over.
+    /// Returns true during the pause after a failed read.
     ///
-    /// - Parameter now: in milliseconds since the machine started.
+    /// - Parameter now: milliseconds since the start of the machine.
     func isPaused(at now: Int64) -> Bool { now < self.pausedUntil }
 
-    /// Appends a device, unless it waits already, or as many as may.
+    /// Appends a device unless it is already waiting or the queue is full.
     mutating func append(_ token: DeviceToken, countMax: Int) {
         guard self.tokens.count < countMax, self.known.insert(token).inserted else { return }
         self.tokens.append(token)
     }
 
-    /// Takes the first ones.
+    /// Removes and returns the first devices.
     mutating func take() -> [DeviceToken] {
         let taken = Array(self.tokens.prefix(max(1, Self.countMax >> self.failureCount)))
         self.tokens.removeFirst(taken.count)
@@ -399,14 +403,14 @@ struct ChangedDevices {
         return taken
     }
 
-    /// A read of devices that were taken has succeeded.
+    /// Records a successful read.
     mutating func succeeded() {
         self.failureCount = max(0, self.failureCount - 1)
         self.pausedUntil = .min
     }
 
-    /// A read of devices that were taken has failed. They are read again after all others. A single one whose read goes
-    /// on to fail is given up: others wait for it.
+    /// Records a failed read. Its devices are read again after all others. A single device whose reads keep failing is
+    /// dropped, because it delays the others.
     mutating func failed(_ taken: [DeviceToken], at now: Int64) {
         let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
         self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)

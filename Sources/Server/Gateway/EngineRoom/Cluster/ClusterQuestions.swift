@@ -2,22 +2,23 @@ import Engine
 import Policy
 import Wire
 
-/// Questions about what all gateways have counted, until the store has answered: one count answers all that wait.
+/// The pending requests for the counters of all gateways. One count by the store answers all pending requests.
 ///
-/// A question waits for what came before it, for a second at most, so that whoever pushes and then asks finds the push.
+/// A request waits for earlier commands, at most one second, so that a caller who pushes and then asks finds the push
+/// counted.
 struct ClusterQuestions {
-    /// How long a question waits for what came before it, in milliseconds.
+    /// The maximum wait for earlier commands, in milliseconds.
     static let patience: Int64 = 1000
 
     struct Question {
-        /// nil for the sample of a second.
+        /// The request; nil for the sample of a second.
         let request: EngineRequest?
         let topics: CountedTopics
-        /// The last command that came before it.
+        /// The number of the last earlier command.
         let behind: UInt64
-        /// Until when it waits for that, in milliseconds since the machine started.
+        /// The end of its wait, in milliseconds since the start of the machine.
         let until: Int64
-        /// Pushes that this gateway refused before are to be counted first.
+        /// True if the earlier refusals of this gateway have to be stored before the count.
         var needsRefusals = true
     }
 
@@ -28,32 +29,32 @@ struct ClusterQuestions {
 
     var count: Int { self.waiting.count + (self.open?.questions.count ?? 0) }
 
-    /// Whether the sample of a second is asked for.
+    /// True if the sample of a second is requested.
     var hasSample: Bool {
         self.waiting.contains { $0.request == nil } || self.open?.questions.contains { $0.request == nil } ?? false
     }
 
-    /// When the first question waits no longer, in milliseconds since the machine started; nil while it cannot go on.
+    /// The end of the first request's wait, in milliseconds since the start of the machine; nil while a count is open.
     var nextAt: Int64? { self.open == nil ? self.waiting.map(\.until).min() : nil }
 
     mutating func append(_ question: Question) { self.waiting.append(question) }
 
-    /// Whether a count may be asked for.
+    /// Returns true if a count can be requested.
     func isReady(_ queue: CommandQueue, boot: Int64) -> Bool {
         self.open == nil && self.waiting.contains { Self.isReady($0, queue, boot) }
     }
 
-    /// Whether the pushes that this gateway refused are to be counted before whoever is ready is answered.
+    /// Returns true if this gateway's refused pushes must be stored before the ready requests are answered.
     func needRefusals(_ queue: CommandQueue, boot: Int64) -> Bool {
         self.waiting.contains { $0.needsRefusals && Self.isReady($0, queue, boot) }
     }
 
-    /// What this gateway refused until now is counted next.
+    /// Records that the refused pushes up to now are about to be stored.
     mutating func refusalsCounted() {
         for place in self.waiting.indices { self.waiting[place].needsRefusals = false }
     }
 
-    /// Takes the questions that are answered with the count that is asked for now under this number.
+    /// Removes and returns the requests that the count with this number will answer.
     mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
         let ready = self.waiting.filter { Self.isReady($0, queue, boot) }
         self.waiting.removeAll { Self.isReady($0, queue, boot) }
@@ -61,14 +62,14 @@ struct ClusterQuestions {
         return ready
     }
 
-    /// A count has come, or will not come: those who asked for it. nil when it is not one of these.
+    /// Returns the requests of a count that has ended or failed; nil if the number belongs to another transaction.
     mutating func ended(_ number: TransactionNumber) -> [Question]? {
         guard let open = self.open, open.number == number else { return nil }
         self.open = nil
         return open.questions
     }
 
-    /// Takes all of them: nothing is counted for now.
+    /// Removes and returns all requests, because nothing can be counted for now.
     mutating func takeAll() -> [Question] {
         defer {
             self.waiting = []
@@ -82,22 +83,22 @@ struct ClusterQuestions {
     }
 }
 
-/// Requests that read one device: each is answered from the last committed version of its row, without a lock.
+/// The requests that read one device. Each is answered from the last committed version of the row, without a lock.
 ///
-/// A question waits for the commands about its device that came before it, for a second at most, so that a caller who
-/// changes something and then asks sees the change. It does not wait if another session has locked the row.
+/// A request waits for earlier commands about its device, at most one second, so that a caller sees its own changes. It
+/// does not wait if another session has locked the row.
 struct DeviceQuestions {
-    /// The most questions that one read answers.
+    /// The maximum number of requests answered by one read.
     private static let countMax = 256
-    /// The most reads that are open at a time.
+    /// The maximum number of open reads.
     private static let openMax = 2
 
     struct Question {
         let request: EngineRequest
         let device: DeviceToken
-        /// The last command about the device that came before it; 0 if there is none.
+        /// The number of the last earlier command about the device; 0 if there is none.
         let behind: UInt64
-        /// Until when it waits for that, in milliseconds since the machine started.
+        /// The end of its wait, in milliseconds since the start of the machine.
         let until: Int64
         /// The number of times that topics were read for it, because the topic of its device was unknown.
         var topicReads = 0
@@ -109,18 +110,18 @@ struct DeviceQuestions {
 
     var isEmpty: Bool { self.waiting.isEmpty && self.waitingForTopics.isEmpty && self.open.isEmpty }
 
-    /// True if another read may begin, and questions wait.
+    /// True if requests are waiting and another read may begin.
     var canBegin: Bool { !self.waiting.isEmpty && self.open.count < Self.openMax }
 
-    /// The number of unanswered questions.
+    /// The number of unanswered requests.
     var count: Int { self.waiting.count + self.waitingForTopics.count + self.open.values.reduce(0) { $0 + $1.count } }
 
-    /// The end of the first question's wait, in milliseconds since the machine started; nil if no read may begin.
+    /// The end of the first request's wait, in milliseconds since the start of the machine; nil if no read may begin.
     var nextAt: Int64? { self.canBegin ? self.waiting.lazy.map(\.until).min() : nil }
 
     mutating func append(_ question: Question) { self.waiting.append(question) }
 
-    /// Takes questions that can be answered now; they are open under this number if there are any.
+    /// Removes and returns the requests that can be answered now. They are open under this number if there are any.
     mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
         var begun: [Question] = []
         var left: [Question] = []
@@ -136,10 +137,10 @@ struct DeviceQuestions {
         return begun
     }
 
-    /// Ends a read, and takes its questions; nil if the number is not one of these.
+    /// Ends a read and returns its requests; nil if the number belongs to another transaction.
     mutating func ended(_ number: TransactionNumber) -> [Question]? { self.open.removeValue(forKey: number) }
 
-    /// Questions about devices of topics that are not known yet.
+    /// Keeps requests about devices whose topics are not known yet.
     mutating func waitForTopics(_ questions: [Question]) {
         for var question in questions {
             question.topicReads += 1
@@ -147,19 +148,19 @@ struct DeviceQuestions {
         }
     }
 
-    /// Topics have come.
+    /// Releases the requests that waited for topics.
     mutating func topicsCame() {
         self.waiting += self.waitingForTopics
         self.waitingForTopics = []
     }
 
-    /// Takes the questions that wait for topics, which cannot be read.
+    /// Removes and returns the requests that wait for topics, because these cannot be read.
     mutating func takeWaitingForTopics() -> [Question] {
         defer { self.waitingForTopics = [] }
         return self.waitingForTopics
     }
 
-    /// Takes all questions, and the numbers of the reads that are open: nothing is read for now.
+    /// Removes and returns all requests, and the numbers of the open reads, because nothing can be read for now.
     mutating func takeAll() -> (questions: [Question], open: [TransactionNumber]) {
         defer { self = DeviceQuestions() }
         let open = self.open.sorted { $0.key.rawValue < $1.key.rawValue }
@@ -167,37 +168,37 @@ struct DeviceQuestions {
     }
 }
 
-/// A list of devices, or of what waits and runs on all devices, read piece by piece: kept are the rows that will stand
-/// in it.
+/// A list of devices, or of the tasks of all devices, that is read in pieces. It keeps the rows that will be in the
+/// answer.
 struct DeviceListing {
-    /// The rows of one piece.
+    /// The number of rows per piece.
     private static let rowsMax = 256
-    /// The rows of one piece of a list that has to read every device on which a push is pending.
+    /// The number of rows per piece of a list that must read every device with a pending push.
     private static let rowsOfPendingMax = 1024
-    /// The most unfinished lists: each keeps the rows of its answer, which may be more than a thousand.
+    /// The maximum number of unfinished lists. Each keeps the rows of its answer, which can be more than a thousand.
     static let countMax = 32
-    /// The longest time that a list may take, in milliseconds.
+    /// The maximum time for a list, in milliseconds.
     static let timeout: Int64 = 30_000
 
     let subject: ListedRows
-    /// The last command that came before it, and until when it waits for that.
+    /// The last earlier command, and the end of the wait for it.
     let behind: UInt64
     let until: Int64
-    /// When it is ended, in milliseconds since the machine started.
+    /// The time at which the list is ended, in milliseconds since the start of the machine.
     var deadline: Int64 { self.until - ClusterQuestions.patience + Self.timeout }
-    /// The piece that is being read.
+    /// The number of the piece that is being read.
     var number: TransactionNumber?
     let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
-    /// Where the next piece begins. It may be a device of another topic, which the caller must not learn of.
+    /// The start of the next piece. It may be a device of another topic, which the caller must not see.
     private var after: DeviceToken?
     /// The last device whose row was read.
     private var lastRow: DeviceToken?
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The place of each device of a list that is not in the order of tokens: when its oldest push arrived, or how recent
-    /// its activity is.
+    /// The place of each device in a list that is not in the order of tokens: the arrival time of its oldest push, or the
+    /// recency of its activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
@@ -208,7 +209,7 @@ struct DeviceListing {
         if case .devices(let question) = subject { self.after = question.start }
     }
 
-    /// The device whose row was read last, when there are more.
+    /// The last device read, if there are more.
     var lastRead: DeviceToken? { self.isAtEnd ? nil : self.lastRow }
 
     /// The devices of a list in the order `recent`, which keeps no rows; nil for any other list.
@@ -217,10 +218,10 @@ struct DeviceListing {
         return self.since.sorted { $0.value == $1.value ? $0.key.isBefore($1.key) : $0.value < $1.value }.map(\.key)
     }
 
-    /// What is read next.
+    /// Returns the plan for reading the next piece.
     ///
-    /// - `topics`: those that are asked about and that the caller reaches; nil for any. Where a page of devices ends is
-    ///   told to the caller, so that no other rows are read for it.
+    /// - `topics`: the requested topics that the caller reaches; nil for any. The caller sees where a page of devices
+    ///   ends, so rows of other topics are not read.
     func plan(_ topics: Set<TopicIndex>?) -> ReadPlan {
         var plan = ReadPlan()
         switch self.subject {
@@ -239,9 +240,9 @@ struct DeviceListing {
 
     /// Takes a piece.
     ///
-    /// - `devices`: the devices in it that are asked about, or of the tasks that are, each once for each.
-    /// - `since`: the place of each of these in a list that is not in the order of tokens.
-    /// - Returns: whether the list is whole.
+    /// - `devices`: the requested devices in the piece, or the devices of the requested tasks, once per task.
+    /// - `since`: their places in a list that is not in the order of tokens.
+    /// - Returns: true if the list is complete.
     mutating func take(
         _ loaded: LoadedDevices,
         _ devices: [DeviceToken],
@@ -255,7 +256,7 @@ struct DeviceListing {
         self.lastRow = loaded.devices.last?.token ?? self.lastRow
         self.after = loaded.sliceEnd ?? loaded.devices.last?.token ?? self.after
         self.isAtEnd = loaded.sliceEnd == nil && (!loaded.hasMore || loaded.devices.isEmpty)
-        // A slice of the table may hold no device that is asked for.
+        // A slice of the table may contain no requested device.
         if case .devices(let question) = self.subject, let last = self.after, question.isPast(last) {
             self.isAtEnd = true
         }
@@ -276,7 +277,7 @@ struct DeviceListing {
 }
 
 extension DeviceListing {
-    /// Keeps the rows of so many devices: those whose oldest pushes wait longest.
+    /// Keeps the rows of this many devices: those whose oldest pushes have waited longest.
     private mutating func keepLongest(_ count: Int) {
         guard self.rows.count > count else { return }
         let since = self.since
@@ -290,7 +291,7 @@ extension DeviceListing {
 }
 
 extension StoreError {
-    /// A list has looked through devices for too long.
+    /// The error of a list that has examined devices for too long.
     static let longList = StoreError(
         message: "The gateway ended a list: it may look through the devices of the database for "
             + "\(DeviceListing.timeout / 1000) s. Ask for less, such as one topic or a smaller page, and see in "

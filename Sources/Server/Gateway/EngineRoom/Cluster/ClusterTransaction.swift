@@ -2,101 +2,101 @@ import Engine
 import Policy
 import Wire
 
-/// A transaction of a shared store, from what it is for to what it may let out once it is durable.
+/// A transaction of a shared store, with its purpose and the effects to be released once it is durable.
 final class ClusterTransaction {
-    /// What it does besides its commands, of which only `commands` has any.
+    /// The purpose besides commands, which only a transaction for `commands` has.
     enum Purpose {
         case commands
-        /// What is due is done.
+        /// Processes due devices.
         case due
-        /// So many free slots are filled with what waits for them.
+        /// Fills this many free slots with waiting launches.
         case claim(Claims.Shape, slots: Int)
-        /// The wakes of a dead gateway are lost.
+        /// Records the loss of a dead gateway's wakes.
         case burial(GatewayNumber)
-        /// Streams hear of conditions that have changed, some of them through other gateways.
+        /// Notifies streams of changed conditions, including changes at other gateways.
         case conditions(changedElsewhere: [DeviceToken])
-        /// Wakes that streams hold are looked for: they may have ended elsewhere.
+        /// Checks whether wakes held by streams have ended at other gateways.
         case heldWakes([WakeID])
-        /// Workers are warned whose wakes' deadlines are near, unless they have moved.
+        /// Warns workers of near deadlines, unless these have moved.
         case warnings([WakeID])
-        /// Pushes that were refused are counted.
+        /// Stores the counts of refused pushes.
         case refusals
-        /// Devices are found that policies which have begun are to judge.
+        /// Finds devices for new policies to judge.
         case sweepRead
-        /// Devices are judged by policies that have begun.
+        /// Judges devices by new policies.
         case sweep
     }
 
-    /// How often the same is tried that others are faster with.
+    /// The maximum number of attempts if other gateways keep being faster.
     static let triesMax = 8
 
-    /// The rows that it works on.
+    /// The rows of the transaction.
     enum Rows {
-        /// Rows that it locks, and may write.
+        /// Rows that it locks and may write.
         case locked(LoadPlan)
-        /// Rows that it reads for a question.
+        /// Rows that it only reads.
         case read(ReadPlan)
     }
 
     let purpose: Purpose
     private(set) var commands: [QueuedCommand]
     private(set) var rows: Rows
-    /// What it lets out once it is durable.
+    /// The effects to be released once it is durable.
     let group: StepGroup
-    /// The number of its last try.
+    /// The number of the last attempt.
     var number = TransactionNumber(rawValue: 0)
-    /// When its rows were asked for, in milliseconds since the machine started.
+    /// The time at which its rows were requested, in milliseconds since the start of the machine.
     var begunAt: Int64 = 0
     var conflicts = 0
     /// The number of times that topics were read for it, because the topic of a row was unknown.
     var topicReads = 0
-    /// What it has done, until it is known whether that is durable.
+    /// The results of the attempt, until its outcome is known.
     var step = Step()
 
-    /// What one try of a transaction has done.
+    /// The results of one attempt.
     struct Step {
         var streams = StreamChanges()
-        /// Wakes that were given to streams here, their devices and deadlines.
+        /// The wakes given to streams here, with their devices and deadlines.
         var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
-        /// When to read the rows of wakes again, to warn their workers if the deadlines are near.
+        /// The times at which rows of wakes must be read again, to warn their workers of near deadlines.
         var looks: [(wake: WakeID, at: Instant)] = []
         var ended: [WakeID] = []
-        /// Topics of which wakes have ended.
+        /// The topics of wakes that have ended.
         var freed: Set<TopicIndex> = []
-        /// Topics of which something came to wait for a slot.
+        /// The topics with launches that now wait for a slot.
         var ready: Set<TopicIndex> = []
-        /// Moments at which something will be due.
+        /// The times at which devices will be due.
         var due: [Instant] = []
-        /// Devices whose conditions are others than before, and their topics.
+        /// The devices whose conditions have changed, and their topics.
         var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
-        /// How long launches waited and wakes took, as counted before this try and after it.
+        /// The times of waits and wakes as counted before and after this attempt.
         var times: (before: WakeTimes, after: WakeTimes)?
-        /// Pushes that were refused in this try.
+        /// The pushes refused in this attempt.
         var refused = Rejections()
         /// The topics whose counts of refused pushes it writes.
         var rejectionsWritten: [UInt32] = []
-        /// How many rows were read, and whether there may be more.
+        /// The number of rows read; `hasMore` is true if there may be more.
         var rowCount = 0
         var hasMore = false
-        /// The devices of the rows, of a transaction that looks for devices.
+        /// The devices found, for a transaction that looks for devices.
         var found: [DeviceToken] = []
-        /// All refused pushes of this gateway as they were counted then, of a transaction that stores them.
+        /// All refused pushes of this gateway as counted at that time, for a transaction that stores them.
         var rejections = Rejections()
-        /// When it was performed, in policy time.
+        /// The policy time at which it was performed.
         var moment: Instant?
-        /// Wakes of a dead gateway were lost.
+        /// True if it recorded the loss of a dead gateway's wakes.
         var hasLost = false
-        /// Wakes that were given in it, and have ended at other gateways before it was known to be durable.
+        /// The wakes given in it that ended at other gateways before it was known to be durable.
         var endedSince: [(wake: WakeID, reason: ExpirationReason?)] = []
-        /// When the commit was handed over, by the monotonic clock in microseconds.
+        /// The time at which the commit was submitted, in microseconds of the monotonic clock.
         var committedFrom: Int64 = 0
-        /// The same moment in milliseconds since the machine started; nil before.
+        /// The same time in milliseconds since the start of the machine; nil before the submission.
         var committedSince: Int64?
-        /// Whether the try was performed: effects lie in the group.
+        /// True if the attempt was performed, so that the group contains effects.
         var isPerformed = false
     }
 
-    /// Whether a worker says in it how a wake ended.
+    /// True if it contains a worker's report about the end of a wake.
     var hasReports: Bool {
         self.commands.contains { command in
             guard case .request(let request) = command.work else { return false }
@@ -104,7 +104,7 @@ final class ClusterTransaction {
         }
     }
 
-    /// Whether it is tried again after a conflict; what is due and what waits for slots others have seen to.
+    /// True if it is repeated after a conflict. Otherwise the other gateway has done the work.
     var isRepeated: Bool {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
@@ -122,17 +122,17 @@ final class ClusterTransaction {
 
     // MARK: Rows
 
-    /// True if it loads devices for changes. One that counts refused pushes loads none.
+    /// True if it loads devices to change them. A transaction that only counts refused pushes loads none.
     var namesRows: Bool {
         guard case .locked(let plan) = self.rows else { return false }
         if case .none = plan.selection { return !plan.tokens.isEmpty || !plan.wakes.isEmpty }
         return true
     }
 
-    /// True if it only reads: the store has nothing to commit or abandon of it.
+    /// True if it only reads, so that there is nothing to commit or abandon.
     var isRead: Bool { if case .read = self.rows { true } else { false } }
 
-    /// True if it waits for no lock of a row.
+    /// True if it does not wait for row locks.
     var passesOverLocked: Bool {
         switch self.rows {
         case .read: true
@@ -140,20 +140,20 @@ final class ClusterTransaction {
         }
     }
 
-    /// Has the next try leave out rows that others have locked.
+    /// Makes the next attempt skip rows that others have locked.
     func passOverLocked() {
         guard case .locked(var plan) = self.rows else { return }
         plan.passesOverLocked = true
         self.rows = .locked(plan)
     }
 
-    /// Leaves out the commands that wait for topics.
+    /// Removes the commands that wait for topics.
     ///
     /// - Parameters:
     ///   - devices: the devices of these topics.
-    ///   - loaded: the rows of the transaction. Those of the devices that wait are removed.
-    ///   - row: the row of a command.
-    /// - Returns: the rows and commands that are left out; nil if there is nothing else in the transaction.
+    ///   - loaded: the rows of the transaction, from which those of waiting devices are removed.
+    ///   - row: returns the row of a command.
+    /// - Returns: the removed rows and commands; nil if they are the whole transaction.
     func separate(
         _ devices: Set<DeviceToken>,
         from loaded: inout LoadedDevices,
@@ -163,7 +163,7 @@ final class ClusterTransaction {
         var waiting = LoadPlan()
         waiting.passesOverLocked = plan.passesOverLocked
         waiting.tokens = plan.tokens.filter { devices.contains($0) }
-        // A wake does not name the row of its device.
+        // A wake does not identify the row of its device.
         if loaded.devices.contains(where: { devices.contains($0.token) }) { waiting.wakes = plan.wakes }
         let rows = Set(waiting.tokens.map { RequestedRow.device($0) } + waiting.wakes.map { RequestedRow.wake($0) })
         guard !self.commands.allSatisfy({ rows.contains(row($0)) }) else { return nil }
@@ -171,10 +171,10 @@ final class ClusterTransaction {
         return (waiting, self.leaveOut(rows, row))
     }
 
-    /// Leaves out some rows, and every command that is about one of them.
+    /// Removes some rows and every command about them.
     ///
-    /// - Parameter row: the row of a command.
-    /// - Returns: the commands that are left out, in their order.
+    /// - Parameter row: returns the row of a command.
+    /// - Returns: the removed commands in order.
     func leaveOut(_ rows: Set<RequestedRow>, _ row: (QueuedCommand) -> RequestedRow) -> [QueuedCommand] {
         if case .locked(var plan) = self.rows {
             plan.tokens.removeAll { rows.contains(.device($0)) }
@@ -187,24 +187,25 @@ final class ClusterTransaction {
     }
 }
 
-/// Something that is to be done with the row of one device, and its place in the order in which all came.
+/// An operation on the row of one device, with its number in the order of arrival.
 ///
-/// A queue, a transaction and a sort move it about: what is large of it lies elsewhere.
+/// It is kept small, because it is copied between queues, transactions and sorts. Large contents are stored by
+/// reference.
 struct QueuedCommand {
     enum Work {
         case push(KeptPush)
         case request(EngineRequest)
-        /// A wake is lost, as the stream that held it has ended.
+        /// A wake is lost because the stream that held it has ended.
         case lose(WakeID)
-        /// A wake is lost, while the stream that holds it goes on.
+        /// A wake is lost although the stream that held it continues.
         indirect case loseOn(StreamAddress, WakeID, takingBackAttempt: Bool)
     }
 
-    /// From 1; one that came later has a higher one.
+    /// The number of the command, from 1, in order of arrival.
     let number: UInt64
-    /// Where the queue has its row.
+    /// The place of its row in the queue.
     let place: Int
-    /// When a push left its loop, by the monotonic clock in microseconds; 0 for everything else.
+    /// The time at which a push left its loop, in microseconds of the monotonic clock; 0 for any other command.
     let leftAt: Int64
     let work: Work
 }

@@ -1,63 +1,64 @@
 import Engine
 import Wire
 
-/// What waits for a transaction, by rows: what is about one row is taken in the order in which it came, and by one
-/// transaction at a time. Each command costs the same, however many wait for the same row.
+/// The commands waiting for a transaction, by row. The commands of one row are processed in order of arrival, and by
+/// one transaction at a time. The cost per command does not depend on how many wait for the same row.
 struct CommandQueue {
-    /// The most pushes that wait; more are refused. Half a second of what one database takes.
+    /// The maximum number of waiting pushes; more are refused. A database processes this many in half a second.
     static let pushesMax = 65_536
-    /// The most commands of one row that a transaction takes.
+    /// The maximum number of commands of one row in a transaction.
     private static let rowCommandsMax = 256
-    /// Commands for which a lane keeps memory while nothing waits in it.
+    /// The number of commands for which an empty lane keeps memory.
     private static let laneKept = 8
-    /// The most commands that a transaction takes, but for those of its last row.
+    /// The maximum number of commands in a transaction, not counting those of its last row.
     private static let commandsMax = 4096
 
-    /// What is about one row; it has its place until nothing waits and no transaction has anything of it.
+    /// The commands of one row. A lane exists while commands are waiting or a transaction has commands of the row.
     private struct Lane {
         var row: RequestedRow
         var commands = FIFOQueue<QueuedCommand>()
-        /// A transaction has commands of the row, and has not ended.
+        /// True while a transaction has commands of the row.
         var isBusy = false
-        /// The number of the last command that came.
+        /// The number of the last command that arrived.
         var last: UInt64 = 0
     }
 
-    /// What a transaction takes.
+    /// The contents of a transaction.
     struct Taken {
-        /// Each once.
+        /// The rows, each once.
         var rows: [RequestedRow] = []
-        /// In the order in which they came.
+        /// The commands in order of arrival.
         var commands: [QueuedCommand] = []
     }
 
-    /// The lanes, of which commands know the places: a row is looked up once for each command, and when it leaves.
+    /// The lanes. Commands refer to them by place, so that a row is looked up once per command, and when its lane is
+    /// removed.
     private var lanes: [Lane] = []
     private var places: [RequestedRow: Int] = [:]
     private var freePlaces: [Int] = []
-    /// The lanes of which something waits and no transaction has anything, each once.
+    /// The lanes with waiting commands and no transaction, each once.
     private var next = FIFOQueue<Int>()
     /// The lanes whose rows other sessions of the database have locked; these are never in `next`.
     private var locked = LockedLanes()
     private var lastNumber: UInt64 = 0
     private var ends = EndedCommands()
-    /// How many commands wait.
+    /// The number of waiting commands.
     private(set) var count = 0
 
-    /// Whether a row has something that a transaction may take.
+    /// True if a transaction can take commands.
     var hasNext: Bool { !self.next.isEmpty }
 
-    /// The number of the last command that came; 0 before the first.
+    /// The number of the last command that arrived; 0 before the first.
     var last: UInt64 { self.lastNumber }
 
-    /// Whether every command up to this one has ended.
+    /// Returns true if every command up to this one has ended.
     func hasEnded(upTo number: UInt64) -> Bool { self.ends.firstOpen > number }
 
     /// Returns true if this command has ended.
     func hasEnded(_ number: UInt64) -> Bool { self.ends.hasEnded(number) }
 
-    /// The last command that came about a row and may not have ended; 0 if there is none, or another session has locked
-    /// the row.
+    /// Returns the number of the last command of a row, which may have ended; 0 if there is none or if another session
+    /// has locked the row.
     func last(of row: RequestedRow) -> UInt64 {
         guard let place = self.places[row], !self.locked.contains(place) else { return 0 }
         return self.lanes[place].last
@@ -79,7 +80,7 @@ struct CommandQueue {
 
     private mutating func place(of row: RequestedRow) -> Int {
         let free = self.freePlaces.last ?? self.lanes.count
-        // Found or put there in one look-up.
+        // Finds or inserts the row with a single lookup.
         func read(_ place: inout Int) -> Int { place }
         let place = read(&self.places[row, default: free])
         guard place == free else { return place }
@@ -92,13 +93,13 @@ struct CommandQueue {
         return place
     }
 
-    /// Takes the commands of the rows that are next; their rows are busy until `ended` is called with them.
+    /// Removes and returns the commands of the next rows. The rows are busy until `ended` is called with the commands.
     mutating func take(rowsMax: Int) -> Taken {
         var taken = Taken()
         let count = min(rowsMax, self.count)
         taken.rows.reserveCapacity(count)
         taken.commands.reserveCapacity(count)
-        // As a rule each row has one command, and they came in the order of the rows.
+        // Usually each row has one command, and the order of rows is the order of arrival.
         var (last, isInOrder): (UInt64, Bool) = (0, true)
         for _ in 0..<rowsMax {
             guard taken.commands.count < Self.commandsMax, let place = self.next.popFirst() else { break }
@@ -116,7 +117,7 @@ struct CommandQueue {
         return taken
     }
 
-    /// Takes everything that waits for no transaction, in the order in which it came: nothing of it is done.
+    /// Removes and returns every waiting command in order of arrival; none is performed.
     mutating func takeAll() -> [QueuedCommand] {
         var taken: [QueuedCommand] = []
         for place in self.locked.places {
@@ -134,13 +135,13 @@ struct CommandQueue {
         return taken
     }
 
-    /// A transaction has ended that took these: what waits for their rows is next.
+    /// Ends the commands of a transaction. Further commands of their rows can then be taken.
     mutating func ended(_ commands: [QueuedCommand]) {
-        // Their numbers and places alone: a copy of each would touch what it holds.
+        // Only numbers and places are read, because a copy of each command would touch its references.
         for index in commands.indices {
             self.ends.ended(commands[index].number)
             let place = commands[index].place
-            // Of several commands of a row the first one frees it.
+            // The first of several commands of a row frees the row.
             guard self.lanes[place].isBusy else { continue }
             self.lanes[place].isBusy = false
             self.locked.unlock(place)
@@ -152,37 +153,38 @@ struct CommandQueue {
         }
     }
 
-    /// Nothing is about the row of a lane any more.
+    /// Removes the lane of a row without commands.
     private mutating func forget(_ place: Int) {
-        // Else each lane would keep as much as most ever waited in it.
+        // Otherwise each lane would keep the memory of its longest queue.
         self.lanes[place].commands.shrink(keeping: Self.laneKept)
         self.places[self.lanes[place].row] = nil
         self.freePlaces.append(place)
     }
 
-    /// The row of a command that has not ended.
+    /// Returns the row of a command that has not ended.
     func row(of command: QueuedCommand) -> RequestedRow { self.lanes[command.place].row }
 }
 
 // MARK: - Locked rows
 
 extension CommandQueue {
-    /// True if rows are locked by other sessions of the database, as far as is known.
+    /// True if rows are known to be locked by other sessions of the database.
     var hasLocked: Bool { !self.locked.isEmpty }
 
-    /// The time of the next look at locked rows with commands, in milliseconds since the machine started.
+    /// The time of the next attempt at locked rows with commands, in milliseconds since the start of the machine.
     var lockedAt: Int64? { self.locked.nextAt }
 
-    /// The sessions whose locks devices have waited for long enough to be reported, and the number of these devices.
+    /// Returns the sessions whose locks have delayed devices long enough to be reported, with the number of these
+    /// devices.
     func lockHolders(at now: Int64) -> [LockHolder?: Int] { self.locked.holders(before: now - DeviceLocks.delay) }
 
-    /// Takes commands back that a transaction had taken, as another session has locked their rows. Nothing else about
-    /// these rows is taken but by `takeLocked`, until a transaction with them has ended.
+    /// Puts commands back whose rows another session has locked. Until a transaction with these rows has ended, their
+    /// commands are only returned by `takeLocked`.
     ///
     /// - Parameters:
-    ///   - commands: every command that the transaction had of these rows, in their order.
-    ///   - holder: the session with the lock of a row.
-    ///   - now: in milliseconds since the machine started.
+    ///   - commands: every command of these rows in the transaction, in order.
+    ///   - holder: returns the session that holds the lock of a row.
+    ///   - now: milliseconds since the start of the machine.
     mutating func putBack(_ commands: [QueuedCommand], at now: Int64, _ holder: (RequestedRow) -> LockHolder?) {
         for command in commands {
             if self.lanes[command.place].isBusy {
@@ -194,7 +196,7 @@ extension CommandQueue {
         self.count += commands.count
     }
 
-    /// Takes commands of the locked rows that are due for a look, in the same way as `take`.
+    /// Removes and returns commands of locked rows that are due for another attempt, like `take`.
     mutating func takeLocked(rowsMax: Int, at now: Int64) -> Taken {
         var taken = Taken()
         self.locked.beginRound(at: now)
@@ -214,10 +216,10 @@ extension CommandQueue {
         return taken
     }
 
-    /// Takes the commands of rows that were locked before `moment`: they have waited long enough, and have ended. Rows
-    /// whose commands are all newer than the last look are left out, as these may be free by now.
+    /// Removes and returns the commands of rows that were locked before `moment`. They have waited long enough, and
+    /// end. Rows whose commands all arrived after the last attempt are left out, because they may be free by now.
     ///
-    /// - Parameter now: in milliseconds since the machine started.
+    /// - Parameter now: milliseconds since the start of the machine.
     mutating func takeOverdue(before moment: Int64, at now: Int64) -> [OverdueCommand] {
         var taken: [OverdueCommand] = []
         for place in self.locked.lanes(before: moment) where !self.lanes[place].isBusy {
@@ -233,7 +235,7 @@ extension CommandQueue {
         return taken
     }
 
-    /// Forgets locks of rows that nothing was asked about for a while.
+    /// Removes the locks of rows that have had no command for a while.
     mutating func forgetUnusedLocks(before moment: Int64) {
         for place in self.locked.unused(before: moment)
         where self.lanes[place].commands.isEmpty && !self.lanes[place].isBusy {
@@ -243,14 +245,14 @@ extension CommandQueue {
     }
 }
 
-/// Which commands have ended, of those from the first that has not.
+/// The commands that have ended, counting from the first that has not.
 private struct EndedCommands {
-    /// How many flags of ended commands are kept at least before they are dropped.
+    /// The number of flags of ended commands that are kept before they are dropped.
     private static let keptMax = 1024
 
     /// The first command that has not ended.
     private(set) var firstOpen: UInt64 = 1
-    /// Whether each command from `firstKept` on has ended.
+    /// The flag of each command from `firstKept` on; true if it has ended.
     private var flags: [Bool] = []
     private var firstKept: UInt64 = 1
 
@@ -259,7 +261,7 @@ private struct EndedCommands {
         number < self.firstOpen || (number >= self.firstKept && self.flags[Int(number - self.firstKept)])
     }
 
-    /// The command of the next number waits.
+    /// Records that the command with the next number is waiting.
     mutating func begun() { self.flags.append(false) }
 
     mutating func ended(_ number: UInt64) {
@@ -280,7 +282,7 @@ struct OverdueCommand {
     /// The session with the lock, if it is known.
     let holder: LockHolder?
 
-    /// Whether an operator of every topic asked, who may know the sessions of the database.
+    /// True if the caller is an operator of every topic, who may see the sessions of the database.
     var isOfOperator: Bool {
         guard case .request(let request) = self.command.work else { return false }
         return request.caller.role == .operator && request.caller.topics == .all
@@ -289,25 +291,26 @@ struct OverdueCommand {
 
 /// The lanes of a `CommandQueue` whose rows other sessions of the database have locked, by their places.
 ///
-/// A transaction that looks at these rows passes over the locked ones, so that it waits for none. Each row with
-/// commands is looked at in rounds.
+/// A transaction that tries these rows skips the locked ones, so that it waits for none. Rows with commands are tried
+/// in rounds.
 struct LockedLanes {
     /// The pause between rounds, in milliseconds.
     private static let pause: Int64 = 100
 
     private struct Lock {
-        /// When it was found, and when a command last waited for it in vain, in milliseconds since the machine started.
+        /// The time at which the lock was found, and the last time that a command waited for it, in milliseconds since
+        /// the start of the machine.
         let since: Int64
         var usedAt: Int64
         var holder: LockHolder?
-        /// Commands that a transaction had taken, in their order; they come before those in the lane.
+        /// The commands that a transaction returned, in order; they precede those in the lane.
         var returned: [QueuedCommand] = []
     }
 
     private var locks: [Int: Lock] = [:]
-    /// Lanes to be looked at in this round. It may name one that has no commands, or is not locked any more.
+    /// The lanes to be tried in this round. It may contain lanes without commands, or without a lock.
     private var round = FIFOQueue<Int>()
-    /// Lanes to be looked at in the next round.
+    /// The lanes to be tried in the next round.
     private var later: [Int] = []
     private var roundAt: Int64 = 0
 
@@ -318,7 +321,7 @@ struct LockedLanes {
 
     func contains(_ place: Int) -> Bool { !self.locks.isEmpty && self.locks[place] != nil }
 
-    /// When the next look is due, in milliseconds since the machine started; nil if no lane has commands.
+    /// The time of the next attempt, in milliseconds since the start of the machine; nil if no lane has commands.
     var nextAt: Int64? {
         guard !self.locks.isEmpty else { return nil }
         return self.round.isEmpty ? (self.later.isEmpty ? nil : self.roundAt) : 0
@@ -343,7 +346,7 @@ struct LockedLanes {
 
     // MARK: Changes
 
-    /// The first command of a lane has come.
+    /// Records the first command of a lane.
     ///
     /// - Returns: false if the lane is not locked.
     mutating func append(_ place: Int) -> Bool {
@@ -352,7 +355,7 @@ struct LockedLanes {
         return true
     }
 
-    /// A lane is locked, or still is.
+    /// Records that a lane is locked, or still is.
     mutating func lock(_ place: Int, _ holder: LockHolder?, at now: Int64) {
         if self.locks[place] == nil { self.locks[place] = Lock(since: now, usedAt: now) }
         self.locks[place]?.usedAt = now
@@ -360,7 +363,7 @@ struct LockedLanes {
         self.later.append(place)
     }
 
-    /// Takes a command back of a locked lane.
+    /// Puts back a command of a locked lane.
     mutating func putBack(_ command: QueuedCommand) { self.locks[command.place]?.returned.append(command) }
 
     mutating func used(_ place: Int, at now: Int64) { self.locks[place]?.usedAt = now }
@@ -371,19 +374,19 @@ struct LockedLanes {
         return returned
     }
 
-    /// A transaction with the row of a lane has ended.
+    /// Records that a transaction with the row of a lane has ended.
     mutating func unlock(_ place: Int) {
         if !self.locks.isEmpty { self.locks[place] = nil }
     }
 
-    /// Forgets a lane, and takes what was put back of it.
+    /// Removes a lane and returns the commands that were put back.
     mutating func remove(_ place: Int) -> [QueuedCommand] {
         self.locks.removeValue(forKey: place)?.returned ?? []
     }
 
     // MARK: Rounds
 
-    /// Begins another round if this one is over and the next is due.
+    /// Begins another round if the current one is finished and the next is due.
     mutating func beginRound(at now: Int64) {
         guard self.round.isEmpty, !self.later.isEmpty, now >= self.roundAt else { return }
         self.roundAt = now + Self.pause
@@ -391,7 +394,7 @@ struct LockedLanes {
         self.later = []
     }
 
-    /// Takes the next lane of the round.
+    /// Removes and returns the next lane of the round.
     mutating func next() -> Int? {
         while let place = self.round.popFirst() {
             if self.locks[place] != nil { return place }

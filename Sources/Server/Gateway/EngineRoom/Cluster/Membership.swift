@@ -2,18 +2,18 @@ import Engine
 import Policy
 import Wire
 
-/// This gateway among the others: its number, what it says of itself, who is dead.
+/// This gateway's membership in the cluster: its number, its report, and the dead gateways.
 struct Membership {
-    /// The number of this run; nil before the first.
+    /// The number of this run; nil before the first attachment.
     private(set) var number: GatewayNumber?
-    /// How many devices the store has, as of the last second.
+    /// The number of devices in the store, as of the last second.
     private(set) var deviceCount = 0
-    /// The keys that gateways do not have alike, in the order of their names.
+    /// The configuration keys whose values differ between gateways, sorted by name.
     private(set) var unlike: [String] = []
-    /// Dead gateways whose wakes are to be lost, by number.
+    /// The numbers of dead gateways whose wakes must be recorded as lost.
     private var dead: [GatewayNumber] = []
     private var isBurying = false
-    /// What is said of this gateway, but for its workers.
+    /// The report of this gateway, except its workers.
     private var report: GatewayReport
 
     init(_ report: GatewayReport) { self.report = report }
@@ -24,12 +24,12 @@ struct Membership {
         self.isBurying = false
     }
 
-    /// What must be equal everywhere is this here.
+    /// Updates the digests of the settings that must be equal on all gateways.
     mutating func configured(_ configuration: EngineConfiguration) {
         self.report.digests = ConfigurationDigests.digests(of: configuration)
     }
 
-    /// What this gateway says of itself.
+    /// Returns the report of this gateway.
     func report(_ dispatcher: Dispatcher, topicCount: Int, isDraining: Bool) -> GatewayReport {
         var report = self.report
         report.isDraining = isDraining
@@ -53,7 +53,7 @@ struct Membership {
         return report
     }
 
-    /// What there is besides this gateway.
+    /// Updates the knowledge of other gateways.
     mutating func viewed(_ view: ClusterView, _ remote: RemoteWorkers) {
         self.deviceCount = view.deviceCount
         self.dead = view.dead.filter { $0 != self.number }
@@ -79,29 +79,30 @@ struct Membership {
 
     // MARK: Dead gateways
 
-    /// A dead gateway whose wakes are to be lost now; nil when there is none, or one is seen to.
+    /// Returns a dead gateway whose wakes must be recorded as lost now; nil if there is none, or if one is being
+    /// processed.
     mutating func nextBurial() -> GatewayNumber? {
         guard !self.isBurying, let next = self.dead.first else { return nil }
         self.isBurying = true
         return next
     }
 
-    /// Some wakes of a dead gateway are lost, or nothing could be done for now.
+    /// Ends a step of recording a dead gateway's wakes as lost.
     ///
-    /// - `hasMore`: whether to go on at once; the next view says so otherwise, if there is more.
+    /// - `hasMore`: true to continue immediately. Otherwise the next view lists the gateway again if it has more.
     mutating func buried(_ number: GatewayNumber, hasMore: Bool) {
         self.isBurying = false
         if !hasMore { self.dead.removeAll { $0 == number } }
     }
 }
 
-/// Policy time as the store said it last, and as it goes on from there by this machine's uptime: what a transaction
-/// takes for the present its store says again.
+/// The policy time last reported by the store, extrapolated by this machine's uptime. The store determines the time of
+/// each transaction again.
 struct ClusterClock {
     private let world: EngineWorld
-    /// Milliseconds since the machine started, in this step.
+    /// The time of this step in milliseconds since the start of the machine.
     private(set) var boot: Int64
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     private(set) var offset: WallOffset
     private var said: Instant
     private var bootThen: Int64
@@ -115,13 +116,13 @@ struct ClusterClock {
         self.offset = WallOffset(wall: wall, now: self.said)
     }
 
-    /// About what the store would say now.
+    /// An estimate of the store's current policy time.
     var now: Instant { self.said + (self.boot - self.bootThen) }
 
-    /// A step begins.
+    /// Begins a step.
     mutating func step() { self.boot = self.world.boot() }
 
-    /// The store says policy time, and what the primary's clock shows.
+    /// Takes the policy time and the clock of the primary from the store.
     mutating func heard(_ now: Instant, wall: Int64) {
         self.said = now
         self.bootThen = self.boot
@@ -129,22 +130,22 @@ struct ClusterClock {
     }
 }
 
-/// The names under which gateways keep what all share, and how it is written.
+/// The names and formats of the values that all gateways share.
 enum SharedValues {
-    /// Which launch policies were in force when: `PolicyVersions`.
+    /// The launch policies and the times at which they took effect: `PolicyVersions`.
     static let policies = "policies"
-    /// There once workers were asked who they are.
+    /// Exists once workers have had to authenticate.
     static let workersAsked = "workersAsked"
-    /// When the counters began, in milliseconds since 1970: 8 bytes, little-endian.
+    /// The start of counting, in milliseconds since 1970: 8 bytes, little-endian.
     static let countingSince = "countingSince"
 
-    /// Behind it stands the name of a topic; what is kept is one byte, which is 1 while the topic is paused.
+    /// The prefix before the name of a topic. The value is one byte: 1 if the topic is paused.
     private static let pause = "paused:"
 
-    /// The name under which it is kept whether a topic is paused.
+    /// Returns the name of the value that records whether a topic is paused.
     static func pause(_ topic: String) -> String { Self.pause + topic }
 
-    /// The topic that something is kept of under this name; nil when it is not about a pause.
+    /// Returns the topic of a value's name; nil if the value does not record a pause.
     static func pausedTopic(_ name: String) -> String? {
         name.hasPrefix(Self.pause) ? String(name.dropFirst(Self.pause.count)) : nil
     }
@@ -175,7 +176,7 @@ enum SharedValues {
     }
 }
 
-/// Transactions that the store has refused since it last confirmed one, such as while its disk is full.
+/// The transactions that the store has refused since its last confirmation, for example while its disk is full.
 struct CommitRefusals {
     /// The number of milliseconds for which a refusal is remembered. After that the gateway counts as ready again, so
     /// that a load balancer sends it pushes: only they show whether the store accepts commits again.
@@ -184,7 +185,7 @@ struct CommitRefusals {
     private var first: Int64?
     private var last: (moment: Int64, error: StoreError)?
 
-    /// - Parameter boot: milliseconds since the machine started.
+    /// - Parameter boot: milliseconds since the start of the machine.
     mutating func refused(_ error: StoreError, boot: Int64) {
         self.first = self.first ?? boot
         self.last = (boot, error)

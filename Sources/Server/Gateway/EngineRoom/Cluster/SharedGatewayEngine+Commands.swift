@@ -1,9 +1,9 @@
 import Engine
 import Wire
 
-/// What comes from the loops.
+/// The commands of the loops.
 extension SharedGatewayEngine: StoredEngine {
-    /// Takes a batch, which is empty afterwards.
+    /// Queues the commands of a batch and empties it.
     func enqueue(_ batch: CommandBatch) {
         let arrivals = batch.arrivals
         var arrival = 0
@@ -76,21 +76,21 @@ extension SharedGatewayEngine: StoredEngine {
         self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
     }
 
-    /// More waits than may.
+    /// Refuses a request because too many are waiting.
     func refuse(_ request: EngineRequest) {
         let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
         self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// The row of a wake that a stream here holds is that of its device.
+    /// Returns the row of a command. A wake held by a stream here is replaced by its device.
     private func row(_ row: RequestedRow) -> RequestedRow {
         guard case .wake(let wake) = row, let device = self.held.device(of: wake) else { return row }
         return .device(device)
     }
 
-    /// A wake is to be lost.
+    /// Queues the loss of a wake.
     func lose(_ wake: WakeID, _ work: QueuedCommand.Work? = nil) {
-        // Under another number every wake is lost that was held before.
+        // A new attachment loses every earlier wake anyway.
         guard self.isAttached || !self.open.isEmpty else { return }
         self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
     }
@@ -118,8 +118,7 @@ extension SharedGatewayEngine: StoredEngine {
         )
     }
 
-    /// Counts pushes that were refused before they got here, once what came before them has ended: it may make their
-    /// topic.
+    /// Counts pushes that the loops refused, once the earlier commands have ended, which may create their topic.
     func countRejected(all: Bool = false) {
         guard let last = self.rejected.last else { return }
         let waiting =
@@ -133,9 +132,9 @@ extension SharedGatewayEngine: StoredEngine {
 
     // MARK: Locked rows
 
-    /// Refuses commands that have waited too long for the locks of other sessions.
+    /// Refuses commands that have waited too long for locks of other sessions.
     ///
-    /// - Parameter timeout: in milliseconds.
+    /// - Parameter timeout: milliseconds.
     func refuseOverdue(after timeout: Int64 = DeviceLocks.timeout) {
         guard self.queue.hasLocked else { return }
         let boot = self.clock.boot
@@ -148,7 +147,7 @@ extension SharedGatewayEngine: StoredEngine {
         for command in overdue { self.keepLoss(command.command.work, command.row) }
     }
 
-    /// Keeps a command that could not record the loss of a wake, so that it is retried in the next second.
+    /// Keeps the loss of a wake that could not be recorded, so that it is retried in the next second.
     func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
         switch work {
         case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
@@ -158,7 +157,7 @@ extension SharedGatewayEngine: StoredEngine {
 
     // MARK: Streams
 
-    /// A stream begins at once; what waits for it is claimed then.
+    /// Begins a stream immediately; launches that wait for its topic are claimed afterwards.
     func subscribe(_ request: EngineRequest, _ name: [UInt8]) {
         if let topic = name.withByteView({ self.engine.findTopic($0) }) {
             self.end(request.reply)
@@ -173,7 +172,7 @@ extension SharedGatewayEngine: StoredEngine {
     }
 
     func streamEnded(_ stream: StreamAddress) {
-        // Nobody waits for the answer any more; it is given all the same, as each is.
+        // The client has closed the stream, but every request is answered.
         for request in self.subscriptions where request.reply == stream {
             self.stage.answer(stream, .refused(.unknownStream))
         }
@@ -191,14 +190,14 @@ extension SharedGatewayEngine: StoredEngine {
         self.members.configured(self.configuration)
         self.beginPolicies()
         self.held.policyChanged(at: self.clock.now)
-        // Wakes that are not durable yet would be looked at when the policy before said.
+        // The wakes of uncommitted transactions would otherwise be examined at the times of the previous policy.
         for transaction in self.open.values where transaction.step.isPerformed {
             let wakes = transaction.step.launched.map(\.wake) + transaction.step.looks.map(\.wake)
             transaction.step.looks = wakes.map { ($0, self.clock.now) }
         }
     }
 
-    /// The policies of the configuration are in force from now on; all gateways know of them.
+    /// Puts the policies of the configuration into effect and shares them with all gateways.
     func beginPolicies() {
         let before = self.records.policies
         self.records.begin(self.configuration, at: self.clock.now)
@@ -207,17 +206,17 @@ extension SharedGatewayEngine: StoredEngine {
         self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
     }
 
-    /// Keeps something that all gateways share; the next attachment does what cannot be done now.
+    /// Stores a value that all gateways share. If this is impossible now, the next attachment does it.
     func keep(_ name: String, _ content: [UInt8]) {
         self.unkept[name] = nil
         if self.isAttached { self.store.submit(.keep(name: name, content)) }
     }
 }
 
-/// Which topics are paused: all gateways know it by what the store keeps under the topics' names, before anybody is
+/// The paused topics. Every gateway learns them from the values stored under the topics' names, before any caller is
 /// answered.
 extension SharedGatewayEngine {
-    /// Somebody pauses or resumes a topic: the answer waits until that is durable.
+    /// Pauses or resumes a topic. The answer waits until that is durable.
     func pause(_ request: EngineRequest, _ name: [UInt8], _ isPaused: Bool) {
         let topic = name.withByteView { $0.string }
         let isKnown = name.withByteView { self.engine.findTopic($0) } != nil
@@ -229,7 +228,7 @@ extension SharedGatewayEngine {
         self.keep(SharedValues.pause(topic), SharedValues.written(isPaused: isPaused))
     }
 
-    /// A topic is paused, or is not, by whichever gateway; who asked for that here is answered.
+    /// Applies the pause or resumption of a topic by any gateway, and answers the callers here who requested it.
     func pauseKept(_ topic: String, _ isPaused: Bool) {
         self.pausesKept[topic] = isPaused
         self.apply(topic, isPaused)
@@ -238,12 +237,12 @@ extension SharedGatewayEngine {
         for request in answered { self.requests.perform(request, self.workspace) }
     }
 
-    /// Topics are known that were not: those among them that are paused are paused here, too.
+    /// Applies pauses to topics that have become known.
     func applyPauses() {
         for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
     }
 
-    /// Refuses everybody who waits for a pause of a topic, or of any topic: it cannot be stored.
+    /// Refuses the callers who wait for a pause of a topic, or of any topic, because it cannot be stored.
     func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
         let refused = self.pauses.filter { topic == nil || $0.wishesPause.topic == topic }
         self.pauses.removeAll { topic == nil || $0.wishesPause.topic == topic }
@@ -254,24 +253,24 @@ extension SharedGatewayEngine {
         guard let topic = name.withByteView({ self.engine.findTopic($0) }),
             self.dispatcher.setPaused(topic, isPaused), !isPaused
         else { return }
-        // What has waited is there to be claimed.
+        // Launches that have waited during the pause can be claimed.
         self.claims.heard(topic)
     }
 }
 
 extension EngineRequest {
-    /// The topic that is to be paused or resumed; an empty one where it is about something else.
+    /// The topic to be paused or resumed; empty if the request is for something else.
     fileprivate var wishesPause: (topic: String, isPaused: Bool) {
         guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
         return (topic.withByteView { $0.string }, isPaused)
     }
 }
 
-/// A push that a loop refused by itself.
+/// A push that was refused by a loop.
 struct RejectedPush {
     /// The number of the reason.
     let reason: Int
     let topic: [UInt8]
-    /// The last command that came before it.
+    /// The number of the last earlier command.
     let behind: UInt64
 }

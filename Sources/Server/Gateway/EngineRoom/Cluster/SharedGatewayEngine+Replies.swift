@@ -3,9 +3,9 @@ import Platform
 import Policy
 import Wire
 
-/// What the store says.
+/// The replies of the store.
 extension SharedGatewayEngine {
-    /// - Returns: whether anything has come.
+    /// - Returns: true if there were any replies.
     @discardableResult
     func takeReplies() -> Bool {
         var replies = self.replies
@@ -35,7 +35,7 @@ extension SharedGatewayEngine {
         case .view(let view): if !self.isFinishing { self.viewed(view) }
         case .told(let notice): self.told(notice)
         case .value(let name, let content):
-            // What comes after an attachment that is not over is younger than what the attachment says.
+            // A value that arrives during an attachment is newer than the attachment's.
             self.attachment?.values[name] = content
             self.kept(name, content)
         case .unkept(let name, let content, let error): self.notKept(name, content, error)
@@ -44,7 +44,7 @@ extension SharedGatewayEngine {
 
     // MARK: Attachment
 
-    /// Goes on under another number, once every transaction of the one before has ended.
+    /// Completes an attachment under a new number once every transaction of the previous one has ended.
     private func attachIfOver() {
         guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
         self.attachment = nil
@@ -68,7 +68,7 @@ extension SharedGatewayEngine {
         self.onStatus(nil)
     }
 
-    /// Whatever streams held under the number before is lost.
+    /// Loses every wake that streams held under the previous number.
     private func beginAnew() {
         self.dispatcher.expireEveryWake()
         self.letOut()
@@ -104,7 +104,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// A value was not kept: a pause is refused, and everything else is kept later.
+    /// Handles a value that was not stored: a pause is refused, any other value is retried.
     private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
         guard let topic = SharedValues.pausedTopic(name) else {
             self.unkept[name] = content
@@ -118,7 +118,7 @@ extension SharedGatewayEngine {
         self.unattached(error)
     }
 
-    /// Nothing can be stored for now: everybody who waits for something that has not begun is refused.
+    /// Refuses all waiting requests, because nothing can be stored for now.
     private func unattached(_ error: StoreError) {
         self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
         self.remote.status = self.remote.status?.detached
@@ -131,7 +131,7 @@ extension SharedGatewayEngine {
         self.onStatus(error)
     }
 
-    /// Refuses everybody who waits for something that has not begun.
+    /// Refuses all requests that have not begun.
     private func refuseWaiting(_ error: StoreError) {
         let failure = Self.failure(error, self.engine, self.dispatcher)
         self.refuse(self.queue.takeAll(), self.workspace(failed: error))
@@ -150,7 +150,7 @@ extension SharedGatewayEngine {
         self.orphans.formUnion(asked.open)
     }
 
-    /// Refuses everybody who is not answered: the gateway stops.
+    /// Refuses all unanswered requests, because the gateway stops.
     func refuseEverybody(_ error: StoreError) {
         for transaction in self.open.values.sorted(by: { $0.number.rawValue < $1.number.rawValue }) {
             _ = self.undo(transaction)
@@ -165,7 +165,7 @@ extension SharedGatewayEngine {
         self.clock.heard(loaded.now, wall: loaded.wall)
         self.orphans.remove(number)
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
-        // Without an open transaction, the rows are for a list or a question that was refused in the meantime.
+        // Without an open transaction, the rows are for a list or a request that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
         if transaction.namesRows { self.tableLockedSince = nil }
         guard case .attached = self.status else {
@@ -197,7 +197,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Has the commands that need topics wait for them in a transaction of their own, and performs all others.
+    /// Moves the commands that need topics into a separate transaction that waits for them, and performs all others.
     private func waitForTopics(
         _ transaction: ClusterTransaction,
         _ loaded: LoadedDevices,
@@ -213,7 +213,7 @@ extension SharedGatewayEngine {
             self.abandon(transaction)
         }
         if needed.names.isEmpty { waiting.topicReads += 1 }
-        // Making topics is a commit, which may stay unconfirmed as well.
+        // Creating topics is a commit, which may also remain unconfirmed.
         waiting.step.committedSince = self.clock.boot
         self.waitingForTopics.append(waiting)
         self.store.submit(.addTopics(needed.names))
@@ -229,15 +229,15 @@ extension SharedGatewayEngine {
         self.queue.putBack(leftOut, at: self.clock.boot) { holders[$0] ?? nil }
     }
 
-    /// A lock of another session was waited for in vain.
+    /// Handles a wait for the lock of another session that timed out.
     ///
-    /// - Parameter holder: the session with the lock of a table, if it is known.
+    /// - Parameter holder: the session that holds the lock of a table, if known.
     private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
         if !transaction.passesOverLocked {
             transaction.passOverLocked()
             return self.begin(transaction)
         }
-        // It waited for no row: a table is locked.
+        // The transaction waited for no row, so a table is locked.
         self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
         self.tableLockedAt = self.clock.boot
         let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
@@ -246,7 +246,7 @@ extension SharedGatewayEngine {
         self.refuse(transaction, .lockedDevice)
     }
 
-    /// Why nothing can be stored, or why the gateway waited in vain until its end.
+    /// The reason for which nothing can be stored, or for which the gateway's last wait timed out.
     var failureError: StoreError {
         guard case .unattached(let failure) = self.status else {
             return StoreError(
@@ -257,7 +257,7 @@ extension SharedGatewayEngine {
         return failure.error
     }
 
-    /// What a transaction has done is durable, or it has changed nothing.
+    /// Completes a transaction that is durable or has changed nothing.
     private func done(
         _ transaction: ClusterTransaction,
         endedElsewhere: [HeldElsewhere],
@@ -271,7 +271,7 @@ extension SharedGatewayEngine {
         for (wake, moment) in step.looks { self.held.look(wake, at: moment) }
         for topic in step.ready { self.claims.heard(topic) }
         for topic in step.freed { self.claims.slotsFreed(topic) }
-        // A late answer ends nothing, and may have its stream take wakes again.
+        // A late answer ends no wake, but its stream may accept wakes again.
         if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
         for moment in step.due { self.due.note(moment) }
         for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
@@ -309,7 +309,7 @@ extension SharedGatewayEngine {
         self.begin(transaction)
     }
 
-    /// A transaction has come to nothing: everybody who waits for it is refused.
+    /// Refuses the commands of a failed transaction.
     private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
         let workspace = self.workspace(failed: error)
         self.refuse(transaction.commands, workspace)
@@ -317,7 +317,7 @@ extension SharedGatewayEngine {
         self.ended(transaction, at: nil)
     }
 
-    /// A transaction has ended, with what it was to do at `moment`, or without.
+    /// Ends a transaction. Its purpose is fulfilled as of `moment`; nil if it failed.
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
@@ -359,7 +359,7 @@ extension SharedGatewayEngine {
 
     // MARK: Other gateways
 
-    /// Tells others what concerns them of a transaction that is durable.
+    /// Notifies other gateways of a durable transaction's effects.
     private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
         var notices: [ClusterNotice] = []
         for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
@@ -377,7 +377,7 @@ extension SharedGatewayEngine {
         if !notices.isEmpty { self.store.submit(.tell(notices)) }
     }
 
-    /// Whoever held wakes that workers answered here too late is to know that their streams are awake.
+    /// Notifies the holders of wakes that workers answered here too late: their streams are alive.
     private func tellLateAnswers(_ transaction: ClusterTransaction) {
         guard transaction.hasReports else { return }
         let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
@@ -389,7 +389,7 @@ extension SharedGatewayEngine {
         case .ready(let topic): self.heardReady(topic)
         case .ended(let holder, let wake, let reason):
             guard holder == self.members.number else { return }
-            // The delivery of a wake that was given just now comes first, and may not be let out yet.
+            // The wake may have been given to a stream just now. Its delivery comes first, and may not be released yet.
             if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
                 giver.step.endedSince.append((wake, reason))
             } else {
@@ -401,13 +401,14 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Something of a topic may wait for a slot. Of a topic that another gateway has just made no stream is here, and
-    /// anybody with a connection can notify: what is not known here is passed over.
+    /// Records that launches of a topic may be waiting for a slot. If another gateway has just created the topic, no
+    /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send
+    /// notifications.
     private func heardReady(_ topic: TopicIndex) {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
     }
 
-    /// Streams here are to hear of a device's conditions; of more than may wait the last are not heard.
+    /// Queues a notification of streams here about a device's conditions. If the queue is full, it is dropped.
     private func conditionsMayDiffer(_ device: DeviceToken) {
         self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }
@@ -427,7 +428,7 @@ extension SharedGatewayEngine {
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
     }
 
-    /// Topics cannot be made: everybody who waits for one is refused.
+    /// Refuses all requests that wait for topics, because these cannot be created.
     private func topicsRefused(_ error: StoreError) {
         let waiting = self.waitingForTopics
         self.waitingForTopics = []

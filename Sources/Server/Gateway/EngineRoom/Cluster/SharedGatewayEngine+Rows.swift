@@ -3,24 +3,24 @@ import Platform
 import Policy
 import Wire
 
-/// Performs transactions on the rows that were read for them: rows are in memory during one call, and in no other.
+/// Performs transactions on the rows loaded for them. Rows are in memory only during one call.
 ///
-/// What a transaction does to streams is undone when it does not become durable, and so is what it has counted.
+/// The effects of a transaction on streams and counters are undone if it does not become durable.
 extension SharedGatewayEngine {
-    /// What performing a transaction has come to.
+    /// The result of performing a transaction.
     enum Performed {
-        /// Nothing of what is stored has changed: it may let out what it has at once.
+        /// Nothing stored has changed, so the effects can be released immediately.
         case unchanged
         case changed(ClusterWrites)
-        /// Topics have to be made, or to be read again, for some of the devices. Nothing was performed.
+        /// Topics must be created or read again for some of the devices. Nothing was performed.
         case needsTopics(NeededTopics)
-        /// A row does not hold together.
+        /// A row is inconsistent.
         case unreadable(StoreError)
     }
 
-    /// The topics that commands of a transaction need, and that are not known here.
+    /// The topics that commands of a transaction need and that are not known here.
     struct NeededTopics {
-        /// The names of the topics to make; empty if topics of other gateways must be read.
+        /// The names of the topics to create; empty if topics of other gateways must be read.
         var names: [String] = []
         /// The devices of these topics.
         var devices: Set<DeviceToken> = []
@@ -28,17 +28,17 @@ extension SharedGatewayEngine {
 
     // MARK: Performing
 
-    /// Does everything that a transaction is for, on the rows that were read.
+    /// Performs everything in a transaction on the loaded rows.
     func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
         let workspace = self.workspace
         let immediate = self.stage.group
         self.engine.keepsMemoryPressure = loaded.keepsMemoryPressure
-        // What was noted before is no part of the transaction.
+        // Earlier events do not belong to the transaction.
         self.engine.takeWatched(into: &immediate.watched)
         self.stage.group = transaction.group
         self.stage.offset = workspace.offset
         defer {
-            // In this order: what dispatchers keep of devices is by their places.
+            // The order matters: dispatchers refer to devices by place.
             self.engine.evict()
             self.dispatcher.forgetDevices()
             self.stage.group = immediate
@@ -46,7 +46,7 @@ extension SharedGatewayEngine {
         do throws(StoreError) {
             for row in loaded.devices { _ = try self.engine.take(row) }
         } catch {
-            // Another gateway may have made its topic a moment ago: topics are read, and it is begun again.
+            // Another gateway may have just created the topic. Topics are then read, and the transaction begins again.
             let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
             guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
                 return .unreadable(error)
@@ -70,7 +70,7 @@ extension SharedGatewayEngine {
         return self.take(transaction)
     }
 
-    /// What comes before the commands: what the transaction is for, and the present.
+    /// Performs the transaction's purpose before its commands, and sets the current time.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
         case .commands, .due, .claim, .refusals, .sweep: break
@@ -95,15 +95,15 @@ extension SharedGatewayEngine {
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
     }
 
-    /// Warns the workers of wakes whose deadlines are near; those that have moved are looked at again.
+    /// Warns the workers of wakes with near deadlines. Wakes whose deadlines have moved are examined again.
     private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
         for wake in wakes {
-            // One that has ended since is looked for when its deadline is over.
+            // A wake that has ended since is checked after its deadline.
             guard let warning = self.engine.warning(ofWake: wake) else { continue }
             if warning.at <= self.engine.now, warning.deadline > self.engine.now {
                 self.dispatcher.warn(wake, deadline: warning.deadline)
             }
-            // Whichever gateway is asked for more time: the next look is at the deadline that is known here.
+            // Another gateway may extend the wake, so the next examination is at the deadline known here at the latest.
             let next = warning.at > self.engine.now ? warning.at : warning.deadline
             if next > self.engine.now { transaction.step.looks.append((wake, next)) }
         }
@@ -116,7 +116,7 @@ extension SharedGatewayEngine {
                 lost.append(wake)
                 continue
             }
-            // Whatever a stream held is lost before anything is launched for it.
+            // The wakes of a stream are lost before anything is launched for it.
             if !lost.isEmpty { self.dispatcher.lose(lost) }
             lost = []
             self.perform(command, workspace)
@@ -136,7 +136,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Takes what the step has changed, and notes what follows from it.
+    /// Collects the changes of the step and their consequences.
     private func take(_ transaction: ClusterTransaction) -> Performed {
         var writes = ClusterWrites()
         writes.devices = self.engine.takeSharedChanges()
@@ -171,7 +171,8 @@ extension SharedGatewayEngine {
         if case .at(let moment?) = change.due { step.due.append(moment) }
     }
 
-    /// The conditions of the devices whose conditions commands may change, and who is new as it comes.
+    /// Returns the conditions of the devices whose conditions the commands may change; new devices are included as they
+    /// come.
     private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
         var conditions: [(device: DeviceToken, conditions: Conditions)] = []
         var seen: Set<DeviceToken> = []
@@ -185,7 +186,7 @@ extension SharedGatewayEngine {
         return conditions
     }
 
-    /// Notes whose conditions are others than before.
+    /// Records the devices whose conditions have changed.
     private func noteConditions(
         _ before: [(device: DeviceToken, conditions: Conditions)],
         _ transaction: ClusterTransaction
@@ -200,8 +201,8 @@ extension SharedGatewayEngine {
 
     // MARK: Topics
 
-    /// The new topics that commands make: those that a device will be of. Of more topics
-    /// than there may be, the last are not made; their devices wait all the same, so that they find no room for them.
+    /// Returns the topics that commands create because a device will belong to them. If they exceed the limit, the last
+    /// ones are not created. Their devices still wait for topics, so that they are refused for lack of room.
     private func newTopics(_ commands: [QueuedCommand]) -> NeededTopics {
         var names: Set<String> = []
         var devices: Set<DeviceToken> = []
@@ -210,7 +211,7 @@ extension SharedGatewayEngine {
             names.insert(topic.string)
             devices.insert(device)
         }
-        // Devices that will be there, and registered ones that a request before removes.
+        // The devices that earlier commands create, and the registered ones that earlier commands remove.
         var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
         for command in commands {
             switch command.work {
@@ -238,12 +239,12 @@ extension SharedGatewayEngine {
         return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
     }
 
-    /// Whether a push makes a device that is not there.
+    /// True if a push registers an unknown device.
     private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
 
-    /// Whether a device may come to be of a topic that is to be there then.
+    /// Returns true if a device may join a topic that is new.
     ///
-    /// - Parameter wasRemoved: whether a request before it removes the device.
+    /// - Parameter wasRemoved: true if an earlier command removes the device.
     private func mayBeNew(
         _ token: DeviceToken,
         _ topic: NewTopic,
@@ -261,9 +262,9 @@ extension SharedGatewayEngine {
 
     // MARK: Ends
 
-    /// What a transaction has done did not happen.
+    /// Undoes the effects of a transaction.
     ///
-    /// - Returns: wakes that are to be lost, as the streams that hold them again have ended meanwhile.
+    /// - Returns: the wakes to be lost, because the streams that hold them again have ended in the meantime.
     func undo(_ transaction: ClusterTransaction) -> [WakeID] {
         let step = transaction.step
         transaction.step = ClusterTransaction.Step()
@@ -275,9 +276,9 @@ extension SharedGatewayEngine {
         return self.dispatcher.undo(step.streams)
     }
 
-    /// Refuses everybody who waits for one of these, once.
+    /// Refuses the callers of these commands, each once.
     ///
-    /// - `workspace`: with the failure that is the cause.
+    /// - `workspace`: contains the failure.
     func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
         for command in commands {
             switch command.work {

@@ -2,12 +2,12 @@ import Engine
 import Policy
 import Wire
 
-/// Which transactions begin.
+/// The decision which transactions to begin.
 extension SharedGatewayEngine {
-    /// The most reads of wakes near their deadlines that are open at a time.
+    /// The maximum number of open reads of wakes near their deadlines.
     private static let warningReadsMax = 4
 
-    /// Begins as many as may be open: commands and everything else take turns where there is room for few.
+    /// Begins as many transactions as allowed. If there is little room, commands and other work alternate.
     func beginTransactions() {
         guard self.isAttached, self.attachment == nil else { return }
         self.beginCount()
@@ -22,7 +22,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Begins what only reads, which takes no place of a transaction.
+    /// Begins reads, which do not count as transactions.
     private func beginReads() {
         if !self.overdueWakes.isEmpty {
             var plan = ReadPlan()
@@ -42,8 +42,8 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Reads the rows of wakes whose workers may have to be warned. After a reload these are all that are held, and
-    /// they are read a few at a time.
+    /// Reads the rows of wakes whose workers may need a warning. After a reload these are all held wakes, which are
+    /// read a few at a time.
     private func beginWarnings() {
         guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
         guard self.mayReadWarnings else { return }
@@ -54,14 +54,14 @@ extension SharedGatewayEngine {
         self.begin(.warnings(expiring), reading: plan)
     }
 
-    /// True if fewer reads of held wakes are open than may be; the reply of one rings.
+    /// True if another read of held wakes may be opened. The reply to one wakes the engine.
     var mayReadWarnings: Bool {
         self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
     }
 
-    /// Begins commands. Those of locked rows take turns with all others, so that neither wait for the end of the other.
+    /// Begins commands. Commands of locked rows alternate with all others, so that neither delay the other.
     ///
-    /// - Returns: false when no command may begin.
+    /// - Returns: false if no command may begin.
     private func beginCommands() -> Bool {
         let isLookDue = self.queue.lockedAt.map { $0 <= self.clock.boot } ?? false
         if isLookDue, self.isTurnOfLocked || !self.queue.hasNext {
@@ -89,9 +89,9 @@ extension SharedGatewayEngine {
         return true
     }
 
-    /// Begins one of what no command asks for.
+    /// Begins a transaction for a purpose other than commands.
     ///
-    /// - Returns: false when there is nothing.
+    /// - Returns: false if there is none.
     private func beginOther() -> Bool {
         if let dead = self.members.nextBurial() {
             var plan = LoadPlan()
@@ -135,13 +135,13 @@ extension SharedGatewayEngine {
         return true
     }
 
-    /// Has streams hear of conditions of devices that are not in memory, some changed by others, some here.
+    /// Begins notifying streams of conditions of devices that are not in memory, whether changed here or elsewhere.
     private func beginConditions() {
         guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
             return
         }
         guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
-        // A row that cannot be read does not keep all others from being read.
+        // A row that cannot be read must not block the reading of others.
         let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
         let owed = isApart ? [] : self.dispatcher.conditionsOwed
         guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
@@ -153,9 +153,9 @@ extension SharedGatewayEngine {
     }
 }
 
-/// What is answered from the counts of all gateways, and from the rows of all devices.
+/// Requests answered from the counters of all gateways, and from the rows of all devices.
 extension SharedGatewayEngine {
-    /// Asks for a count, if somebody waits for one whose turn it is. What this gateway has refused is counted first.
+    /// Requests a count if a caller's turn has come. The refusals of this gateway are stored first.
     func beginCount() {
         guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
         if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
@@ -164,7 +164,7 @@ extension SharedGatewayEngine {
         }
         guard !self.areRefusalsOpen else { return }
         let number = self.nextNumber()
-        // What a pause keeps back is shown as held by it, of all topics together as well.
+        // Launches held back by a pause are shown as held, also in the totals of all topics.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
         for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
             switch question.topics {
@@ -182,7 +182,7 @@ extension SharedGatewayEngine {
         self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
     }
 
-    /// What all gateways have counted has come.
+    /// Takes the counts of all gateways.
     func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
         guard let questions = self.questions.ended(number) else { return }
         self.engine.show(counts.total, byTopic: counts.byTopic)
@@ -192,7 +192,7 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// Nothing is counted, for this cause.
+    /// Refuses the requests for a count that failed.
     func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
         for question in questions {
             guard let request = question.request else { continue }
@@ -202,7 +202,7 @@ extension SharedGatewayEngine {
 
     /// Performs a request that needs no row, with its list if it has one.
     ///
-    /// - Parameter lastRead: the device that was read last for it, when there are more.
+    /// - Parameter lastRead: the last device read for it, if there are more.
     private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead
@@ -216,7 +216,7 @@ extension SharedGatewayEngine {
 
     // MARK: One device
 
-    /// Reads the rows of devices that questions are about.
+    /// Reads the rows of devices that requests are about.
     func beginDeviceQuestions() {
         guard self.deviceQuestions.canBegin else { return }
         let number = self.nextNumber()
@@ -227,12 +227,12 @@ extension SharedGatewayEngine {
         self.store.submit(.read(number, plan))
     }
 
-    /// The rows have come: the questions are answered from a copy in memory.
+    /// Answers requests from rows, which are in memory for this call only.
     ///
-    /// - Returns: false if the rows are of no question.
+    /// - Returns: false if the rows belong to no request.
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let questions = self.deviceQuestions.ended(number) else { return false }
-        // Another gateway may have made a topic a moment ago: topics are read, and the questions asked again.
+        // Another gateway may have just created a topic. Topics are then read, and the requests repeated.
         let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
         func isEarly(_ question: DeviceQuestions.Question) -> Bool {
             unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
@@ -261,7 +261,7 @@ extension SharedGatewayEngine {
 
     // MARK: Lists of devices
 
-    /// Reads the next piece of the list whose turn it is: each gets a piece in turn.
+    /// Reads the next piece of the next list. The lists take turns.
     func beginListing() {
         guard !self.listings.contains(where: { $0.number != nil }) else { return }
         while let place = self.listings.firstIndex(where: {
@@ -282,9 +282,9 @@ extension SharedGatewayEngine {
         }
     }
 
-    /// A piece of a list has come. The list is behind all others afterwards, unless it is whole.
+    /// Takes a piece of a list. The list then moves to the end of the queue, unless it is complete.
     ///
-    /// - Returns: false when it is of none.
+    /// - Returns: false if the piece belongs to no list.
     func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
         guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
         var listing = self.listings.remove(at: place)
@@ -313,9 +313,9 @@ extension SharedGatewayEngine {
         return true
     }
 
-    /// A list cannot be read.
+    /// Ends a list that cannot be read.
     ///
-    /// - Returns: false when this is of none.
+    /// - Returns: false if the number belongs to no list.
     func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
         guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
         self.endListing(place, error)
@@ -327,7 +327,7 @@ extension SharedGatewayEngine {
         self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// Has rows in memory for `body`, which changes nothing: what is due of them is done in memory alone.
+    /// Loads rows into memory for `body`, which changes nothing. Due work on them is done in memory only.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,
@@ -348,7 +348,7 @@ extension SharedGatewayEngine {
             do throws(StoreError) {
                 _ = try self.engine.take(row)
             } catch {
-                // Another gateway has made its topic a moment ago: a list that is asked for later has it.
+                // Another gateway has just created the topic; a later list includes the device.
                 guard self.engine.isOfUnknownTopic(row) else { throw error }
             }
         }

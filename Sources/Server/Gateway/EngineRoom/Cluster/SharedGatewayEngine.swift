@@ -3,26 +3,26 @@ import Platform
 import Policy
 package import Wire
 
-/// The engine of a gateway that shares its store with others: devices are rows there, and here in memory only while a
-/// transaction is performed on them.
+/// The engine of a gateway that shares its store with others. Devices are rows of the store, and are in memory only
+/// while a transaction is performed on them.
 ///
-/// A step takes what the store has answered, queues what has come, and begins as many transactions as may be open: of
-/// commands, of what is due, of claims for free slots. Each is performed by the desks of the embedded engine, in one
-/// call, when its rows have come; what it has to tell is let out when it is durable. The engine waits for nothing.
+/// A step takes the store's replies, queues new commands, and begins as many transactions as allowed: for commands, due
+/// devices and claims for free slots. When its rows are loaded, a transaction is performed in one call by the services
+/// of the embedded engine. Its effects are released once it is durable. The engine never blocks.
 package final class SharedGatewayEngine: EngineShell, GatewayEngine {
-    /// The longest wait of a stop for commits and for the locks of other sessions, in milliseconds.
+    /// The maximum wait of a stop for commits and for the locks of other sessions, in milliseconds.
     static let finishMax: Int64 = 5000
     private static let lockedMaxAtFinish: Int64 = 1000
-    /// For how long a commit may be unconfirmed until nothing more is taken, in milliseconds: as when no standby
-    /// confirms.
+    /// The time that a commit may remain unconfirmed before the gateway refuses commands, in milliseconds; for example
+    /// if no standby confirms.
     private static let silenceMax: Int64 = 10_000
-    /// How often a step looks for replies before others have their turn.
+    /// The maximum number of times that a step checks for replies before others have their turn.
     private static let turnsMax = 64
 
-    /// Whether transactions can be begun.
+    /// The state of the connection to the store.
     enum Status {
         case attached
-        /// Not, for this cause.
+        /// Transactions cannot begin, because of this failure.
         case unattached(StoreFailure)
     }
 
@@ -33,25 +33,26 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
     private let world: EngineWorld
     private let times: SharedCommitTimes
     private let waitForStore: @Sendable (Int64) -> Void
-    /// Called with why nothing can be stored for now, and with nil when it can again.
+    /// Called with the reason when nothing can be stored for now, and with nil when storing is possible again.
     let onStatus: @Sendable (StoreError?) -> Void
-    /// Called with the keys that gateways do not have alike, when they are others than before.
+    /// Called with the configuration keys that differ between gateways, when these change.
     let onUnlike: @Sendable ([String]) -> Void
-    /// Called with the locks of other sessions that devices wait for, when these are to be logged.
+    /// Called with the locks of other sessions that devices wait for, when these must be logged.
     private let onLocks: @Sendable ([DeviceLocks]) -> Void
 
     var clock: ClusterClock
     var status: Status
-    /// The store is attached, and has confirmed nothing for too long.
+    /// True if the store is attached but has confirmed nothing for too long.
     var isSilent = false
-    /// Since when no load succeeds as a table is locked, in milliseconds since the machine started; nil if one did.
+    /// The time since which every load fails because a table is locked, in milliseconds since the start of the machine;
+    /// nil if the last one succeeded.
     var tableLockedSince: Int64?
     /// The last time that a load failed because a table was locked, by the same clock.
     var tableLockedAt: Int64 = 0
     var refusals = CommitRefusals()
     /// The reason for which no commit is confirmed although the store is attached; nil while commits are.
     var trouble: StoreError?
-    /// A number that was given while transactions of the one before were open.
+    /// A new attachment that waits for open transactions of the previous one to end.
     var attachment: Attachment?
     var queue = CommandQueue()
     var claims = Claims()
@@ -62,56 +63,57 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
     var questions = ClusterQuestions()
     var deviceQuestions = DeviceQuestions()
     var listings: [DeviceListing] = []
-    /// Transactions that have begun and not ended.
+    /// The transactions that have begun and not ended.
     var open: [TransactionNumber: ClusterTransaction] = [:]
-    /// Transactions that wait for topics, those whose topics are there and that wait for room, and streams that wait
-    /// for topics.
+    /// The transactions and subscriptions that wait for topics, and the transactions that wait for room because their
+    /// topics have been created.
     var waitingForTopics: [ClusterTransaction] = []
     var waitingForRoom: [ClusterTransaction] = []
-    /// Pieces of lists that nobody waits for any more, and that the store has not answered yet.
+    /// The open reads of lists and requests that have been refused in the meantime.
     var orphans: Set<TransactionNumber> = []
     var subscriptions: [EngineRequest] = []
-    /// Who waits for topics to be paused or resumed, and what is kept of that by the topics' names.
+    /// The callers waiting for topics to be paused or resumed, and the stored values by topic.
     var pauses: [EngineRequest] = []
     var pausesKept: [String: Bool] = [:]
-    /// Values by name that the store could not keep. They are given to it again each second.
+    /// The values by name that the store could not keep. They are submitted again each second.
     var unkept: [String: [UInt8]] = [:]
-    /// Wakes that are to be lost, which failed; they are tried again each second.
+    /// The losses of wakes that could not be recorded. They are retried each second.
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
-    /// Devices whose conditions others have changed, which streams here are to hear of.
+    /// The devices whose conditions others have changed, about which streams here must be notified.
     var conditionsChanged = ChangedDevices()
     var overdueWakes: [WakeID] = []
-    /// Pushes that were refused before they got here, and are not counted yet.
+    /// The pushes refused by loops that are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
-    /// The gateway stops: what it learns of others leads to nothing new.
+    /// True once the gateway is stopping. News of other gateways then begins nothing new.
     var isFinishing = false
-    /// The refused pushes of this gateway as they were stored last.
+    /// The refused pushes of this gateway as stored last.
     var rejectionsStored = Rejections()
-    /// Whether commands go before everything else, the next time a transaction may begin.
+    /// True if commands have priority when the next transaction may begin.
     var isTurnOfCommands = true
-    /// True if commands of locked rows go before the other commands, the next time that commands begin.
+    /// True if commands of locked rows have priority when the next commands begin.
     var isTurnOfLocked = true
     var replies: [ClusterReply] = []
     private var lockLog = LockLog()
     private var lastNumber: UInt64 = 0
     private var spareGroups: [StepGroup] = []
-    /// When the next second begins, in milliseconds since the machine started.
+    /// The start of the next second, in milliseconds since the start of the machine.
     private var tickAt: Int64
 
-    /// An engine that takes nothing until its store is attached.
+    /// Creates an engine that refuses commands until its store is attached.
     ///
-    /// - `historyKey`: makes the numbers by which events name devices; all gateways have the same.
-    /// - `workers`: whether workers are asked who they are.
-    /// - `report`: what it says of itself to the others, but for its workers and what must be equal in all.
-    /// - `world`: its clocks, and chance.
-    /// - `store`: rings the engine's thread when it has replies.
-    /// - `waitForStore`: waits until the store has rung, for so many milliseconds at most: when a stop waits for what
-    ///   is not durable yet.
-    /// - `outlet`: where it leaves what it has for the loops, and where the history is asked.
-    /// - `onStatus`: called with why nothing can be stored for now, and with nil when it can again.
-    /// - `onUnlike`: called with the keys that gateways do not have alike, when they are others than before.
-    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these are to be logged.
+    /// - `historyKey`: the key for the numbers of devices in events, the same on all gateways.
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `report`: the report of this gateway, except its workers and the settings that must be equal.
+    /// - `world`: the clocks and the random numbers.
+    /// - `store`: wakes the engine's thread when it has replies.
+    /// - `waitForStore`: waits for a wakeup by the store, at most this many milliseconds; used by a stop that waits for
+    ///   commits.
+    /// - `outlet`: receives the effects for the loops and the requests to the history.
+    /// - `onStatus`: called with the reason when nothing can be stored for now, and with nil when storing is possible
+    ///   again.
+    /// - `onUnlike`: called with the configuration keys that differ between gateways, when these change.
+    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these must be logged.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -169,14 +171,14 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
         super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
     }
 
-    /// What the desks work on. Devices are there in a transaction alone.
+    /// The workspace of the services. It contains devices only during a transaction.
     var workspace: Workspace {
         var failure: StoreFailure?
         if case .unattached(let cause) = self.status { failure = cause }
         return self.workspace(failure)
     }
 
-    /// What the desks work on when something cannot be stored for this cause.
+    /// Returns the workspace for the case that something cannot be stored.
     func workspace(failed error: StoreError) -> Workspace {
         self.workspace(Self.failure(error, self.engine, self.dispatcher))
     }
@@ -195,7 +197,7 @@ package final class SharedGatewayEngine: EngineShell, GatewayEngine {
         if case .attached = self.status { true } else { false }
     }
 
-    /// Nothing waits, and nothing is under way, but for what each second brings.
+    /// True if nothing is waiting or open, except for the regular work of each second.
     package var isIdle: Bool {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
             && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
@@ -238,7 +240,7 @@ extension SharedGatewayEngine {
         self.countRejected(all: true)
         self.areRefusalsDue = self.isAttached && self.records.rejections.hasChanges
         let end = self.world.monotonic() + Self.finishMax
-        // A clock that stands still must not keep a process from its end.
+        // The number of rounds is limited, because a clock that stands still must not prevent the end of the process.
         for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
             self.clock.step()
             self.takeReplies()
@@ -248,16 +250,16 @@ extension SharedGatewayEngine {
             self.letOut()
             if !self.isIdle { self.waitForStore(50) }
         }
-        // A commit that was confirmed in the last wait is an answer, and no refusal.
+        // A commit confirmed during the last wait must be answered, not refused.
         self.takeReplies()
         self.refuseEverybody(self.failureError)
         self.letOut()
         self.store.stop()
     }
 
-    /// Begins what may begin, and takes what is answered at once, until nothing more comes.
+    /// Begins transactions and takes immediate replies, until there is nothing left.
     ///
-    /// - Returns: false when there is more than a step may.
+    /// - Returns: false if there is more than one step may do.
     private func turn() -> Bool {
         for _ in 0..<Self.turnsMax {
             self.countRejected()
@@ -267,7 +269,7 @@ extension SharedGatewayEngine {
         return false
     }
 
-    /// What each second brings.
+    /// Performs the regular work of each second.
     private func tick() {
         self.sample()
         guard self.clock.boot >= self.tickAt else { return }
@@ -287,7 +289,8 @@ extension SharedGatewayEngine {
         for loss in losses { self.queue.append(loss.work, loss.row) }
     }
 
-    /// Says that this gateway lives, until its last commit is confirmed: others would take it for dead.
+    /// Reports that this gateway is alive until its last commit is confirmed, because others would otherwise declare it
+    /// dead.
     private func beatAtFinish() {
         guard self.clock.boot >= self.tickAt else { return }
         self.tickAt = self.clock.boot + 1000
@@ -303,12 +306,13 @@ extension SharedGatewayEngine {
         self.store.submit(.report(report))
     }
 
-    /// Refuses what would be stored while a load or a commit is unanswered for too long, which may yet succeed. A
-    /// transaction that waits for topics waits for a commit, too.
+    /// Refuses new commands while a load or commit, which may yet succeed, is unanswered for too long. A transaction
+    /// that waits for topics waits for a commit, too.
     func judgeSilence() {
         let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
         let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
-        // While pushes are refused, no load meets the lock. After as long they are let in, to see if it is still there.
+        // While pushes are refused, no load meets the lock. After the same time, pushes are admitted to find out if it
+        // still exists.
         let isRecent = self.clock.boot - self.tableLockedAt < Self.silenceMax
         let locked = isRecent ? self.tableLockedSince : nil
         let since = ([locked ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
@@ -320,7 +324,7 @@ extension SharedGatewayEngine {
         self.onStatus(trouble)
     }
 
-    /// A commit is confirmed.
+    /// Records that a commit was confirmed.
     func commitConfirmed() {
         self.refusals.confirmed()
         if self.trouble != nil { self.judgeSilence() }
@@ -343,7 +347,7 @@ extension SharedGatewayEngine {
         if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
     }
 
-    /// Has the sample of this second taken, if it is due: once it is known what all gateways have counted.
+    /// Takes the sample of this second if it is due, once the counts of all gateways are known.
     private func sample() {
         guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
         guard self.isAttached else { return self.takeSample() }
@@ -355,7 +359,7 @@ extension SharedGatewayEngine {
         self.takeSample(at: self.clock.now, self.workspace)
     }
 
-    /// How many milliseconds may pass until the next step, if nothing comes before.
+    /// The number of milliseconds until the next step, if no event comes earlier.
     private var milliseconds: Int64 {
         let now = self.clock.now.milliseconds
         var next = min(self.tickAt - self.clock.boot, 1000)
@@ -367,7 +371,7 @@ extension SharedGatewayEngine {
         if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
         if let moment = self.queue.lockedAt { next = min(next, moment - self.clock.boot) }
-        // What could not be done though it is its time waits for a reply of the store, which rings.
+        // Anything due that could not begin waits for a reply of the store, which wakes the engine.
         return next > 0 ? next : 1
     }
 }
@@ -383,12 +387,12 @@ extension SharedGatewayEngine {
         return TransactionNumber(rawValue: self.lastNumber)
     }
 
-    /// Begins a transaction: its rows are asked for.
+    /// Begins a transaction by requesting its rows.
     func begin(_ purpose: ClusterTransaction.Purpose, commands: [QueuedCommand] = [], _ plan: LoadPlan = LoadPlan()) {
         self.begin(purpose, commands, .locked(plan))
     }
 
-    /// Begins what reads rows and changes nothing.
+    /// Begins a transaction that only reads rows.
     func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan) {
         self.begin(purpose, [], .read(plan))
     }
@@ -401,7 +405,7 @@ extension SharedGatewayEngine {
         self.begin(ClusterTransaction(purpose, commands, rows, group: self.makeGroup()))
     }
 
-    /// Begins a transaction, or begins it again, under another number.
+    /// Begins a transaction, or repeats it under another number.
     func begin(_ transaction: ClusterTransaction) {
         transaction.number = self.nextNumber()
         transaction.begunAt = self.clock.boot
@@ -418,36 +422,36 @@ extension SharedGatewayEngine {
         self.open[transaction.number] = nil
     }
 
-    /// Notes what happens from now on, if somebody follows it.
+    /// Records events from now on if operators follow them.
     func watch() { self.watch(at: self.clock.now, self.clock.offset) }
 
-    /// Lets out what waits for no transaction.
+    /// Releases the effects that depend on no transaction.
     func letOut() {
         self.engine.takeWatched(into: &self.stage.group.watched)
         self.outlet.release(self.stage.group)
     }
 
-    /// Lets out what a transaction has to tell, which is durable, or changes nothing.
+    /// Releases the effects of a transaction that is durable or changes nothing.
     func letOut(_ transaction: ClusterTransaction) {
         if transaction.step.committedFrom > 0 {
             let end = SystemClock.monotonicMicroseconds
             self.times.value.committed(transaction.group.arrivals, from: transaction.step.committedFrom, to: end)
         }
-        // A stream begins before its first wake.
+        // A stream must begin before its first wake.
         self.letOut()
         self.outlet.release(transaction.group)
     }
 
     func makeGroup() -> StepGroup { self.spareGroups.popLast() ?? self.outlet.makeGroup() }
 
-    /// A group that nobody uses any more.
+    /// Returns a group to the pool.
     func giveBack(_ group: StepGroup) {
         group.discard()
         if self.spareGroups.count < 64 { self.spareGroups.append(group) }
     }
 }
 
-/// How long commits took, where the desks that show it find it; one thread uses it.
+/// The durations of commits, shared with the services that show them; used on one thread.
 final class SharedCommitTimes {
     var value = CommitTimes()
 }

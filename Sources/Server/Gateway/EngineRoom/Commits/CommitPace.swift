@@ -1,75 +1,77 @@
-/// How far apart commits begin while many pushes come.
+/// The pacing of commits while many pushes arrive.
 ///
-/// A commit takes what came during the last one. Where syncs are short that is a handful, and most of what a push
-/// costs is its part of a commit: calls of the system, and threads that wake for it. So while pushes come fast the
-/// store rests after a commit, until two milliseconds have passed since that began or as many pushes are there as were
-/// at its end, in it or behind it, and the next one takes them together.
+/// A commit contains the pushes that arrived during the previous one. If syncs are short, that is a handful, and most
+/// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, the
+/// store rests after a commit. The rest ends two milliseconds after the commit's start, or earlier when as many pushes
+/// are waiting as were in the commit or waiting at its end. The next commit takes them together.
 ///
-/// Whoever waits for each answer before the next push is not kept waiting alone: such a push has its commit to itself.
-/// Where more come without rests, which is looked into now and then, there are none for a while, longer each time.
+/// A single client that waits for each answer before its next push is not delayed, because each of its pushes has a
+/// commit to itself. From time to time it is measured whether more pushes arrive without rests. If so, the store does
+/// not rest for a while, longer each time.
 ///
-/// Times are in microseconds of any clock that never goes back.
+/// Times are microseconds of any monotonic clock.
 package struct CommitPace {
-    /// The longest time between the beginnings of two commits that the store rests for.
+    /// The maximum time between the starts of two commits for which the store rests.
     package static let intervalMax: Int64 = 2_000
-    /// The pushes that must come in a second for the store to rest: eight in the longest interval.
+    /// The minimum rate of pushes at which the store rests, per second: eight in the longest interval.
     package static let pushesPerSecondMin: Int64 = 4_000
-    /// For how long pushes are counted before it is judged how fast they come.
+    /// The time over which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
-    /// The windows in a row in which fewer come than did without rests, until that is looked into.
+    /// The number of consecutive slow windows, with fewer pushes than without rests, after which the rate without rests
+    /// is measured.
     package static let slowWindowsMax = 5
-    /// The windows with rests until it is looked into again how many come without: five seconds.
+    /// The number of windows with rests after which the rate without rests is measured again: five seconds.
     package static let restingWindowsMax = 250
-    /// For how long the store does not rest after it was seen that more pushes come when it does not: a second, and
-    /// twice as long each time until it is a minute.
+    /// The time without rests after a measurement has shown that more pushes arrive without them: one second, doubled
+    /// each time up to about a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
-    /// Whether the store rests after a commit.
+    /// True if the store rests after commits.
     package private(set) var isResting = false
-    /// When the rest after the last commit is over, if it is not before.
+    /// The time at which the rest after the last commit ends at the latest.
     package private(set) var restEnd = Int64.min
-    /// The pushes with which it is over.
+    /// The number of waiting pushes that ends the rest.
     private var restPushes: Int64 = 0
-    /// The pushes that wait for the next commit.
+    /// The number of pushes waiting for the next commit.
     private var waiting: Int64 = 0
-    /// When counting began.
+    /// The start of the current window.
     private var windowStart: Int64 = 0
     private var pushes: Int64 = 0
     private var commits: Int64 = 0
-    /// The pushes that came in a second without rests.
+    /// The rate of pushes without rests, per second.
     private var rateWithout: Int64 = 0
-    /// The most pushes that came in a second when that was looked into.
+    /// The highest rate of pushes at the last measurement, per second.
     private var rateKnown: Int64 = 0
-    /// How many windows there were with rests.
+    /// The number of windows with rests since the last measurement.
     private var restingWindows = 0
-    /// In how many of them, the last in a row, fewer came.
+    /// The number of consecutive windows with a lower rate than without rests.
     private var slowWindows = 0
-    /// The pushes that came in a second with rests, until it is known how many come without.
+    /// The rate of pushes with rests, per second, during a measurement of the rate without.
     private var rateWith: Int64?
-    /// When the store may rest again.
+    /// The time from which the store may rest again.
     private var mayRestFrom = Int64.min
     private var pause = CommitPace.pauses.lowerBound
 
     package init() {}
 
-    /// When the next commit may begin; long ago when it may at once.
+    /// The time at which the next commit may begin; `.min` if it may begin immediately.
     package var nextMayBegin: Int64 { self.waiting >= self.restPushes ? .min : self.restEnd }
 
-    /// So many pushes wait for the next commit.
+    /// Records the number of pushes waiting for the next commit.
     package mutating func collected(_ pushes: Int64) { self.waiting = pushes }
 
-    /// A commit of everything that waits begins.
+    /// Records that a commit of everything waiting begins.
     package mutating func begun() { self.waiting = 0 }
 
-    /// The rest is over, whatever waits.
+    /// Ends the rest, whatever is waiting.
     package mutating func endRest() { self.restEnd = .min }
 
-    /// A commit was durable.
+    /// Records a durable commit.
     ///
     /// - Parameters:
-    ///   - pushes: those that it has made durable.
-    ///   - start: when it began.
-    ///   - end: when it was durable.
+    ///   - pushes: the number of pushes in it.
+    ///   - start: the time at which it began.
+    ///   - end: the time at which it was durable.
     package mutating func committed(_ pushes: Int64, from start: Int64, to end: Int64) {
         self.pushes += pushes
         if pushes > 0 { self.commits += 1 }
@@ -81,10 +83,10 @@ package struct CommitPace {
     private mutating func judge(at now: Int64) {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
-        // What has its commit to itself waits for its answer before the next comes.
+        // Clients whose pushes each have a commit to themselves wait for every answer before the next push.
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
-            // Nothing came for a while: that says nothing of rests.
+            // A pause without pushes says nothing about rests.
             self.isResting = false
             self.rateWith = nil
         } else if self.isResting {
@@ -105,11 +107,11 @@ package struct CommitPace {
         self.commits = 0
     }
 
-    /// Rests end for a window, so that it is seen how many come without: when fewer came for some windows, when so many
-    /// more came that it is not known any more, and after a while.
+    /// Suspends rests for one window, to measure the rate without them: after several slow windows, after a large
+    /// increase of the rate, and at regular intervals.
     private mutating func judgeRests(_ rate: Int64) {
         self.restingWindows += 1
-        // A fifth less may be chance in any window.
+        // A rate a fifth lower may be chance in a single window.
         self.slowWindows = 5 * rate < 4 * self.rateWithout ? self.slowWindows + 1 : 0
         let hasGrown = 4 * rate > 5 * self.rateKnown
         guard self.slowWindows == Self.slowWindowsMax || hasGrown || self.restingWindows == Self.restingWindowsMax
@@ -118,7 +120,7 @@ package struct CommitPace {
         self.rateWith = rate
     }
 
-    /// There are no rests for a while if more came without.
+    /// Compares both rates, and suspends rests for a while if more pushes arrive without them.
     private mutating func judgeRests(_ rateWith: Int64, without rate: Int64, at now: Int64) {
         if 4 * rate > 5 * rateWith {
             self.mayRestFrom = now + self.pause

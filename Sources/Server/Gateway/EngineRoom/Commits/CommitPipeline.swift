@@ -4,14 +4,14 @@ package import Policy
 import Storage
 package import Wire
 
-/// Makes groups durable on a thread of its own.
+/// Makes groups durable on a separate thread.
 ///
-/// While it syncs one group, the engine steps on and collects the next: one sync covers all that arrived during the
-/// last one, and a group that finds the store idle waits for nobody. While pushes come fast, the store rests before the
-/// next group (`CommitPace`).
+/// While it syncs one group, the engine continues and collects the next, so one sync covers everything that arrived
+/// during the previous one. A group that finds the store idle is committed immediately, except while pushes arrive
+/// fast: then the store rests before the next group (`CommitPace`).
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field that changes; the store is used by the
-/// pipeline's thread alone, until the engine takes over a failure.
+/// The class is `@unchecked Sendable`: `monitor` guards every field that changes. Only the pipeline's thread uses the
+/// store, until the engine takes over a failure.
 package final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
     private let outlet: GroupOutlet
@@ -20,16 +20,16 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private let monitor = Monitor()
     private var group: StepGroup
     private var status = CommitStatus.idle
-    /// The engine has something for the store.
+    /// True if the engine must be woken when the store is idle, because it has a group to commit.
     private var ringsWhenIdle = false
-    /// The engine has something to let out behind the group that is being committed.
+    /// True if the engine must be woken when the current group is durable, because it has effects to release after it.
     private var ringsWhenDurable = false
     private var isClosed = false
     private var hasEnded = false
     private var times = CommitTimes()
     private var pace: CommitPace
 
-    /// - Throws: `StoreError` when the system has no room for its thread.
+    /// - Throws: `StoreError` if the system cannot create its thread.
     package convenience init(
         store: any RecordStore,
         outlet: GroupOutlet,
@@ -38,8 +38,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         try self.init(store: store, outlet: outlet, pace: CommitPace(), ring: ring)
     }
 
-    /// - `pace`: what is known of how fast pushes come.
-    /// - Throws: `StoreError` when the system has no room for its thread.
+    /// - `pace`: the pacing of commits.
+    /// - Throws: `StoreError` if the system cannot create its thread.
     package init(
         store: any RecordStore,
         outlet: GroupOutlet,
@@ -70,8 +70,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
             }
             return status
         }
-        // A store may fail between two commits, too: its files were taken away. It is asked outside the lock, and an
-        // idle pipeline stays so, since nobody else submits.
+        // A store may also fail between two commits, if its files disappear. It is queried outside the lock. An idle
+        // pipeline stays idle meanwhile, because only the engine submits groups.
         guard case .idle = status, let failure = self.store.failure else { return status }
         return self.monitor.withLock {
             self.status = .failed(failure)
@@ -131,7 +131,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private func commitGroup() {
         var status = CommitStatus.idle
         do throws(StoreError) {
-            // A group without records waits only for its place behind the one before it.
+            // A group without records has waited only for the groups before it.
             if !self.group.records.isEmpty { try self.commit() }
             self.outlet.release(self.group)
         } catch {
@@ -172,7 +172,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
                     self.ringsWhenIdle = false
                     return .ring
                 }
-                // What waits may be let out without a commit, and something else come for which the store rests.
+                // The engine may release its group without a commit, and then collect another one, for which the store
+                // rests.
                 if now < self.pace.restEnd {
                     _ = self.monitor.wait(untilNanoseconds: self.pace.restEnd * 1_000)
                 } else {
@@ -183,67 +184,65 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     }
 }
 
-/// Makes groups durable, one at a time, and lets out what they have to tell.
+/// Makes groups durable one at a time, and then releases their effects.
 ///
-/// While a group is being committed, the engine steps on and collects the next.
+/// While a group is being committed, the engine continues and collects the next.
 package protocol Committer: AnyObject {
-    /// What the store is at.
+    /// Returns the state of the store.
     ///
     /// - Parameters:
-    ///   - group: what is collected for the next commit.
-    ///   - wish: what that waits for; where it has to, the engine is woken when it need not wait any longer. After a
-    ///     failure the engine always is.
+    ///   - group: the group collected for the next commit.
+    ///   - wish: the event that the group waits for. If it must wait, the engine is woken once it need not wait any
+    ///     longer. After a failure, the engine is always woken.
     func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus
 
-    /// How long commits took until now.
+    /// The durations of commits so far.
     var commitTimes: CommitTimes { get }
 
-    /// Takes a group over, and gives an empty one for it. The store must be idle.
+    /// Takes a group over and replaces it with an empty one. The store must be idle.
     func submit(_ group: inout StepGroup)
 
-    /// Waits until nothing is being committed; the store does not rest.
+    /// Waits until no commit is in progress, and ends any rest.
     func waitUntilIdle() -> CommitStatus
 
-    /// After a failure: the group that failed, to be refused, in exchange for an empty one; and the store, to be
-    /// asked what is durable.
+    /// Returns the store after a failure, from which the durable state can be read, and exchanges the empty `group` for
+    /// the failed one, whose requests must be refused.
     func takeFailure(_ group: inout StepGroup) -> any RecordStore
 
-    /// Ends once it has committed what it was given, and waits for that.
+    /// Commits everything submitted, and then stops.
     func stop()
 }
 
-/// What a group waits for.
+/// The event that a group waits for.
 package enum CommitWish {
     case nothing
-    /// To be let out behind the group before it; it has nothing to commit.
+    /// The release of the previous group; this group has nothing to commit.
     case release
     case commit
 }
 
-/// What a store is at.
+/// The state of a store.
 package enum CommitStatus {
     case idle, busy
-    /// Nothing is being committed, and nothing is to be yet.
+    /// No commit is in progress, and none should begin yet.
     case resting
-    /// A commit failed; nothing is committed any more.
+    /// A commit failed. Nothing more is committed.
     case failed(StoreError)
 }
 
-/// Makes the committer of a store: groups leave by the outlet once they are durable, and the engine is woken with
-/// `ring`.
+/// A function that creates the committer of a store. Durable groups are passed to the outlet; `ring` wakes the engine.
 package typealias CommitterMaker = (
     _ store: any RecordStore, _ outlet: GroupOutlet, _ ring: @escaping @Sendable () -> Void
 ) throws(StoreError) -> any Committer
 
-/// Hands what steps have changed to the store, one group at a time, and what they have to tell to those whom it is for,
-/// once it is durable.
+/// Submits the changes of steps to the store, one group at a time, and releases their effects once they are durable.
 package final class CommitDesk {
-    /// Where the steps leave what they have to tell.
+    /// Collects the effects of steps.
     package let stage: EffectStage
     private let outlet: GroupOutlet
-    /// nil when nothing is kept.
+    /// Nil if nothing is stored.
     private let committer: (any Committer)?
-    /// Numbers the records of events; nil when nothing is kept.
+    /// The numbers of the events' records; nil if nothing is stored.
     private var numbers: EventNumbers?
     private let records: GatewayRecords
 
@@ -261,12 +260,12 @@ package final class CommitDesk {
         self.records = records
     }
 
-    /// How long commits took; nothing was committed when nothing is kept.
+    /// The durations of commits; empty if nothing is stored.
     package var times: CommitTimes { self.committer?.commitTimes ?? CommitTimes() }
 
-    /// Hands what changed to the store, if it is idle; what needs no commit is let out when none is under way.
+    /// Submits the changes to the store if it is idle. Effects without a commit are released unless one is in progress.
     ///
-    /// - Returns: why nothing can be stored any more; nil when everything can.
+    /// - Returns: the reason for which nothing more can be stored; nil if there is none.
     package func flush(_ engine: EmbeddedEngine, _ clock: inout EngineClock) -> StoreError? {
         guard let committer = self.committer else {
             _ = engine.takeStep()
@@ -296,7 +295,7 @@ package final class CommitDesk {
         }
     }
 
-    /// Lets out what waits, without a commit.
+    /// Releases the pending effects without a commit.
     package func release(_ engine: EmbeddedEngine, _ offset: WallOffset) {
         self.takeHistory(engine, offset)
         self.outlet.release(self.stage.group)
@@ -304,11 +303,11 @@ package final class CommitDesk {
 
     package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
 
-    /// Ends once everything is committed that was handed over.
+    /// Stops after everything submitted has been committed.
     package func stop() { self.committer?.stop() }
 
-    /// The commit that failed, whose effects nobody has heard of, and the store, to be asked what is durable; nil when
-    /// nothing is kept.
+    /// Returns the failed commit, whose effects were not released, and the store, from which the durable state can be
+    /// read; nil if nothing is stored.
     package func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
         guard let committer = self.committer else { return nil }
         var failed = self.outlet.makeGroup()
@@ -316,7 +315,7 @@ package final class CommitDesk {
         return (failed, store)
     }
 
-    /// Refuses, once, everybody who waited for `failed` or for what was to come behind it.
+    /// Refuses, once each, the requests in `failed` and in the group collected after it.
     package func refuse(_ failed: StepGroup, _ cause: StoreError) {
         let error = APIError.storeFailed(cause)
         self.refuseEverything(of: failed, error)
@@ -347,34 +346,36 @@ package final class CommitDesk {
     }
 }
 
-/// What leaves the engine together: the records of one commit, and everything that may be told once they are durable.
+/// The unit that leaves the engine together: the records of one commit, and the effects to be released once they are
+/// durable.
 ///
-/// `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of `CommitPipeline`.
+/// The class is `@unchecked Sendable`: a group has one owner at a time, and changes owners under the lock of
+/// `CommitPipeline`.
 package final class StepGroup: @unchecked Sendable {
     package internal(set) var records = RecordBatch()
     var effects: PerOutlet<EffectBatch>
-    /// When the pushes came that wait for its commit.
+    /// The arrival times of the pushes that wait for its commit.
     private(set) var arrivals: [PushArrival] = []
-    /// How many these are.
+    /// The number of these pushes.
     private(set) var pushCount: Int64 = 0
-    /// Among the effects is a long list; there is room for no other one.
+    /// True if the effects contain a long list. There is room for only one.
     var hasLongList = false
-    /// What happened, for the history.
+    /// The events for the history.
     var history = HistoryBatch()
-    /// What happened, for those who follow it.
+    /// The events for operators who follow them.
     var watched = WatchedEvents()
 
     init(loopCount: Int) {
         self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
     }
 
-    /// More pushes wait for its commit.
+    /// Adds pushes that wait for its commit.
     func append(_ arrivals: [PushArrival]) {
         for arrival in arrivals { self.pushCount += arrival.count }
         self.arrivals += arrivals
     }
 
-    /// A push of the group left its loop at this moment, by the monotonic clock in microseconds.
+    /// Records the time at which a push of the group left its loop, in microseconds of the monotonic clock.
     func note(leftAt: Int64) {
         if let last = self.arrivals.last, last.at == leftAt {
             self.arrivals[self.arrivals.count - 1] = PushArrival(at: leftAt, count: last.count + 1)
@@ -384,7 +385,7 @@ package final class StepGroup: @unchecked Sendable {
         self.pushCount += 1
     }
 
-    /// No push waits for its commit any more.
+    /// Clears the arrival times.
     func forgetArrivals() {
         self.arrivals.removeAll(keepingCapacity: true)
         self.pushCount = 0
@@ -397,12 +398,12 @@ package final class StepGroup: @unchecked Sendable {
     }
 }
 
-/// Where a group goes once nothing of it can be lost: its effects to the loops and webhooks, what happened to the
-/// history and to those who follow it.
+/// The destination of a group that is durable: effects go to the loops and webhooks, events to the history and to the
+/// operators who follow them.
 package struct GroupOutlet: Sendable {
     package let mailboxes: PerOutlet<LoopMailbox>
     package let history: any HistoryOutlet
-    /// Where those are who follow what happens.
+    /// The service for operators who follow events.
     package let events: EventDesk
 
     package init(mailboxes: PerOutlet<LoopMailbox>, history: any HistoryOutlet, events: EventDesk = EventDesk()) {
@@ -413,7 +414,7 @@ package struct GroupOutlet: Sendable {
 
     package func makeGroup() -> StepGroup { StepGroup(loopCount: self.mailboxes.loops.count) }
 
-    /// Lets out everything of a group, which is empty afterwards.
+    /// Releases everything in a group and empties it.
     package func release(_ group: StepGroup) {
         for loop in self.mailboxes.loops.indices where !group.effects.loops[loop].isEmpty {
             self.mailboxes.loops[loop].deliver(&group.effects.loops[loop])
@@ -427,9 +428,9 @@ package struct GroupOutlet: Sendable {
     }
 }
 
-/// What transactions of a shared store do with groups.
+/// The part that is used by transactions of a shared store.
 extension StepGroup {
-    /// Nothing of what it has is let out.
+    /// Discards all contents without releasing them.
     func discard() {
         for effects in self.effects.loops where !effects.isEmpty { effects.removeAll() }
         if !self.effects.webhooks.isEmpty { self.effects.webhooks.removeAll() }
@@ -441,11 +442,11 @@ extension StepGroup {
     }
 }
 
-/// Collects what steps have for the loops, the webhooks and the history until it is durable.
+/// Collects the effects of steps for the loops, the webhooks and the history until they are durable.
 package final class EffectStage: DispatchOutput {
-    /// What the next commit will let out.
+    /// The effects that the next commit will release.
     package var group: StepGroup
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     var offset: WallOffset
 
     package init(group: StepGroup, offset: WallOffset) {
@@ -461,17 +462,17 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[address].append(outcome, to: address)
     }
 
-    /// The history answers, behind everything that happened until now.
+    /// Passes a question to the history, which answers it after all earlier events.
     package func ask(_ question: HistoryQuestion) {
         self.group.history.questions.append(question)
     }
 
-    /// A stream begins.
+    /// Begins a stream.
     package func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
         self.group.effects[address].appendSubscribed(address, warning)
     }
 
-    /// Nothing is launched any more.
+    /// Notifies all outlets that nothing is launched any more.
     package func draining() {
         for effects in self.group.effects.loops { effects.appendDraining() }
         self.group.effects.webhooks.appendDraining()
@@ -503,13 +504,13 @@ package final class EffectStage: DispatchOutput {
     }
 }
 
-/// Turns what a group had for one outlet into refusals: the group did not become durable.
+/// Turns a group's effects for one outlet into refusals, because the group did not become durable.
 ///
 /// Every request of the group has exactly one answer in it, so every request is refused once. Wakes, their ends and
-/// changed conditions are dropped: as far as anybody will know, wakes were never launched, or are in flight still.
+/// changed conditions are dropped: for the clients, a wake was never launched or is still in flight.
 struct EffectRefusal {
     let refused = EffectBatch()
-    /// How many accepted pushes are refused after all.
+    /// The number of accepted pushes that are refused.
     private(set) var pushCount: Int64 = 0
     private let error: APIError
 

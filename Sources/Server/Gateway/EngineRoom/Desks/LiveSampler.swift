@@ -1,12 +1,12 @@
 import Engine
 package import Policy
 
-/// Leaves a sample of each second, and what there is besides for those who watch.
+/// Takes a sample every second, together with a snapshot for the operators who watch.
 package final class LiveSampler {
-    /// The milliseconds between two samples.
+    /// The interval between two samples, in milliseconds.
     private static let interval: Int64 = 1000
 
-    /// When the next sample is due, in milliseconds of policy time.
+    /// The time of the next sample, in milliseconds of policy time.
     package private(set) var nextAt: Int64 = 0
     private let desk: LiveDesk
     private let records: GatewayRecords
@@ -18,10 +18,10 @@ package final class LiveSampler {
         self.limits = limits
     }
 
-    /// Takes the sample of this second, if it is due.
+    /// Takes the sample of this second if it is due.
     package func look(_ now: Instant, _ workspace: Workspace, _ requests: RequestDesk, loopCount: Int) {
         guard now.milliseconds >= self.nextAt else { return }
-        // Seconds that nobody was awake for have no samples.
+        // The seconds during which the process was suspended get no samples.
         let next = self.nextAt + Self.interval
         self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
         let at = workspace.offset.wall(now)

@@ -2,10 +2,10 @@ package import Engine
 import Policy
 package import Wire
 
-/// Has pushes taken one by one, and says what each is answered.
+/// Accepts or refuses pushes one by one, and returns the reply to each.
 package final class PushDesk {
-    /// When to send a push again that found no room: for devices and topics somebody has to make it, memory is free
-    /// again when wakes have ended.
+    /// The delay in seconds after which a push refused for lack of room may be sent again. An operator must make room
+    /// for devices and topics; memory becomes free when wakes end.
     private static let retryAfterSeconds: (places: Int64, memory: Int64) = (300, 30)
 
     private let records: GatewayRecords
@@ -17,10 +17,10 @@ package final class PushDesk {
         self.limits = limits
     }
 
-    /// Every push is refused from now on: the gateway is shutting down.
+    /// Refuses every push from now on, because the gateway is shutting down.
     package func drain() { self.isDraining = true }
 
-    /// Takes a push that came from `stream`.
+    /// Processes a push that arrived on `stream`.
     package func take(_ push: Push, from stream: StreamAddress, _ workspace: Workspace) -> PushReply {
         guard !self.isDraining else { return self.refuse(push, .shutdown, from: stream, workspace) }
         var expiration = Expiration(push.expiration, workspace.offset)
@@ -38,7 +38,7 @@ package final class PushDesk {
         }
     }
 
-    /// Takes a push of an operator's, of this topic.
+    /// Processes an operator's push to a topic.
     func take(_ test: TestPush, to token: DeviceToken, of topic: [UInt8], _ workspace: Workspace) -> PushReply {
         test.kept.read { kept in
             topic.withByteView { topic in
@@ -57,7 +57,7 @@ package final class PushDesk {
         self.refuse(push, .serviceUnavailable, from: stream, workspace)
     }
 
-    /// Counts a push that was refused.
+    /// Counts a refused push.
     func countRejected(_ reason: Int, _ topic: ByteView, _ workspace: Workspace) {
         self.records.countRejected(reason, workspace.engine.findTopic(topic))
     }
@@ -106,7 +106,7 @@ package final class PushDesk {
 }
 
 extension Expiration {
-    /// What a push says, in policy time.
+    /// Converts the expiration of a push to policy time.
     fileprivate init(_ expiration: PushExpiration, _ offset: WallOffset) {
         self =
             switch expiration {

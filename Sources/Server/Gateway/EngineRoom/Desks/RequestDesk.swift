@@ -2,8 +2,8 @@ import Engine
 import Policy
 import Wire
 
-/// Does what callers ask for who wait for an answer: every request is answered once, now or, by the history or with a
-/// list, a little later.
+/// Performs the requests of callers who wait for an answer. Every request is answered once: immediately, or later by
+/// the history or with a long list.
 package final class RequestDesk {
     private let stage: EffectStage
     private let pushes: PushDesk
@@ -24,7 +24,7 @@ package final class RequestDesk {
 
     package var isDraining: Bool { self.room.isDraining }
 
-    /// How the webhooks are, by topic, as they said last.
+    /// The status of the webhooks by topic, as reported last.
     var webhooks: [String: WebhookStatus] { self.room.webhooks }
 
     package func perform(_ request: EngineRequest, _ workspace: Workspace) {
@@ -33,7 +33,7 @@ package final class RequestDesk {
             case .outcome(let outcome): self.stage.answer(request.reply, outcome)
             case .history(let subject): self.ask(request, subject, workspace)
             case .stream(let topic, let subscription):
-                // The stream begins before the wakes that its subscription brings at once.
+                // The stream must begin before its first wakes, which the subscription may launch immediately.
                 let warning = workspace.engine.permittedTasks.warning(
                     topic: topic.withByteView { $0.string },
                     tasks: subscription.tasks,
@@ -50,7 +50,7 @@ package final class RequestDesk {
         }
     }
 
-    /// Answers as the request says it is to be once the store has failed.
+    /// Answers a request after the store has failed, as the request specifies.
     package func performAfterFailure(_ request: EngineRequest, _ workspace: Workspace) {
         let error: StoreError?
         switch request.afterFailedStore {
@@ -62,20 +62,20 @@ package final class RequestDesk {
         self.stage.answer(request.reply, .refused(failure.refusal(error)))
     }
 
-    /// Launches nothing more, and has the outlets say goodbye.
+    /// Stops launching, and notifies all outlets to end their streams.
     package func drain(_ workspace: Workspace) {
         self.room.isDraining = true
         workspace.dispatcher.drain()
         self.stage.draining()
     }
 
-    /// A webhook says how it is; nil when its topic has none any more.
+    /// Records the status of a webhook; nil if its topic no longer has one.
     package func webhookChanged(_ topic: String, _ status: WebhookStatus?) { self.room.webhooks[topic] = status }
 
-    /// The next step has a long list to write.
+    /// True if the next step will write a long list.
     package var isLongListNext: Bool { self.lists.isNext(self.stage.group) }
 
-    /// Writes the long list that is next, if there is room for one.
+    /// Writes the next long list if there is room for one.
     package func writeNextLongList(_ workspace: Workspace) {
         guard self.lists.isNext(self.stage.group), let (list, request) = self.lists.takeNext(workspace) else { return }
         self.stage.group.hasLongList = true
@@ -101,22 +101,22 @@ package final class RequestDesk {
     }
 }
 
-/// Who waits for a long list, the first first, and the lists.
+/// The queue of long lists and the callers who wait for them.
 ///
-/// A list passes over every topic or every device with tasks, and may take as long as a thousand pushes: a step writes
-/// one, and none while another waits for its commit, so that neither the others nor the memory wait for a crowd of
-/// them. A list of devices passes over all there are, and takes several steps.
+/// A list examines every topic or every device with tasks, and may take as long as a thousand pushes. A step writes at
+/// most one, and none while another waits for its commit, so that many lists neither delay other requests nor fill the
+/// memory. A list of devices examines all devices and takes several steps.
 private struct LongLists {
     private var entries: [(list: LongList, request: EngineRequest)] = []
-    /// The first entry that has no list yet.
+    /// The index of the first entry that is not written yet.
     private var first = 0
 
     mutating func append(_ list: LongList, _ request: EngineRequest) { self.entries.append((list, request)) }
 
-    /// Whether `group` has room for a list that somebody waits for.
+    /// Returns true if a list is waiting and `group` has room for it.
     func isNext(_ group: StepGroup) -> Bool { self.first < self.entries.count && !group.hasLongList }
 
-    /// Searches on for the next list, and takes it once its search has ended.
+    /// Continues the search for the next list, and takes the list when its search has ended.
     mutating func takeNext(_ workspace: Workspace) -> (list: LongList, request: EngineRequest)? {
         let next = self.entries[self.first]
         guard workspace.failure?.durableError != nil || next.list.search(workspace) else { return nil }

@@ -2,39 +2,42 @@ package import Engine
 import Policy
 package import Wire
 
-/// The engine of a gateway that has its store to itself: it keeps every device in memory, and steps on while one group
-/// of changes is made durable.
+/// The engine of a gateway with its own store. It keeps every device in memory, and continues while one group of
+/// changes is made durable.
 ///
-/// A step goes on to the present, performs every command in order, and hands what changed to the store if it is idle.
-/// Otherwise the changes wait for the steps to come; a device that changes again is written once.
+/// A step advances the time, performs every command in order, and submits the changes to the store if it is idle.
+/// Otherwise the changes wait for a later step; a device that changes several times is written once.
 package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
-    /// The most devices looked at in one step, so that pushes never wait long for a crowd that is due at once.
+    /// The maximum number of devices examined in one step, so that many devices that are due together do not delay
+    /// pushes.
     private static let dueDevicesMax = 4096
 
     private var clock: EngineClock
     private let commits: CommitDesk
     private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
-    /// Why nothing is taken any more: a commit failed.
+    /// The failure of a commit, after which nothing more is accepted; nil if there is none.
     private var failure: StoreFailure?
     private let onFailure: @Sendable (StoreError) -> Void
 
-    /// An engine as `store` kept it; the wakes that were in flight are lost, and that is durable.
+    /// Creates an engine with the state in `store`. Wakes that were in flight are durably lost.
     ///
-    /// - `historyKey`: the key of the history that hears what happens.
-    /// - `workers`: whether workers are asked who they are.
-    /// - `jumpWatch`: how far the wall clock may have gone across a boot, and who hears that it went farther.
-    /// - `world`: its clocks, and chance.
-    /// - `makeCommitter`: makes what commits to the store; by default it has a thread of its own.
-    /// - `wakeBytesPerStreamMax`: the bytes of payloads that a worker's stream may hold unanswered.
-    /// - `store`: nil to keep nothing.
-    /// - `outlet`: where it leaves what it has for the loops and the history.
-    /// - `meter`: what other parts of the gateway have counted of their bounds.
-    /// - `live`: takes a sample a second.
-    /// - `limitWatch`: tells of bounds that were met.
-    /// - `ring`: has the engine step once more.
-    /// - `onLossAccepted`: called here when the store lacks what was committed, and the start goes on without it.
-    /// - `onFailure`: called once, when nothing can be stored any more.
-    /// - Throws: `StoreError` when what was kept cannot be read, or nothing can be stored.
+    /// - `historyKey`: the key of the history that receives the events.
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `jumpWatch`: the limit on a jump of the wall clock across a boot, and the receiver of a report about a larger
+    ///   one.
+    /// - `world`: the clocks and the random numbers.
+    /// - `makeCommitter`: creates the committer for the store; the default has a separate thread.
+    /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.
+    /// - `store`: nil to store nothing.
+    /// - `outlet`: receives the effects for the loops and the events for the history.
+    /// - `meter`: the limits counted by other parts of the gateway.
+    /// - `live`: receives a sample every second.
+    /// - `limitWatch`: reports the limits that were reached.
+    /// - `ring`: makes the engine perform another step.
+    /// - `onLossAccepted`: called during the initialization if the store lacks committed data and the start continues
+    ///   without it.
+    /// - `onFailure`: called once, when nothing more can be stored.
+    /// - Throws: `StoreError` if the stored state cannot be read, or nothing can be stored.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -94,9 +97,9 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
     package func step(_ batch: CommandBatch) -> Int64 { self.step(batch, failing: true) }
 
     /// - Parameters:
-    ///   - batch: what has come.
-    ///   - mayFail: whether what is durable is read back here if the store has failed, which takes long; the engine's
-    ///     thread does that.
+    ///   - batch: the commands.
+    ///   - mayFail: true if a failure of the store may be handled in this step. That reads back the durable state,
+    ///     which takes long, so only the engine's thread does it.
     private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
         self.clock.step()
         self.stage.offset = self.clock.offset
@@ -111,9 +114,10 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
             self.fail(error)
         }
         guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
-        // A wait is never longer than a second, so that a suspended machine's wakes are late by no more than that.
+        // The wait is at most one second, so that after a suspension of the machine wakes are late by no more than
+        // that.
         var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
-        // What is due already waits for a store that is busy, and rings when it is not.
+        // Due devices are already waiting for the busy store, which wakes the engine when it is idle.
         if let due = self.engine.progressDue, due > self.clock.now { next = min(next, due.milliseconds) }
         return max(0, min(1000, self.clock.milliseconds(until: next)))
     }
@@ -137,7 +141,7 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
         )
     }
 
-    /// - Returns: whether everything that is due was done.
+    /// - Returns: true if all due work was done.
     private func perform(_ batch: CommandBatch, _ workspace: Workspace) -> Bool {
         self.look(workspace)
         let isDone = workspace.dispatcher.advance(to: self.clock.now, devicesMax: Self.dueDevicesMax)
@@ -152,7 +156,7 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
         return isDone
     }
 
-    /// Answers everybody in a batch after a failure, and empties it.
+    /// Answers all requests in a batch after a failure, and empties the batch.
     private func refuse(_ batch: CommandBatch, _ workspace: Workspace) {
         self.look(workspace)
         batch.forEach(
@@ -164,7 +168,7 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
         self.commits.release(self.engine, self.clock.offset)
     }
 
-    /// What is looked at in every step.
+    /// Performs the checks of every step.
     private func look(_ workspace: Workspace) {
         self.takeSample(at: self.clock.now, workspace)
         self.limits.look(self.clock.now, workspace.dispatcher)
@@ -174,11 +178,11 @@ package final class EmbeddedGatewayEngine: EngineShell, GatewayEngine {
         if let error = self.commits.flush(self.engine, &self.clock) { self.fail(error) }
     }
 
-    /// Nothing is stepped or stored from now on: refuses what was not made durable, and goes back to what was.
+    /// Handles a failure of the store: refuses everything that is not durable, and restores the durable state.
     private func fail(_ error: StoreError) {
         guard let (failed, store) = self.commits.takeFailure() else { return }
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
-        // The engine that went too far is let go of before another is filled.
+        // The engine with undurable changes is released before another one is filled.
         self.replaceEngine()
         let durableError = StoredGateway.reload(store, into: self.engine)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
@@ -217,7 +221,7 @@ extension EmbeddedGatewayEngine: StoredEngine {
 
     func streamEnded(_ stream: StreamAddress) { self.dispatcher.streamEnded(stream) }
 
-    /// The dispatcher has filled them.
+    /// Does nothing: the dispatcher has already filled the slots.
     func hasFreeSlots() {}
 
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {

@@ -2,23 +2,23 @@ import Engine
 import Policy
 import Wire
 
-/// A start on what a store has kept, of an engine that is the only one on it.
+/// The start of an engine that is the only one on its store.
 ///
-/// A start that is refused leaves the store as it is, and the history.
+/// A start that is refused leaves the store and the history unchanged.
 struct EmbeddedStart {
     let engine: EmbeddedEngine
     let records: GatewayRecords
-    /// Numbers the records of events; nil when nothing is kept.
+    /// The numbers of the events' records; nil if nothing is stored.
     private(set) var numbers: EventNumbers?
     private(set) var clock: EngineClock
     private let isAskingWorkers: Bool
-    /// There was no state before.
+    /// True if the store had no state before.
     private let isFirst: Bool
     private let events: EventRecovery?
 
-    /// - `workers`: whether workers are asked who they are.
-    /// - `store`: nil when nothing is kept.
-    /// - `onLossAccepted`: called when the store lacks what was committed, and the start goes on without it.
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `store`: nil if nothing is stored.
+    /// - `onLossAccepted`: called if the store lacks committed data and the start continues without it.
     init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -42,10 +42,10 @@ struct EmbeddedStart {
         self.isAskingWorkers = workers == .asked
         self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
         try self.engine.finishRestoring(now: self.clock.now)
-        // No other process uses the store, and the workers of the one before are gone.
+        // No other process uses the store, and the workers of the previous process are disconnected.
         self.engine.loseEveryWake()
         let beginsAnother = store?.beginsAnother ?? false
-        // Told before it is given up: a start that is cut off in between must not have done it without a word.
+        // The loss is reported before it becomes permanent, so that an interrupted start cannot lose data silently.
         if let loss = store?.loss { onLossAccepted(loss) }
         self.records = GatewayRecords(
             countingSince: stored.countingSince ?? reading.wall,
@@ -61,7 +61,7 @@ struct EmbeddedStart {
         self.numbers = self.events?.numbers(wall: reading.wall, beginsAnother: beginsAnother)
     }
 
-    /// Makes durable what the start has changed.
+    /// Makes the changes of the start durable.
     mutating func commit(to store: any RecordStore, _ stage: EffectStage) throws(StoreError) {
         var beginning = RecordBatch()
         self.records.takeBeginning(into: &beginning, isAsking: self.isAskingWorkers)
@@ -73,7 +73,7 @@ struct EmbeddedStart {
         try store.commit(beginning)
     }
 
-    /// Hands the history what a former process did not come to write.
+    /// Passes the events to the history that a former process had not written.
     func recoverEvents(_ stage: EffectStage, _ outlet: GroupOutlet) {
         guard let events = self.events else { return }
         events.finish(at: EventRecovery.Start(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset))
@@ -82,18 +82,18 @@ struct EmbeddedStart {
     }
 }
 
-/// What a store gives back at a start: an engine, and what the gateway keeps besides.
+/// The contents of a store at a start: an engine, and the other records of the gateway.
 struct StoredGateway {
     let engine: EmbeddedEngine
     /// The clocks at the last commit; nil at the first start.
     private(set) var clock: ClockRecord?
-    /// When the counters began, in milliseconds since 1970; nil at the first start.
+    /// The start of counting, in milliseconds since 1970; nil at the first start.
     private(set) var countingSince: Int64?
     private(set) var rejections = Rejections()
     private(set) var policies = PolicyVersions()
-    /// A gateway on this state asked workers who they are.
+    /// True if a gateway on this state has required workers to authenticate.
     private(set) var wereWorkersAsked = false
-    /// Takes what the store keeps for the history; nil when the history has it.
+    /// Receives the events that the store keeps for the history; nil if the history has them.
     private let events: EventRecovery?
 
     init(engine: EmbeddedEngine, events: EventRecovery? = nil) {
@@ -101,9 +101,9 @@ struct StoredGateway {
         self.events = events
     }
 
-    /// Everything that a store holds, whose devices `engine` gets; nothing when there is no store.
+    /// Loads the contents of a store, and fills `engine` with its devices; loads nothing without a store.
     ///
-    /// - Throws: when what is kept cannot be read, or workers may not go unasked.
+    /// - Throws: if the contents cannot be read, or if workers must authenticate but cannot.
     static func load(
         _ store: (any RecordStore)?,
         into engine: EmbeddedEngine,
@@ -116,9 +116,9 @@ struct StoredGateway {
         return stored
     }
 
-    /// Has an engine without devices go back to what was durable last, wakes in flight included.
+    /// Restores the last durable state into an engine without devices, including wakes in flight.
     ///
-    /// - Returns: why that cannot be read; nil when it can.
+    /// - Returns: the reason for which it cannot be read; nil if it was restored.
     static func reload(_ store: any RecordStore, into engine: EmbeddedEngine) -> StoreError? {
         var stored = StoredGateway(engine: engine)
         do throws(StoreError) {
@@ -155,24 +155,25 @@ struct StoredGateway {
         }
     }
 
-    /// Looks whether workers may go unasked.
+    /// Checks whether workers may connect without authentication.
     ///
-    /// - Throws: when they may not.
+    /// - Throws: if they may not.
     private func check(_ workers: WorkersAsked) throws(StoreError) {
         guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
         throw Self.workersWereAsked(folder)
     }
 
-    /// Workers may not go unasked, though there is no `token.key` in this folder.
+    /// Returns the error for workers that must authenticate although this folder has no `token.key`.
     static func workersWereAsked(_ folder: String) -> StoreError {
         StoreError(
-            message: "The workers of this state had to show who they are, and nobody would be asked: \(folder) has no "
+            message: "The workers of this state had to authenticate, and now none would have to: \(folder) has no "
                 + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "
-                + "`wakegate token issue` make another one, or set unaskedWorkers: true if nobody is to be asked."
+                + "`wakegate token issue` make another one, or set unaskedWorkers: true if workers need not "
+                + "authenticate."
         )
     }
 
-    /// Milliseconds since 1970 that can be reckoned with: 36 million years each way.
+    /// The plausible times in milliseconds since 1970: 36 million years in either direction.
     private static let credibleMoments: ClosedRange<Int64> = -(1 << 60)...1 << 60
 
     private static func unreadable(_ what: String) -> StoreError {

@@ -2,15 +2,15 @@ import Engine
 import Policy
 import Wire
 
-/// The parts of an engine that are the same on every store: devices in memory, the streams of workers, and the desks
-/// that perform on them.
+/// The parts of an engine that do not depend on the store: devices in memory, the streams of workers, and the services
+/// that operate on them.
 ///
-/// An engine adds what is different: how rows come into memory, how changes become durable, who gets a free slot, and
-/// which clock counts.
+/// A subclass adds the rest: how rows are loaded, how changes become durable, which gateway fills a free slot, and
+/// which clock applies.
 package class EngineShell {
     final var engine: EmbeddedEngine
     final var dispatcher: Dispatcher
-    /// The effects of the steps until they may leave.
+    /// The effects of steps until they may be released.
     final let stage: EffectStage
     final let outlet: GroupOutlet
     final let records: GatewayRecords
@@ -19,7 +19,7 @@ package class EngineShell {
     final let requests: RequestDesk
     final let sampler: LiveSampler
     final fileprivate(set) var configuration: EngineConfiguration
-    /// The bytes of payloads that a worker's stream may hold unanswered.
+    /// The maximum number of unanswered payload bytes on a worker's stream.
     final fileprivate(set) var wakeBytesPerStreamMax: Int
 
     init(_ parts: EngineParts, _ limits: LimitCounts, _ live: LiveDesk, commitTimes: @escaping () -> CommitTimes) {
@@ -36,18 +36,18 @@ package class EngineShell {
         self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
     }
 
-    /// Notes events from now on, if a client follows them.
+    /// Records events from now on if a client follows them.
     final func watch(at now: Instant, _ offset: WallOffset) {
         self.engine.watch(self.outlet.events.isWatched ? offset : nil, at: now)
     }
 
-    /// Takes the sample of this second, if it is due.
+    /// Takes the sample of this second if it is due.
     final func takeSample(at now: Instant, _ workspace: Workspace) {
         self.sampler.look(now, workspace, self.requests, loopCount: self.outlet.mailboxes.loops.count)
     }
 }
 
-/// The parts of an engine that its start makes.
+/// The parts of an engine that are created at its start.
 struct EngineParts {
     let engine: EmbeddedEngine
     let dispatcher: Dispatcher
@@ -75,7 +75,7 @@ struct EngineParts {
     }
 }
 
-/// The commands that an engine performs in its own way, as its store has it.
+/// The commands that each engine performs differently, depending on its store.
 protocol StoredEngine: EngineShell {
     func take(_ request: EngineRequest, _ workspace: Workspace)
 
@@ -84,15 +84,15 @@ protocol StoredEngine: EngineShell {
 
     func streamEnded(_ stream: StreamAddress)
 
-    /// A stream may take more wakes than before.
+    /// Records that a stream may accept more wakes than before.
     func hasFreeSlots()
 
-    /// A stream stays open without a wake that it held.
+    /// Records that a stream remains open without a wake that it held.
     func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool)
 
     func workersAsked()
 
-    /// Another configuration is active; its policies begin.
+    /// Called when another configuration is active; its policies begin.
     func configured()
 }
 

@@ -2,19 +2,19 @@ package import Engine
 package import Platform
 import Synchronization
 
-/// Runs an engine on a thread of its own. An engine that steps on any thread is lent to those who have little for it
-/// while its own thread sleeps.
+/// Runs an engine on a separate thread. If the engine allows it, other threads may perform brief steps while that
+/// thread sleeps.
 package final class EngineThread: Sendable {
     private let mailbox: Mailbox<CommandBatch>
     private let thread: NamedThread
 
-    /// Waits until the engine is made.
+    /// Waits until the engine is created.
     ///
-    /// - `mailbox`: what the loops have for it; closing it ends the thread.
-    /// - `pulse`: beats in each of the thread's turns.
-    /// - `make`: makes the engine, on the thread; the engine is to ring `mailbox` when it has something to do that no
-    ///   batch brings.
-    /// - Throws: `StoreError` when `make` does, or there is no room for the thread.
+    /// - `mailbox`: the commands of the loops. Closing it ends the thread.
+    /// - `pulse`: beats in each turn of the thread.
+    /// - `make`: creates the engine on the thread. The engine must wake `mailbox` when it has work that is not in a
+    ///   batch.
+    /// - Throws: `StoreError` if `make` throws, or if the thread cannot be created.
     package init(
         mailbox: Mailbox<CommandBatch>,
         pulse: Pulse,
@@ -40,7 +40,7 @@ package final class EngineThread: Sendable {
         if let found = error.value.withLock({ $0 }) { throw found }
     }
 
-    /// Ends the thread after what was left for it, and waits for that.
+    /// Ends the thread after the remaining commands, and waits for it.
     package func stop() {
         self.mailbox.close()
         self.thread.join()
@@ -63,26 +63,25 @@ package final class EngineThread: Sendable {
     }
 }
 
-/// What decides over every push and every wake of a gateway, one batch after the other.
+/// The component that decides about every push and every wake of a gateway, one batch after the other.
 ///
-/// Verbs come in as values, many in a batch, with one call for all of them. What comes of them leaves as values as
-/// well, by the engine's `GroupOutlet`, once it cannot be lost: each push has one `PushReply`, each request one
-/// `Outcome`, and what is for one stream leaves in the order in which it came about. Wakes leave for streams that
-/// subscribed through this engine.
+/// Commands arrive as values, many per batch and with one call for all of them. Effects leave as values as well,
+/// through the engine's `GroupOutlet`, once they are durable. Each push has one `PushReply`, each request one
+/// `Outcome`, and the effects for one stream leave in order. Wakes go to streams that subscribed through this engine.
 ///
-/// There may be other engines on the same store, in other processes. So nobody who uses one may take it that a free
-/// slot brings a wake, since another may have got it; that a wake ends with the stream that holds it, since its result
-/// may come from anywhere; or that wakes of others are lost because this engine starts.
+/// Other processes may have engines on the same store. Therefore callers must not assume that a free slot yields a
+/// wake, since another engine may have got it; that a wake ends with the stream that holds it, since its result may
+/// arrive at any gateway; or that the wakes of others are lost when this engine starts.
 package protocol GatewayEngine: AnyObject {
-    /// What whatever thread may call instead of `step`, one at a time, with a batch that is brief; nil when the engine
-    /// is bound to its own thread.
+    /// A function that any thread may call instead of `step`, one at a time, with a brief batch; nil if the engine is
+    /// bound to its own thread.
     var briefStep: ((CommandBatch) -> Int64)? { get }
 
-    /// Takes a batch, which is empty afterwards.
+    /// Processes a batch and empties it.
     ///
-    /// - Returns: how many milliseconds may pass until the next step, if nothing arrives before.
+    /// - Returns: the number of milliseconds until the next step, if nothing arrives earlier.
     func step(_ batch: CommandBatch) -> Int64
 
-    /// Makes the rest durable and lets it out; nothing is stepped afterwards.
+    /// Makes the remaining changes durable and releases them. No step may follow.
     func finish()
 }

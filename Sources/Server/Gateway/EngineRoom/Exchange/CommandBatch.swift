@@ -2,38 +2,39 @@ package import Engine
 package import Platform
 package import Wire
 
-/// What one loop has for the engine from one turn, in order.
+/// The commands of one turn of a loop for the engine, in order.
 ///
-/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
+/// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
 package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     private enum Item: BitwiseCopyable {
-        /// The next push of `pushes`.
+        /// The next push in `pushes`.
         case push
-        /// The next of `commands`.
+        /// The next command in `commands`.
         case command
     }
 
-    /// The most pushes and commands for which a loop steps the engine: about a tenth of a millisecond.
+    /// The maximum number of pushes and commands for which a loop performs the engine's step itself: about a tenth of a
+    /// millisecond.
     private static let itemsOfLoopMax = 256
 
     private var items: [Item] = []
-    /// The stream that each push is answered at, and behind that the push.
+    /// For each push, the stream for its answer and then the push.
     private var pushes = ByteBuffer()
     private var commands: [EngineCommand] = []
     private var areCommandsBrief = true
 
-    /// How many pushes there are: each is answered once.
+    /// The number of pushes; each is answered once.
     package private(set) var answersDue = 0
 
-    /// The pushes by when they left their loops.
+    /// The pushes by the time at which they left their loops.
     private(set) var arrivals: [PushArrival] = []
 
     package init() {}
 
     package var isEmpty: Bool { self.items.isEmpty }
 
-    /// Whether the loop that brings it had better step the engine than wake the engine's thread: it takes the engine
-    /// not much longer than a thread takes to wake.
+    /// True if the loop should perform the engine's step itself instead of waking the engine's thread, because the step
+    /// takes about as long as a thread takes to wake.
     package var isStepOfLoop: Bool { self.areCommandsBrief && self.items.count <= Self.itemsOfLoopMax }
 
     package func append(_ command: EngineCommand) {
@@ -42,7 +43,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.areCommandsBrief = self.areCommandsBrief && command.isBrief
     }
 
-    /// Takes a push, which is answered at `stream`.
+    /// Appends a push, which is answered at `stream`.
     package func append(_ push: Push, from stream: StreamAddress) {
         self.items.append(.push)
         self.pushes.append(memoryOf: stream)
@@ -50,13 +51,13 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.answersDue += 1
     }
 
-    /// Notes when the pushes of the batch leave their loop; called once, when they do.
+    /// Records the time at which the pushes leave their loop. Called once, when they do.
     package func notePushesLeave() {
         guard self.answersDue > 0 else { return }
         self.arrivals.append(PushArrival(at: SystemClock.monotonicMicroseconds, count: Int64(self.answersDue)))
     }
 
-    /// Takes over everything of another batch.
+    /// Appends everything in another batch and empties that batch.
     package func append(_ other: CommandBatch) {
         self.items.append(contentsOf: other.items)
         self.pushes.append(other.pushes.view)
@@ -75,7 +76,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.arrivals.removeAll(keepingCapacity: true)
     }
 
-    /// Hands over every item in order.
+    /// Passes every item to a closure in order.
     package func forEach(push: (Push, StreamAddress) -> Void, command: (EngineCommand) -> Void) {
         let bytes = self.pushes.view
         var offset = 0
@@ -94,11 +95,11 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     }
 }
 
-/// A copy of a push, for later than the call that hands the push over.
+/// A copy of a push that outlives the call that delivered the push.
 ///
-/// `@unchecked Sendable`: nothing of it changes.
+/// The class is `@unchecked Sendable` because it is immutable.
 package final class KeptPush: @unchecked Sendable {
-    /// The stream that it is answered at.
+    /// The stream for its answer.
     let stream: StreamAddress
     private let bytes: ByteBuffer
 
@@ -109,7 +110,7 @@ package final class KeptPush: @unchecked Sendable {
         self.bytes = bytes
     }
 
-    /// Hands the push over; its views are valid during the call.
+    /// Passes the push to `body`; its views are valid during the call.
     package func read<Result>(_ body: (Push) -> Result) -> Result {
         withExtendedLifetime(self) {
             var offset = 0
@@ -118,41 +119,41 @@ package final class KeptPush: @unchecked Sendable {
     }
 }
 
-/// A push that an operator sends to try out a device and its worker, as far as it is judged without knowing devices.
+/// An operator's test push, validated as far as possible without knowledge of devices.
 package struct TestPush: Sendable {
     let device: Named<DeviceToken>
-    /// Nil for the device's own.
+    /// The topic; nil for the device's own.
     let topic: [UInt8]?
     /// The push without topic and token, which the engine sets when it has found the device.
     let kept: KeptPush
-    /// Why a provider would be refused for it; nil for a push that is good as far as can be told.
+    /// The reason for which a provider's push would be refused; nil if none is known yet.
     let refusal: APNSReason?
 
     package init(_ device: Named<DeviceToken>, _ push: Push, topic: String?, refused reason: APNSReason? = nil) {
         self.device = device
         self.topic = topic.map { Array($0.utf8) }
-        // Its reply is the answer of the operation.
+        // The result is returned in the answer of the operation instead.
         self.kept = KeptPush(push, from: .webhookReport(0))
         self.refusal = reason
     }
 }
 
-/// What one loop has for the engine: collected during a turn and handed over at its end, in one batch. Counts the
-/// pushes whose answers are to come.
+/// The commands of one loop for the engine. They are collected during a turn and handed over in one batch at its end.
+/// It counts the pushes whose answers are pending.
 package final class EngineOutbox {
     private let engine: Mailbox<CommandBatch>
     private var batch = CommandBatch()
-    /// The pushes that were handed over and are not answered.
+    /// The number of pushes that were handed over and are not answered.
     package private(set) var pushesAtEngine = 0
-    /// How many such pushes there may be.
+    /// The limit on that number.
     package var room: PushRoom
 
     private let events: EventDesk
 
     /// - Parameters:
-    ///   - engine: where batches go.
-    ///   - room: how many pushes may be at the engine.
-    ///   - events: where those are who follow what happens.
+    ///   - engine: the mailbox that batches go to.
+    ///   - room: the limit on pushes in the engine.
+    ///   - events: the service for operators who follow events.
     package init(_ engine: Mailbox<CommandBatch>, room: PushRoom, events: EventDesk = EventDesk()) {
         self.engine = engine
         self.room = room
@@ -163,15 +164,15 @@ package final class EngineOutbox {
         self.batch.append(command)
     }
 
-    /// Takes a push, which is answered at `stream`.
+    /// Appends a push, which is answered at `stream`.
     package func append(_ push: Push, from stream: StreamAddress) {
         self.batch.append(push, from: stream)
     }
 
-    /// A push was refused before it reached the engine, which counts it.
+    /// Records a push that was refused before it reached the engine, which counts it.
     ///
-    /// - `topic`: the one it named; empty when that is none.
-    /// - `device`: the one it named, as far as that can be told; asked when somebody follows what happens.
+    /// - `topic`: the topic in the push; empty if it is not a valid one.
+    /// - `device`: returns the device in the push, if it is valid; called only if an operator follows events.
     package func reject(_ reason: APNSReason, topic: [UInt8] = [], _ apnsID: APNsID, device: () -> DeviceToken?) {
         self.batch.append(.rejected(reason: reason.index, topic: topic))
         guard self.events.isWatched else { return }
@@ -186,9 +187,9 @@ package final class EngineOutbox {
         )
     }
 
-    /// The turn has ended.
+    /// Hands over the batch at the end of a turn.
     ///
-    /// - Parameter step: called when the engine is to be stepped here, for which it calls its parameter.
+    /// - Parameter step: called if the engine's step is performed here; it must call its parameter to do so.
     package func handOver(stepping step: (() -> Void) -> Void = { $0() }) {
         guard !self.batch.isEmpty else { return }
         self.pushesAtEngine += self.batch.answersDue
@@ -197,78 +198,78 @@ package final class EngineOutbox {
         step { self.engine.perform(&self.batch) }
     }
 
-    /// The engine has answered a push.
+    /// Records that the engine has answered a push.
     package func pushAnswered() {
         self.pushesAtEngine -= 1
     }
 }
 
-/// How many pushes of a loop may be at the engine at a time.
+/// The limit on a loop's pushes in the engine at the same time.
 ///
-/// As many as `requestsAtEngineMax`, but for a second after the push of a quiet topic that comes beside busy ones: such
-/// a push waits for all that are at the engine, in one commit or two, so there may be fewer, 128 at first. Where a
-/// commit takes its time whatever is in it, fewer would leave the disk idle and nobody served sooner. So there is twice
-/// the room once 8 more pauses were longer than 1.5 milliseconds than were not; after 256 pauses the least is tried
-/// again. A pause of the loop's reading begins when as many are at the engine as may be, and ends when answers have
-/// made room.
+/// The limit is `requestsAtEngineMax`, except for one second after a push of a quiet topic that arrives among pushes of
+/// busy topics. Such a push waits for all pushes in the engine, in one commit or two, so the limit is lower, initially
+/// 128. If the duration of a commit does not depend on its size, a lower limit only leaves the disk idle and speeds up
+/// no client. So the lower limit doubles when 8 more pauses were longer than 1.5 milliseconds than were not. After 256
+/// pauses the initial limit is tried again. A pause of the loop's reading begins when the limit is reached, and ends
+/// when answers have made room.
 package struct PushRoom {
-    /// The room beside a quiet topic's pushes at first; 128.
+    /// The initial limit after a push of a quiet topic.
     package static let besideQuietMin = 128
-    /// How long the push of a quiet topic has an effect, in milliseconds; a second.
+    /// The duration of that limit, in milliseconds.
     package static let quietMilliseconds: Int64 = 1000
-    /// The nanoseconds of a pause that is not long, at most; 1.5 milliseconds.
+    /// The maximum duration of a short pause, in nanoseconds; 1.5 milliseconds.
     package static let shortPauseNanosecondsMax: Int64 = 1_500_000
-    /// By how many more pauses are long than are not when there is to be more room.
+    /// The surplus of long pauses over short ones at which the limit doubles.
     package static let longPausesToGrow = 8
-    /// After how many pauses with more room than the least that is tried again.
+    /// The number of pauses with a raised limit after which the initial one is tried again.
     package static let pausesToTryLeast = 256
 
-    /// As `requestsAtEngineMax`.
+    /// The limit of `requestsAtEngineMax`.
     package var most: Int
     private let least: Int
     private var besideQuiet: Int
     private var quietUntil = Int64.min
-    /// When a pause began that is to be judged.
+    /// The start of the current pause, if its duration counts.
     private var pausedAt: Int64?
-    /// The pauses since there was another room, and by how many more were long than were not.
+    /// The number of pauses under the current limit, and the surplus of long ones over short ones.
     private var pauses = 0, balance = 0
 
     /// - Parameters:
-    ///   - most: as `requestsAtEngineMax`.
-    ///   - least: the room beside a quiet topic's pushes at first; `Int.max` for all there is.
+    ///   - most: the limit of `requestsAtEngineMax`.
+    ///   - least: the initial limit after a push of a quiet topic; `Int.max` for no lower limit.
     package init(most: Int, least: Int = PushRoom.besideQuietMin) {
         self.most = most
         self.least = least
         self.besideQuiet = least
     }
 
-    /// A push has come of a topic that is not busy, while others are.
+    /// Records a push of a quiet topic that arrived among pushes of busy ones.
     ///
-    /// - Parameter now: on the monotonic clock, in milliseconds.
+    /// - Parameter now: milliseconds of the monotonic clock.
     package mutating func quietPushCame(now: Int64) {
         self.quietUntil = now + Self.quietMilliseconds
     }
 
-    /// How many pushes there may be.
+    /// Returns the current limit.
     ///
-    /// - Parameter now: on the monotonic clock, in milliseconds.
+    /// - Parameter now: milliseconds of the monotonic clock.
     package func count(now: Int64) -> Int {
         now < self.quietUntil ? min(self.besideQuiet, self.most) : self.most
     }
 
-    /// A pause has begun.
+    /// Records the start of a pause.
     ///
     /// - Parameters:
-    ///   - count: the room that is full.
-    ///   - now: on the monotonic clock, in nanoseconds.
+    ///   - count: the limit that was reached.
+    ///   - now: nanoseconds of the monotonic clock.
     package mutating func paused(withRoomFor count: Int, now: Int64) {
-        // A pause with more room says nothing about less.
+        // A pause under a higher limit says nothing about a lower one.
         self.pausedAt = count == min(self.besideQuiet, self.most) ? now : nil
     }
 
-    /// A pause has ended.
+    /// Records the end of a pause.
     ///
-    /// - Parameter now: on the monotonic clock, in nanoseconds.
+    /// - Parameter now: nanoseconds of the monotonic clock.
     package mutating func resumed(now: Int64) {
         guard let pausedAt = self.pausedAt else { return }
         self.pausedAt = nil

@@ -3,50 +3,52 @@ import Platform
 package import Policy
 package import Wire
 
-/// What the engine has for an outlet; the bytes of a wake are valid while it is handed over.
+/// An effect of the engine for an outlet. The bytes of a wake are valid during its delivery only.
 package enum Effect {
     /// The answer to a push.
     case pushAnswer(PushReply)
     /// The answer to another request.
     case answer(StreamAddress, Outcome)
-    /// What a caller asked for goes on at the engine, for which the outlet hands it over.
+    /// A request that must continue in the engine. The outlet hands it over on behalf of its caller.
     case asked(EngineRequest)
     /// The stream is subscribed: its response begins, with a warning if there is one.
     case subscribed(StreamAddress, SubscriptionWarning?)
     /// A wake for an open stream.
     case wake(StreamAddress, StagedWake)
-    /// The deadline of a wake that the stream holds is near: the deadline by the wall clock, and the time until then.
+    /// The deadline of a wake that the stream holds is near. Contains the deadline by the wall clock and the time until
+    /// then.
     case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
     /// A wake that the stream holds has expired.
     case expired(StreamAddress, WakeID, ExpirationReason)
     /// A wake that the stream held has ended.
     case released(StreamAddress, WakeID)
-    /// Conditions of a device have changed, and a stream that asked for it is told.
+    /// Conditions of a device have changed, for a stream that asked for them.
     case conditions(StreamAddress, DeviceToken, Conditions)
-    /// The stream's worker stops, and holds no wake any more.
+    /// The stream's worker stops and holds no more wakes.
     case drained(StreamAddress)
     /// Nothing is launched any more.
     case draining
 }
 
-/// What steps of the engine have for one outlet, in order.
+/// The effects of steps for one outlet, in order.
 ///
-/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `LoopMailbox`.
+/// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of
+/// `LoopMailbox`.
 package final class EffectBatch: @unchecked Sendable {
-    /// An effect whose bytes, if it has any, lie in `bytes` behind those of the effects before it.
+    /// An effect. Its bytes, if it has any, follow those of the previous effects in `bytes`.
     private enum Item: BitwiseCopyable {
         case pushAnswer(PushReply)
-        /// The next of `outcomes`.
+        /// The next outcome in `outcomes`.
         case answer(StreamAddress)
-        /// The next of `requests`.
+        /// The next request in `requests`.
         case asked
-        /// With the next of `warnings`, if it has one.
+        /// A subscription, with the next warning in `warnings` if it has one.
         case subscribed(StreamAddress, isWarned: Bool)
         case wake(StreamAddress, byteCount: UInt32)
         case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
         case expired(StreamAddress, WakeID, ExpirationReason)
         case released(StreamAddress, WakeID)
-        /// The next of `conditions`.
+        /// The next conditions in `conditions`.
         case conditions(StreamAddress)
         case drained(StreamAddress)
         case draining
@@ -67,58 +69,58 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(.pushAnswer(reply))
     }
 
-    /// The answer to a request that is no push.
+    /// Appends the answer to a request other than a push.
     package func append(_ outcome: Outcome, to address: StreamAddress) {
         self.items.append(.answer(address))
         self.outcomes.append(outcome)
     }
 
-    /// What a caller asked for goes on at the engine.
+    /// Appends a request that must continue in the engine.
     func append(_ request: EngineRequest) {
         self.items.append(.asked)
         self.requests.append(request)
     }
 
-    /// A stream begins.
+    /// Appends the beginning of a stream.
     func appendSubscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
         self.items.append(.subscribed(address, isWarned: warning != nil))
         if let warning { self.warnings.append(warning) }
     }
 
-    /// A wake for an open stream.
+    /// Appends a wake for an open stream.
     func appendWake(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to address: StreamAddress) {
         let before = self.bytes.count
         StagedWake.append(wake, offset, to: &self.bytes)
         self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
     }
 
-    /// The deadline of a wake that the stream holds is near.
+    /// Appends a warning that the deadline of a wake is near.
     func appendExpiring(_ wake: WakeID, deadline: Int64, timeLeft: Int64, on address: StreamAddress) {
         self.items.append(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))
     }
 
-    /// A wake that the stream holds has expired.
+    /// Appends the expiration of a wake that the stream holds.
     func appendExpired(_ wake: WakeID, _ reason: ExpirationReason, on address: StreamAddress) {
         self.items.append(.expired(address, wake, reason))
     }
 
-    /// Conditions of a device have changed.
+    /// Appends changed conditions of a device.
     func append(_ conditions: Conditions, of device: DeviceToken, to address: StreamAddress) {
         self.items.append(.conditions(address))
         self.conditions.append((device, conditions))
     }
 
-    /// A wake that the stream held has ended.
+    /// Appends the end of a wake that the stream held.
     func appendReleased(_ wake: WakeID, from address: StreamAddress) {
         self.items.append(.released(address, wake))
     }
 
-    /// The stream's worker stops, and holds no wake any more.
+    /// Appends that the stream's worker stops and holds no more wakes.
     func appendDrained(_ address: StreamAddress) {
         self.items.append(.drained(address))
     }
 
-    /// Nothing is launched any more.
+    /// Appends that nothing is launched any more.
     func appendDraining() {
         self.items.append(.draining)
     }
@@ -133,7 +135,7 @@ package final class EffectBatch: @unchecked Sendable {
     }
 
     package func removeAll() {
-        // Even of an empty array it would make another one.
+        // `removeAll` would allocate a new array even if the array is empty.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
         if !self.requests.isEmpty { self.requests.removeAll() }
@@ -142,12 +144,13 @@ package final class EffectBatch: @unchecked Sendable {
         self.bytes.removeAll()
     }
 
-    /// Hands over every effect in order.
+    /// Passes every effect to a closure in order.
     package func handOver(to take: (Effect) -> Void) {
         self.handOver(pushAnswer: { take(.pushAnswer($0)) }, other: take)
     }
 
-    /// Hands over every effect in order, answers to pushes as they are: one among all effects is twice as large.
+    /// Passes every effect to closures in order. Answers to pushes are passed as replies, because an `Effect` is twice
+    /// as large.
     package func handOver(pushAnswer: (PushReply) -> Void, other take: (Effect) -> Void) {
         let bytes = self.bytes.view
         var offset = 0
@@ -188,9 +191,9 @@ package final class EffectBatch: @unchecked Sendable {
     }
 }
 
-/// Where the engine leaves what it has for one outlet: a loop, or the webhooks.
+/// The mailbox in which the engine leaves the effects for one outlet: a loop, or the webhooks.
 ///
-/// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+/// The class is `@unchecked Sendable`: `monitor` guards every field.
 package final class LoopMailbox: @unchecked Sendable {
     private let monitor = Monitor()
     private var incoming = EffectBatch()
@@ -199,12 +202,12 @@ package final class LoopMailbox: @unchecked Sendable {
 
     package init() {}
 
-    /// Says how the outlet is woken.
+    /// Sets the function that wakes the outlet.
     package func attach(wake: @escaping @Sendable () -> Void) {
         self.monitor.withLock { self.ring = wake }
     }
 
-    /// Leaves everything of `batch`, which is empty afterwards, and wakes the outlet.
+    /// Leaves everything in `batch`, empties it, and wakes the outlet.
     package func deliver(_ batch: inout EffectBatch) {
         self.monitor.lock()
         if self.incoming.isEmpty {
@@ -218,7 +221,7 @@ package final class LoopMailbox: @unchecked Sendable {
         ring()
     }
 
-    /// Leaves what the loop is to go on with, and wakes it.
+    /// Leaves new settings for the loop, and wakes it.
     package func deliver(_ settings: LoopSettings) {
         let ring = self.monitor.withLock {
             self.settings = settings
@@ -227,9 +230,9 @@ package final class LoopMailbox: @unchecked Sendable {
         ring()
     }
 
-    /// Takes everything there is into `batch`, which must be empty.
+    /// Moves all effects into `batch`, which must be empty.
     ///
-    /// - Returns: what to go on with; nil for what there is.
+    /// - Returns: new settings; nil if they are unchanged.
     @discardableResult
     package func take(into batch: inout EffectBatch) -> LoopSettings? {
         self.monitor.lock()
@@ -241,9 +244,9 @@ package final class LoopMailbox: @unchecked Sendable {
     }
 }
 
-/// One thing for each outlet of the engine: every loop has its own, and the webhooks have one together.
+/// One element for each outlet of the engine: one for every loop, and one for all webhooks.
 package struct PerOutlet<Element> {
-    /// By loop number.
+    /// The elements by loop number.
     package var loops: [Element]
     package var webhooks: Element
 
@@ -252,7 +255,7 @@ package struct PerOutlet<Element> {
         self.webhooks = webhooks
     }
 
-    /// The element that what is meant for `address` goes through.
+    /// The element of the outlet for `address`.
     package subscript(address: StreamAddress) -> Element {
         switch address {
         case .stream(let stream), .faulted(let stream): self.loops[Int(stream.loop)]
@@ -263,9 +266,9 @@ package struct PerOutlet<Element> {
 
 extension PerOutlet: Sendable where Element: Sendable {}
 
-/// A wake among the effects of a batch: plain memory, valid while the batch hands it over.
+/// A wake among the effects of a batch, in trivial memory that is valid during its delivery only.
 ///
-/// Behind a `Head` lies the topic, and behind that what the wake is for: a `StagedPush` or a `StagedTask`.
+/// A `Head` is followed by the topic and by the launch: a `StagedPush` or a `StagedTask`.
 package struct StagedWake {
     private struct Head: BitwiseCopyable {
         let id: WakeID
@@ -281,7 +284,7 @@ package struct StagedWake {
         self.bytes = bytes
     }
 
-    /// Appends a wake for `init` to take.
+    /// Appends a wake in the form that `init` reads.
     static func append(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to buffer: inout ByteBuffer) {
         let head = Head(
             id: wake.id,
@@ -321,7 +324,7 @@ package struct StagedWake {
         }
     }
 
-    /// The wake, whose views are of the batch.
+    /// The wake, whose views refer to the batch.
     package var wake: Wake {
         let head = self.bytes.load(Head.self, at: 0)
         let topicStart = MemoryLayout<Head>.size
@@ -354,7 +357,8 @@ extension WakeKind {
     }
 }
 
-/// The push of a wake among the effects of a batch: behind a `Head` collapse id, payload and what `PushTrace` keeps.
+/// The push of a wake among the effects of a batch: a `Head`, followed by collapse id, payload and the bytes of its
+/// `PushTrace`.
 enum StagedPush {
     private struct Head: BitwiseCopyable {
         /// Nil for a wake without a push.
@@ -380,7 +384,7 @@ enum StagedPush {
         buffer.append(trace)
     }
 
-    /// What was appended; nil when there was no push. Its views are of `bytes`.
+    /// Returns the appended push, whose views refer to `bytes`; nil for a wake without one.
     static func push(in bytes: ByteView) -> Wake.Push? {
         let head = bytes.load(Head.self, at: 0)
         guard let apnsID = head.apnsID else { return nil }
@@ -396,7 +400,7 @@ enum StagedPush {
 }
 
 extension WakeTrace {
-    /// What the bytes of a push's trace say.
+    /// Converts the bytes of a push's trace.
     init(_ trace: PushTrace) {
         self.init(
             parent: trace.parent,
@@ -407,19 +411,19 @@ extension WakeTrace {
     }
 }
 
-/// The task or session of a wake among the effects of a batch: behind a `Head` what `PushTrace` keeps of its request's
-/// trace, its name, title and subtitle, and title and subtitle of the progress that it goes on from.
+/// The task or session of a wake among the effects of a batch: a `Head`, followed by the bytes of its request's
+/// `PushTrace`, its name, title and subtitle, and the title and subtitle of the progress from which it resumes.
 enum StagedTask {
     private struct Head: BitwiseCopyable {
-        /// What the launch goes on from.
+        /// The progress from which the launch resumes.
         enum Resumption: BitwiseCopyable {
-            /// The launch is the first.
+            /// This is the first launch.
             case none
             case nothingTold
             case progress(completed: UInt64, total: UInt64)
         }
 
-        /// The wake is a session's, with so many finished transfers; nil for a task's.
+        /// The number of finished transfers for a session; nil for a task.
         let transfers: UInt32?
         let resumption: Resumption
         let traceCount: UInt16
@@ -450,13 +454,13 @@ enum StagedTask {
         for case let text? in texts { buffer.append(text) }
     }
 
-    /// The trace of what was appended, whose views are of `bytes`.
+    /// Returns the trace that was appended, whose views refer to `bytes`.
     static func trace(in bytes: ByteView) -> WakeTrace {
         let count = Int(bytes.load(Head.self, at: 0).traceCount)
         return PushTrace(bytes.slice(MemoryLayout<Head>.size, count: count)).map { WakeTrace($0) } ?? WakeTrace()
     }
 
-    /// What was appended, whose views are of `bytes`.
+    /// Returns the task or session that was appended, whose views refer to `bytes`.
     static func work(in bytes: ByteView) -> Wake.Work {
         let head = bytes.load(Head.self, at: 0)
         var offset = MemoryLayout<Head>.size + Int(head.traceCount)

@@ -3,28 +3,28 @@ package import Platform
 import Policy
 package import Wire
 
-/// What a loop has for the engine besides pushes.
+/// A command of a loop for the engine, other than a push.
 package enum EngineCommand: Sendable {
-    /// Somebody asks for something, and waits.
+    /// A request of a caller who waits for the answer.
     case request(EngineRequest)
     /// A push was refused before it reached the engine.
     case rejected(reason: Int, topic: [UInt8])
     case streamEnded(StreamAddress)
     case streamPaused(StreamAddress, Bool)
-    /// A stream may hold more or fewer wakes from now on.
+    /// The number of wakes that a stream may hold has changed.
     case slotsChanged(StreamAddress, Int)
-    /// A stream goes on without a wake it held, whose attempt counts unless its worker never got it.
+    /// A wake is lost although its stream continues. Its attempt counts unless the worker never received the wake.
     case lost(StreamAddress, WakeID, takingBackAttempt: Bool)
-    /// How a topic's webhook is; nil when it has none any more.
+    /// The status of a topic's webhook; nil if the topic no longer has one.
     case webhookChanged(topic: String, WebhookStatus?)
-    /// Another configuration is in force from here on.
+    /// Another configuration applies to the following commands.
     indirect case configure(EngineSettings)
-    /// The first token was issued: workers are asked who they are.
+    /// The first token was issued, so workers must authenticate.
     case workersAsked
-    /// Launch nothing new from now on.
+    /// Nothing new may be launched from now on.
     case drain
 
-    /// Whether it takes the engine no longer than a push.
+    /// True if it takes the engine no longer than a push.
     var isBrief: Bool {
         switch self {
         case .request(let request): request.work.isBrief
@@ -35,12 +35,12 @@ package enum EngineCommand: Sendable {
     }
 }
 
-/// What a caller asks of the engine, and who waits for the answer.
+/// A request of a caller for the engine, with the stream for its answer.
 ///
-/// Immutable, and a reference: it is large, and handed on several times on its way.
+/// A class, because it is large and passed on several times. Immutable.
 package final class EngineRequest: Sendable {
     package let reply: StreamAddress
-    /// Whose topics alone it reaches.
+    /// The caller, whose scope limits the request.
     package let caller: Caller
     package let afterFailedStore: AfterFailedStore
     package let work: EngineWork
@@ -52,28 +52,28 @@ package final class EngineRequest: Sendable {
         self.work = work
     }
 
-    /// Other work for the same caller, who goes on waiting.
+    /// Returns a request with other work for the same caller, who continues to wait.
     func going(on work: EngineWork) -> EngineRequest {
         EngineRequest(reply: self.reply, caller: self.caller, afterFailedStore: self.afterFailedStore, work)
     }
 }
 
-/// What becomes of a request once the store has failed, when nothing changes any more.
+/// The handling of a request after the store has failed, when nothing can change any more.
 package enum AfterFailedStore: Hashable, Sendable {
-    /// The request is refused: it would change something.
+    /// The request is refused, because it would change something.
     case refused
-    /// The request is answered from what was durable last, as far as that can be read.
+    /// The request is answered from the last durable state, if that can be read.
     case answeredFromDurableState
-    /// The request is answered as ever: nothing of what is stored is in it, or it tells of the failure.
+    /// The request is answered as usual, because it does not depend on the stored state or reports the failure.
     case answered
 }
 
-/// What the engine's thread goes on with after a reload.
+/// The settings that the engine's thread applies after a reload.
 package struct EngineSettings: Sendable {
     let engine: EngineConfiguration
-    /// The bytes of payloads that a worker's stream may hold unanswered.
+    /// The maximum number of unanswered payload bytes on a worker's stream.
     let wakeBytesPerStreamMax: Int
-    /// Called on the engine's thread when they are in force, with the number of the launch policy.
+    /// Called on the engine's thread when the settings are in effect, with the number of the launch policy.
     let inForce: @Sendable (UInt32) -> Void
 
     package init(
@@ -95,16 +95,16 @@ package struct EngineSettings: Sendable {
     }
 }
 
-/// What metrics show that the engine does not know.
+/// The figures for metrics that the engine does not know.
 package struct GatewayFigures: Sendable {
     let process: ProcessFigures
-    /// When the gateway started, in milliseconds since 1970.
+    /// The start of the gateway, in milliseconds since 1970.
     let startedAt: Int64
-    /// Open connections by listener's role.
+    /// The open connections by the listener's role.
     let connections: [(role: ListenerRole, count: Int)]
-    /// When the edge's certificate ends, in seconds since 1970; nil when there is none.
+    /// The expiry of the edge's certificate, in seconds since 1970; nil if there is none.
     let certificateExpiry: Int64?
-    /// The topics that the configuration names, which are shown by name.
+    /// The topics named in the configuration, which metrics show by name.
     let topics: [String]
 
     package init(

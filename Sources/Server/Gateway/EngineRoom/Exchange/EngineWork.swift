@@ -2,34 +2,34 @@ package import Engine
 package import Policy
 package import Wire
 
-/// The work of an operation on the engine: a closure that runs on the engine's thread, and the rows that it needs.
+/// The work of an operation in the engine: a closure that runs on the engine's thread, and the rows that it needs.
 ///
-/// An engine with a store of its own has everything in memory, and runs the closure at once. An engine on a shared
-/// store loads the rows first, runs the closure on them, and commits the difference; after a conflict it does so again.
-/// A closure captures values alone, as it crosses from the thread of a loop to that of the engine.
+/// An engine with its own store has everything in memory and runs the closure immediately. An engine on a shared store
+/// loads the rows, runs the closure on them, and commits the difference; after a conflict it repeats this. A closure
+/// captures only values, since it moves from a loop's thread to the engine's.
 ///
-/// The check of the caller cannot be forgotten: the closure gets the device or the wake that `Reach` found for the
-/// caller.
+/// The authorization check cannot be skipped, because the closure receives only devices and wakes that `Reach` found
+/// for the caller.
 package struct EngineWork: Sendable {
     private enum Action {
         case plain(@Sendable (Reach) throws(APIError) -> EngineReply)
-        /// For the device of `rows`.
+        /// For the device in `rows`.
         case device(@Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply)
-        /// For the wake of `rows`.
+        /// For the wake in `rows`.
         case wake(@Sendable (Reach, WakeID) throws(APIError) -> EngineReply)
     }
 
     /// The rows that the closure needs.
     let rows: NeededRows
-    /// True if it is about one wake or one device, and takes the engine no longer than a push.
+    /// True if it concerns a single wake or device and takes the engine no longer than a push.
     let isBrief: Bool
-    /// True if the stream of a wake may have room for another one afterwards, though the wake ended before.
+    /// True if the stream of a wake may have room for another one afterwards, even if the wake had already ended.
     let freesSlot: Bool
-    /// Whether the device of `rows` is removed by it.
+    /// True if it removes the device in `rows`.
     let removesDevice: Bool
-    /// Whether it is refused while the gateway shuts down, whatever it is about.
+    /// True if it is refused while the gateway is shutting down.
     private let beginsWork: Bool
-    /// The topic that the device of `rows` gets if it is new.
+    /// The topic for the device in `rows` if the device is new.
     let newTopic: NewTopic?
     private let action: Action
 
@@ -51,7 +51,7 @@ package struct EngineWork: Sendable {
         self.action = action
     }
 
-    /// Work that is about no single device.
+    /// Creates work that does not concern a single device.
     package init(
         _ rows: NeededRows = .nothing,
         perform: @escaping @Sendable (Reach) throws(APIError) -> EngineReply
@@ -59,11 +59,11 @@ package struct EngineWork: Sendable {
         self.init(rows, .plain(perform))
     }
 
-    /// Work that changes a device.
+    /// Creates work that changes a device.
     ///
     /// - Parameters:
-    ///   - removesDevice: whether it may be registered anew afterwards, for another topic.
-    ///   - beginsWork: whether it is refused while the gateway shuts down.
+    ///   - removesDevice: true if the device may be registered again afterwards, for another topic.
+    ///   - beginsWork: true if it is refused while the gateway is shutting down.
     package init(
         changing device: Named<DeviceToken>,
         removesDevice: Bool = false,
@@ -73,7 +73,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device.name)), removesDevice: removesDevice, beginsWork: beginsWork, .device(perform))
     }
 
-    /// Work that reads a device, and changes nothing.
+    /// Creates work that only reads a device.
     package init(
         reading device: Named<DeviceToken>,
         perform: @escaping @Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply
@@ -81,9 +81,10 @@ package struct EngineWork: Sendable {
         self.init(.reading(device.name), .device(perform))
     }
 
-    /// Work that is about a wake; the engine may know none of this id.
+    /// Creates work on a wake, which the engine may not know.
     ///
-    /// - Parameter freesSlot: whether the wake's stream may take another one afterwards, though the wake ended before.
+    /// - Parameter freesSlot: true if the wake's stream may accept another one afterwards, even if the wake had already
+    ///   ended.
     package init(
         wake: Named<WakeID>,
         freesSlot: Bool = false,
@@ -92,7 +93,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.wake(wake.name)), isBrief: true, freesSlot: freesSlot, .wake(perform))
     }
 
-    /// Work that registers a device, which may be new.
+    /// Creates work that registers a device, which may be new.
     package init(
         registering device: DeviceToken,
         of topic: [UInt8],
@@ -102,7 +103,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device)), isBrief: true, newTopic: newTopic, .plain(perform))
     }
 
-    /// Work that pushes to a device, which may be new where pushes register devices.
+    /// Creates work that pushes to a device, which may be new if pushes register devices.
     ///
     /// - Parameter topic: nil for the topic of the device.
     package init(
@@ -114,7 +115,7 @@ package struct EngineWork: Sendable {
         self.init(.row(.device(device.name)), newTopic: newTopic, .plain(perform))
     }
 
-    /// Runs the closure. The rows it needs are in memory.
+    /// Runs the closure. The rows it needs must be in memory.
     func perform(_ reach: Reach) throws(APIError) -> EngineReply {
         guard !self.beginsWork || !reach.room.isDraining else { throw .shutdown }
         switch self.action {
@@ -138,28 +139,28 @@ package enum EngineReply {
     case stream(topic: [UInt8], SubscriptionRequest)
     /// Long lists are written one by one.
     case list(LongList)
-    /// A push of an operator is taken like a push of a provider.
+    /// An operator's push is processed like a provider's.
     case push(TestPush, to: DeviceToken, of: [UInt8])
 }
 
-/// The rows that work needs from a store that gateways share.
+/// The rows that work needs from a shared store.
 package enum NeededRows: Sendable {
-    /// Nothing but what this gateway has in memory.
+    /// None: everything is in this gateway's memory.
     case nothing
-    /// A topic of this name, to be made where there is none; nothing else.
+    /// A topic of this name, created if it does not exist.
     case topic([UInt8])
     /// A row that may change.
     case row(RequestedRow)
-    /// The last committed version of a device, which is read and not changed.
+    /// The last committed version of a device, for reading only.
     case reading(DeviceToken)
-    /// The counters of all gateways: of all topics, of one, or the totals alone.
+    /// The counters of all gateways: of all topics, of one topic, or only the totals.
     case counts(CountedTopics)
     /// The rows of many devices.
     case list(ListedRows)
-    /// All gateways have to know whether a topic is paused.
+    /// The pause of a topic, which all gateways must know.
     case pause(topic: [UInt8], Bool)
 
-    /// The device whose row it is; nil for anything else.
+    /// The device of the row; nil for anything else.
     var device: DeviceToken? {
         switch self {
         case .row(.device(let token)), .reading(let token): token
@@ -168,20 +169,20 @@ package enum NeededRows: Sendable {
     }
 }
 
-/// The row of a shared store that work is about.
+/// The row of a shared store that work concerns.
 package enum RequestedRow: Hashable, Sendable {
     case device(DeviceToken)
     /// The device of a wake.
     case wake(WakeID)
 }
 
-/// The topics of which counts are needed, besides those of all together.
+/// The topics whose counters are needed in addition to the totals.
 package enum CountedTopics: Sendable {
     case none, every
     case one([UInt8])
 }
 
-/// Whose rows of a shared store a list is made of.
+/// The rows of a shared store that a list needs.
 package enum ListedRows: Sendable {
     case tasks(TaskQuestion)
     case devices(DeviceQuestion)
@@ -191,7 +192,7 @@ package enum ListedRows: Sendable {
         if case .devices(let question) = self { question.order } else { .token }
     }
 
-    /// The topic that alone is asked about; nil for any.
+    /// The requested topic; nil for any.
     var topic: String? {
         switch self {
         case .tasks(let question): question.topic
@@ -200,20 +201,20 @@ package enum ListedRows: Sendable {
     }
 }
 
-/// The topic that a device gets if it is new.
+/// The topic for a device if it is new.
 struct NewTopic: Sendable {
     let name: [UInt8]
-    /// True if the device comes with a push, which registers it where the configuration says so, and moves none that
-    /// was removed.
+    /// True if the device is registered by a push. This depends on the configuration, and never restores a removed
+    /// device.
     let isOfPush: Bool
 }
 
 // MARK: - Authorization
 
-/// The name of a device or a wake in a request. It is found for its caller alone: a device of a topic beyond theirs is
-/// not there.
+/// The name of a device or a wake in a request. It can only be looked up for its caller: devices of topics outside the
+/// caller's scope do not exist for it.
 ///
-/// Its value comes out by `find` only, so that nothing is done for a caller who does not reach it.
+/// Its value is accessible only through `find`, so that nothing is done for a caller without the scope.
 package struct Named<Name: Sendable>: Sendable {
     fileprivate let name: Name
 
@@ -222,7 +223,7 @@ package struct Named<Name: Sendable>: Sendable {
     }
 }
 
-/// A device that a caller reaches.
+/// A device within the caller's scope.
 package struct ReachedDevice {
     package let index: DeviceIndex
     package let token: DeviceToken
@@ -241,16 +242,18 @@ extension Named<DeviceToken> {
         return ReachedDevice(index: device, token: self.name)
     }
 
-    /// The token, to push to it as a provider that reaches this topic: an engine refuses what is of another topic.
+    /// Returns the token, for a push by a provider of this topic. The engine refuses a push to a device of another
+    /// topic.
     ///
-    /// - Returns: nil when the topic is beyond the caller's.
+    /// - Returns: nil if the topic is outside the caller's scope.
     func pushed(of topic: [UInt8], by caller: Caller) -> DeviceToken? {
         caller.reaches(topic.withByteView { $0.string }) ? self.name : nil
     }
 }
 
 extension Named<WakeID> {
-    /// The wake's id, unless the wake is one of a topic beyond the caller's. The engine may know none of this id.
+    /// Returns the wake's id, unless the wake belongs to a topic outside the caller's scope. The engine may not know
+    /// the wake.
     func find(in engine: EmbeddedEngine, for caller: Caller) -> WakeID? {
         guard let topic = engine.topic(ofWake: self.name), !caller.reaches(topic, in: engine) else { return self.name }
         return nil
@@ -263,11 +266,11 @@ extension Caller {
     }
 }
 
-/// An engine as one caller may use it: what is of a topic beyond theirs is not there.
+/// The engine as one caller may use it. Anything of a topic outside the caller's scope does not exist.
 package struct Reach {
     package let workspace: Workspace
     package let caller: Caller
-    /// The sources of answers besides devices.
+    /// The sources of answers other than devices.
     package let room: RoomState
 
     package init(_ workspace: Workspace, _ caller: Caller, _ room: RoomState) {
@@ -279,16 +282,16 @@ package struct Reach {
     package var engine: EmbeddedEngine { self.workspace.engine }
     package var dispatcher: Dispatcher { self.workspace.dispatcher }
 
-    /// The moment of the wall clock, in milliseconds since 1970.
+    /// Returns the wall clock time, in milliseconds since 1970.
     package func wall(_ moment: Instant) -> Int64 { self.workspace.offset.wall(moment) }
 
-    /// The device with this token.
+    /// Returns the device with this token.
     func device(_ name: Named<DeviceToken>) throws(APIError) -> ReachedDevice {
         guard let device = name.find(in: self.engine, for: self.caller) else { throw .unknownDevice }
         return device
     }
 
-    /// The device, unless it was removed.
+    /// Returns the device, unless it was removed.
     package func registered(_ device: ReachedDevice) throws(APIError) -> DeviceIndex {
         guard self.engine.identity(device.index).isRegistered else {
             throw .unregistered(at: self.wall(self.engine.snapshot(device.index).registrationChangedAt))
@@ -296,7 +299,7 @@ package struct Reach {
         return device.index
     }
 
-    /// The topic of this name.
+    /// Returns the topic of this name.
     func topic(_ name: [UInt8]) throws(APIError) -> TopicIndex {
         guard let topic = name.withByteView({ self.engine.findTopic($0) }),
             self.caller.reaches(topic, in: self.engine)
@@ -304,21 +307,22 @@ package struct Reach {
         return topic
     }
 
-    /// The wake of this id, unless it is of a topic beyond the caller's; the engine may know none.
+    /// Returns the id of the wake, unless it belongs to a topic outside the caller's scope. The engine may not know the
+    /// wake.
     func wake(_ name: Named<WakeID>) throws(APIError) -> WakeID {
         guard let wake = name.find(in: self.engine, for: self.caller) else { throw .unknownWake }
         return wake
     }
 }
 
-/// A list that passes over every topic or every device.
+/// A list that examines every topic or every device.
 package struct LongList {
-    /// The most devices that a step looks at.
+    /// The maximum number of devices examined in one step.
     static let placesMax = 32_768
-    /// The most devices that a step looks at one by one.
+    /// The maximum number of devices examined one by one in one step.
     static let filteredPlacesMax = 2048
 
-    /// Searches on for what is listed; true when the search has ended.
+    /// Continues the search for the listed devices; returns true when it is complete.
     let search: (Workspace) -> Bool
     /// Answers once the search has ended.
     let finish: (Workspace) -> Answer

@@ -2,22 +2,22 @@ package import Engine
 package import Policy
 package import Wire
 
-/// What a gateway keeps besides its devices, and what of that the next commit has to store.
+/// The records of a gateway other than devices, and the changes that the next commit must store.
 package final class GatewayRecords {
-    /// How long refused pushes may stay unwritten, in milliseconds.
+    /// The maximum time for which refused pushes may stay unwritten, in milliseconds.
     private static let rejectionsInterval: Int64 = 1000
 
-    /// When the counters began, in milliseconds since 1970.
+    /// The start of counting, in milliseconds since 1970.
     package internal(set) var countingSince: Int64
-    /// What this start gave up of what was once committed, which is not kept; nil when nothing was missing.
+    /// The committed data that this start has given up, which is not stored; nil if nothing was missing.
     let acceptedLoss: StoreLoss?
     package internal(set) var rejections: Rejections
-    /// What all gateways on a shared store have refused, as of their last count; nil where there is but one.
+    /// The refused pushes of all gateways on a shared store, as of their last count; nil with a single gateway.
     var rejectionsOfAll: Rejections?
-    /// Which launch policies were in force when.
+    /// The launch policies and the times at which they took effect.
     package internal(set) var policies: PolicyVersions
     private var arePoliciesChanged = false
-    /// The state says, or is about to say, that workers were asked who they are.
+    /// True if the state records, or will record, that workers had to authenticate.
     private var wereWorkersAsked: Bool
     private var isAskingNew = false
     private var rejectionsStoredAt: Int64 = 0
@@ -36,37 +36,37 @@ package final class GatewayRecords {
         self.wereWorkersAsked = wereWorkersAsked
     }
 
-    /// The refused pushes that are shown.
+    /// The refused pushes to be shown.
     var rejectionsShown: Rejections { self.rejectionsOfAll ?? self.rejections }
 
-    /// A push was refused.
+    /// Counts a refused push.
     ///
-    /// - `topic`: nil when it named none that is known.
+    /// - `topic`: nil if the push named no known topic.
     package func countRejected(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
         self.rejections.count(reason, topic, by: count)
     }
 
-    /// The policies of a configuration are in force from `now` on.
+    /// Puts the policies of a configuration into effect at `now`.
     package func begin(_ configuration: EngineConfiguration, at now: Instant) {
         if self.policies.begin(configuration, at: now) { self.arePoliciesChanged = true }
     }
 
-    /// Workers are asked who they are from here on.
+    /// Records that workers must authenticate from now on.
     package func workersAsked() {
         guard !self.wereWorkersAsked else { return }
         self.wereWorkersAsked = true
         self.isAskingNew = true
     }
 
-    /// Whether something has to be stored, `monotonic` being the time in milliseconds.
+    /// Returns true if something must be stored; `monotonic` is the time in milliseconds.
     package func hasChanges(at monotonic: Int64) -> Bool {
         self.arePoliciesChanged || self.isAskingNew || self.areRejectionsDue(at: monotonic)
     }
 
-    /// Nothing stays unwritten for a while any more.
+    /// Makes refused pushes due for storage immediately.
     package func hurry() { self.rejectionsStoredAt = 0 }
 
-    /// Takes what has to be stored, `monotonic` being the time in milliseconds.
+    /// Takes the changes that must be stored; `monotonic` is the time in milliseconds.
     package func takeChanges(into batch: inout RecordBatch, at monotonic: Int64) {
         self.takePolicies(into: &batch)
         if self.isAskingNew {
@@ -79,9 +79,9 @@ package final class GatewayRecords {
         }
     }
 
-    /// Takes what a start stores whatever has changed.
+    /// Takes the records that every start stores, whether or not they have changed.
     ///
-    /// - `isAsking`: workers are asked who they are.
+    /// - `isAsking`: true if workers must authenticate.
     package func takeBeginning(into batch: inout RecordBatch, isAsking: Bool) {
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: self.countingSince.littleEndian) }
         if isAsking { self.storeAsking(into: &batch) }
@@ -103,9 +103,9 @@ package final class GatewayRecords {
     }
 }
 
-/// What a gateway keeps on a store that it shares with others.
+/// The part that is used with a shared store.
 extension GatewayRecords {
-    /// Refused pushes of this gateway that are not stored, by topic, as a shared store keeps them.
+    /// Takes the unstored refused pushes of this gateway by topic, in the format of a shared store.
     func takeRejections() -> [(topic: UInt32, content: [UInt8])] {
         var batch = RecordBatch()
         self.rejections.takeChanges(into: &batch)
@@ -115,7 +115,7 @@ extension GatewayRecords {
         return taken
     }
 
-    /// What all gateways have refused is this, each row one gateway's count of one topic.
+    /// Takes the refused pushes of all gateways; each row is one gateway's count of one topic.
     ///
     /// A row that cannot be read is not counted.
     func showRejections(_ rows: [(topic: UInt32, content: [UInt8])]) {
@@ -129,30 +129,30 @@ extension GatewayRecords {
     }
 }
 
-/// Refused pushes by reason, of all topics together and of each topic that is known.
+/// The numbers of refused pushes by reason, in total and for each known topic.
 ///
-/// A record of them is a list of reasons, as the provider API names them, with counts: name (1 byte and its own) and
-/// count (8 bytes).
+/// The record of a topic is a list of reasons, with the names of the provider API, and counts: length of the name (1
+/// byte), name, count (8 bytes).
 package struct Rejections {
-    /// By reason number.
+    /// The totals by the number of the reason.
     package private(set) var total = Self.none
     private var byTopic: [UInt32: [Int64]] = [:]
-    /// What is to be kept anew, as records are numbered.
+    /// The topics whose records must be written, by the index of the record.
     private var changed: Set<UInt32> = []
 
     package init() {}
 
-    /// Far more than can be refused.
+    /// The largest plausible count.
     private static let countMax: Int64 = 1 << 50
 
     private static let none = Array(repeating: Int64(0), count: APNSReason.count)
 
     var hasChanges: Bool { !self.changed.isEmpty }
 
-    /// The rejections of one topic, by reason number.
+    /// The refused pushes of one topic, by the number of the reason.
     package subscript(topic: TopicIndex) -> [Int64] { self.byTopic[topic.rawValue] ?? Self.none }
 
-    /// - `topic`: nil when the refused pushes named none that is known.
+    /// - `topic`: nil if the refused pushes named no known topic.
     package mutating func count(_ reason: Int, _ topic: TopicIndex?, by count: Int64 = 1) {
         self.total[reason] += count
         self.changed.insert(RecordKey.everyTopic)
@@ -161,7 +161,7 @@ package struct Rejections {
         self.changed.insert(topic.rawValue)
     }
 
-    /// What was counted since `earlier`, which these were once.
+    /// Returns the pushes counted since `earlier`, a former state of this value.
     func since(_ earlier: Rejections) -> Rejections {
         guard self.total != earlier.total else { return Rejections() }
         var difference = self
@@ -169,10 +169,10 @@ package struct Rejections {
         return difference
     }
 
-    /// Counts what others counted, too.
+    /// Adds the counts of another value.
     mutating func add(_ others: Rejections) { self.change(by: others, &+) }
 
-    /// What was counted for nothing is counted no more.
+    /// Subtracts counts that turned out to be void.
     mutating func subtract(_ others: Rejections) { self.change(by: others, &-) }
 
     private mutating func change(by others: Rejections, _ change: (Int64, Int64) -> Int64) {
@@ -186,7 +186,7 @@ package struct Rejections {
         }
     }
 
-    /// Counts what one record says, of one topic or of all together.
+    /// Adds the counts of one record, of one topic or the totals.
     mutating func addRow(_ row: Rejections) {
         for (reason, count) in row.total.enumerated() where count != 0 { self.total[reason] &+= count }
         for (topic, counts) in row.byTopic {
@@ -194,7 +194,7 @@ package struct Rejections {
         }
     }
 
-    /// What was taken as records was not kept.
+    /// Marks records as changed again, because they were not stored.
     mutating func wereNotKept(_ indices: some Sequence<UInt32>) { self.changed.formUnion(indices) }
 
     /// Takes the changes since the last call as records.
@@ -212,9 +212,9 @@ package struct Rejections {
         self.changed.removeAll(keepingCapacity: true)
     }
 
-    /// Takes a record that `takeChanges` wrote; a reason that is no longer known is not counted.
+    /// Restores a record that `takeChanges` wrote. Unknown reasons are not counted.
     ///
-    /// - Returns: false when it is none, or counts what nothing comes to.
+    /// - Returns: false if the record is malformed or contains an impossible count.
     package mutating func restore(_ index: UInt32, _ content: ByteView) -> Bool {
         var counts = Self.none
         var offset = 0

@@ -2,20 +2,20 @@ package import Engine
 package import Storage
 package import Wire
 
-/// What somebody asks of the history, which answers behind everything that happened until then.
+/// A request that the history answers, after all events up to now.
 package struct HistoryQuestion {
-    /// How it is answered, from what the history has.
+    /// The subject of a request, which is answered from the history.
     package struct Subject {
-        /// What the history knows of it.
+        /// The result from the history.
         enum Found {
             case outcome(Outcome)
-            /// The engine has to go on with it.
+            /// The engine must continue the request.
             case more(EngineWork)
         }
 
         let find: (HistoryReading) throws(APIError) -> Found
 
-        /// A question whose answer is JSON.
+        /// Creates a request whose answer is JSON.
         package init(_ write: @escaping (HistoryReading, inout JSONWriter) throws(APIError) -> Void) {
             self.find = { reading throws(APIError) in
                 var writer = JSONWriter()
@@ -31,11 +31,11 @@ package struct HistoryQuestion {
 
     let request: EngineRequest
     let subject: Subject
-    /// Makes the numbers that the history knows devices by.
+    /// The key for the numbers by which the history knows devices.
     let key: HashKey
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     let offset: WallOffset
-    /// Which launch policies were in force when.
+    /// The launch policies and the times at which they took effect.
     let policies: PolicyVersions
 
     package init(
@@ -52,7 +52,7 @@ package struct HistoryQuestion {
         self.policies = policies
     }
 
-    /// Answers from what the history has, or has the engine go on.
+    /// Answers from the history, or passes the request on to the engine.
     package func answer(from source: any HistorySource, _ mailboxes: PerOutlet<LoopMailbox>) {
         var effects = EffectBatch()
         let reading = HistoryReading(source: source, key: self.key, offset: self.offset, policies: self.policies)
@@ -67,13 +67,13 @@ package struct HistoryQuestion {
     }
 }
 
-/// The history as a question reads it.
+/// The view of the history that a request reads.
 package struct HistoryReading {
     let source: any HistorySource
     let key: HashKey
     let offset: WallOffset
     let policies: PolicyVersions
 
-    /// The number that the history knows a device by.
+    /// Returns the number by which the history knows a device.
     func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
 }

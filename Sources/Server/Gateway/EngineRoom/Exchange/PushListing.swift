@@ -3,7 +3,7 @@ import Policy
 import Storage
 import Wire
 
-/// A page of the list of pushes, before it is known to which devices they went.
+/// A page of the list of pushes, whose devices are still to be found.
 package struct PushListing: Sendable {
     /// One push.
     struct Line: Sendable {
@@ -17,12 +17,12 @@ package struct PushListing: Sendable {
     private let topic: String?
     private let limit: Int
     private let lines: [Line]
-    /// Where the log was left off; nil at its end.
+    /// The place at which the page ends; nil at the end of the log.
     private let next: LoggedPush?
 
-    /// Looks at a page's pushes, and at what became of them.
+    /// Reads the pushes of a page, and their lifecycles.
     ///
-    /// - `offset`: wall clock minus policy time.
+    /// - `offset`: the difference between wall clock and policy time.
     init(_ question: PushQuestion, _ source: any HistorySource, _ offset: WallOffset) {
         let page = source.pushes(
             behind: question.after?.push,
@@ -52,13 +52,13 @@ package struct PushListing: Sendable {
     /// The numbers of the devices.
     var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
 
-    /// Follows pushes through what happened to their device.
+    /// Follows pushes through the events of their device.
     private static func follow(
         _ events: [HistoryEvent],
         _ wanted: Set<LoggedPush>,
         _ ways: inout [LoggedPush: PushWay]
     ) {
-        // The last push of a name is the one that later events name.
+        // Later events refer to the last push with an apns-id.
         var named: [APNsID: LoggedPush] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
@@ -71,7 +71,7 @@ package struct PushListing: Sendable {
         }
     }
 
-    /// The way of a push to a device to which more happened since than was looked at.
+    /// Returns the lifecycle of a push whose device has had more events since than were examined.
     private static func way(of push: LoggedPush, _ source: any HistorySource) -> PushWay? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
         var ways: [LoggedPush: PushWay] = [:]
@@ -79,9 +79,9 @@ package struct PushListing: Sendable {
         return ways[push]
     }
 
-    /// Writes the page, as far as it is about the topic that is asked for.
+    /// Writes the pushes of the page that belong to the requested topic.
     ///
-    /// - `find`: the device of a number; nil for one that there is not.
+    /// - `find`: returns the device of a number; nil if it does not exist.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, find: (UInt64) -> LoggedDevice?) {
         var next = self.next
         var count = 0
@@ -129,41 +129,41 @@ package struct PushListing: Sendable {
     }
 }
 
-/// Which pushes somebody wants listed, the newest first: `GET /v1/pushes`.
+/// A request for a list of pushes, the newest first: `GET /v1/pushes`.
 package struct PushQuestion: Hashable, Sendable {
-    /// How many pushes an answer shows.
+    /// The valid numbers of pushes in an answer.
     package static let limits = 1...1000
     package static let limitUsual = 100
-    /// The most pushes that are looked at for one answer, which may be shorter for that.
+    /// The maximum number of pushes examined for one answer, which may therefore be shorter.
     static let examinedMax = 1000
 
-    /// The words for what became of a push.
+    /// The words for the states and ends of pushes.
     package static let outcomes =
         ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue)
 
-    /// nil for any.
+    /// The topic; nil for any.
     package var topic: String?
     /// One of `outcomes`; nil for any.
     package var outcome: String?
-    /// Only those that came at this moment or later, in milliseconds since 1970.
+    /// The earliest time of arrival, in milliseconds since 1970.
     package var since: Int64?
     package var limit = Self.limitUsual
-    /// Only those that stand behind this one.
+    /// The place after which the list continues.
     package var after: PushPlace?
 
     package init() {}
 
-    /// How many pushes are looked at: as many as are shown where all are wanted.
+    /// The number of pushes to examine; equals the limit if all pushes match.
     var examined: Int { self.topic == nil && self.outcome == nil ? self.limit : Self.examinedMax }
 }
 
-/// Where an answer left off, as text that callers hand back: moment, device and push in numbers.
+/// The end of a page, as text that callers pass back: time, device and push in numbers.
 package struct PushPlace: Hashable, Sendable {
     let push: LoggedPush
 
     init(_ push: LoggedPush) { self.push = push }
 
-    /// nil for what no answer says.
+    /// Parses a place; returns nil if no answer contains such text.
     package init?(_ text: String) {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         let numbers = parts.dropFirst().compactMap { UInt64($0, radix: 16) }
@@ -176,11 +176,11 @@ package struct PushPlace: Hashable, Sendable {
             first: numbers[1],
             second: numbers[2]
         )
-        // There is one way to write a place.
+        // Each place has exactly one valid text.
         guard self.text == text else { return nil }
     }
 
-    /// Some thirty million years.
+    /// About thirty million years, in milliseconds.
     private static let momentMax: Int64 = 1_000_000_000_000_000_000
 
     package var text: String {

@@ -2,7 +2,7 @@ package import Engine
 import Platform
 import Policy
 
-/// The sources of answers besides devices: counters, webhooks, and whether the gateway is shutting down.
+/// The sources of answers other than devices: counters, webhooks, and the shutdown flag.
 package final class RoomState {
     let records: GatewayRecords
     let limits: LimitCounts
@@ -35,15 +35,15 @@ private struct WeakReference<Object: AnyObject> {
     weak var object: Object?
 }
 
-/// How often the bounds of the engine and of everything around it were met, and who is told of it.
+/// Counts how often limits of the engine and its surroundings were reached, and reports them.
 package final class LimitCounts {
-    /// What was met, less what the dispatcher that is in use counts itself.
+    /// The counts, without those of the current dispatcher.
     private var counts = PerCase<EngineLimit>()
     private let meter: LimitMeter
     private var watch: LimitWatch
 
-    /// - `meter`: what other parts of the gateway have counted of their bounds.
-    /// - `watch`: tells of bounds that were met.
+    /// - `meter`: the limits counted by other parts of the gateway.
+    /// - `watch`: reports the limits that were reached.
     package init(_ meter: LimitMeter, _ watch: LimitWatch) {
         self.meter = meter
         self.watch = watch
@@ -51,37 +51,37 @@ package final class LimitCounts {
 
     package func met(_ limit: EngineLimit) { self.counts[limit] += 1 }
 
-    /// A dispatcher is let go of: what it has counted stays.
+    /// Adds the counts of a dispatcher that is released.
     package func take(from dispatcher: Dispatcher) {
         self.counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
     }
 
-    /// How often each bound was met.
+    /// Returns the number of times that each limit was reached.
     package func all(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
         var counts = self.counts
         counts[.wakeBytesPerStreamMax] += dispatcher.timesStreamWasFull
         return self.meter.times(counts)
     }
 
-    /// The bounds that were met, and how often.
+    /// Returns the limits that were reached, with their counts.
     package func met(_ dispatcher: Dispatcher) -> [(name: String, count: Int64)] {
         self.all(dispatcher).filter { $0.count > 0 }
     }
 
-    /// Tells of bounds that were met, if it is time.
+    /// Reports the limits that were reached, if it is time.
     func look(_ now: Instant, _ dispatcher: Dispatcher) {
         self.watch.look(now) { self.met(dispatcher) }
     }
 }
 
-/// Pushes that came to the engine together, and when.
+/// The pushes that arrived at the engine together, and their time.
 struct PushArrival: BitwiseCopyable {
-    /// When they left their loop, by the monotonic clock in microseconds.
+    /// The time at which they left their loop, in microseconds of the monotonic clock.
     let at: Int64
     let count: Int64
 }
 
-/// How long commits took, and the pushes that waited for them, since the process began; times in microseconds.
+/// The durations of commits and of the pushes that waited for them, in microseconds, since the start of the process.
 package struct CommitTimes: Sendable {
     private static let bounds: [Int64] = [
         250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
@@ -90,17 +90,17 @@ package struct CommitTimes: Sendable {
 
     package init() {}
 
-    /// From a push's leaving its loop until it was durable.
+    /// The time from a push's departure from its loop until it was durable.
     private(set) var admitToDurable = Histogram(bounds: CommitTimes.bounds)
     private(set) var commits = Histogram(bounds: CommitTimes.bounds)
-    /// Pushes in one commit.
+    /// The number of pushes per commit.
     private(set) var pushes = Histogram(
         bounds: [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384]
     )
 
-    /// A commit was durable.
+    /// Records a durable commit.
     ///
-    /// - Returns: the pushes in it.
+    /// - Returns: the number of pushes in it.
     @discardableResult
     mutating func committed(_ arrivals: [PushArrival], from start: Int64, to end: Int64) -> Int64 {
         self.commits.record(end - start)

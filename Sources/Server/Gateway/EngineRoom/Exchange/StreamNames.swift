@@ -1,12 +1,12 @@
 package import Engine
 package import Wire
 
-/// The names that workers are told of their streams: the four numbers of a stream, and a fifth that nobody can make who
-/// does not have the key.
+/// The names by which workers know their streams: the four numbers of a stream, and a code that cannot be computed
+/// without the key.
 package struct StreamNames: Sendable {
     private let key: HashKey
 
-    /// - Parameter key: a secret that no other process has.
+    /// - Parameter key: a secret of this process.
     package init(key: HashKey) {
         self.key = key
     }
@@ -15,7 +15,7 @@ package struct StreamNames: Sendable {
         "\(stream.place)-\(self.seal(stream))"
     }
 
-    /// The stream with this name; nil when no name was made of it with this key.
+    /// Returns the stream with this name; nil if the name was not created with this key.
     package func stream(_ name: String) -> LoopStream? {
         let numbers = name.split(separator: "-", omittingEmptySubsequences: false)
         guard numbers.count == 5, let loop = UInt16(numbers[0]), let index = UInt32(numbers[1]),
@@ -25,7 +25,7 @@ package struct StreamNames: Sendable {
         return self.seal(stream) == seal ? stream : nil
     }
 
-    /// A code of all four numbers under the key.
+    /// Returns a code of all four numbers under the key.
     private func seal(_ stream: LoopStream) -> UInt64 {
         self.key.hash(
             UInt64(stream.loop) << 32 | UInt64(stream.connectionIndex),

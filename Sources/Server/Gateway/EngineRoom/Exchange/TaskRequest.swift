@@ -1,11 +1,11 @@
 package import Engine
 package import Policy
 
-/// A request for a background task as a caller sends it.
+/// A request for a background task, as sent by a caller.
 package struct TaskRequest: Hashable, Sendable {
     package let identifier: String
     package let kind: TaskSubmission.Kind
-    /// Not before, in milliseconds since 1970; nil is the moment of submission.
+    /// The earliest begin date, in milliseconds since 1970; nil for the time of submission.
     package let earliestBegin: Int64?
     package var details: TaskDetails
 
@@ -21,9 +21,9 @@ package struct TaskRequest: Hashable, Sendable {
         self.details = details
     }
 
-    /// The request in policy time.
+    /// Returns the request in policy time.
     ///
-    /// - `offset`: wall clock minus policy time at the moment of its submission.
+    /// - `offset`: the difference between wall clock and policy time at the submission.
     func incoming(_ offset: WallOffset) -> IncomingTask {
         IncomingTask(
             identifier: self.identifier,
@@ -34,12 +34,12 @@ package struct TaskRequest: Hashable, Sendable {
     }
 }
 
-/// Transfers of a background session that finished, as a caller tells of them.
+/// A report about finished transfers of a background session.
 package struct FinishedTransfers: Hashable, Sendable {
     package let session: String
-    /// How many, at least 1.
+    /// The number of transfers, at least 1.
     package let count: UInt64
-    /// The same again counts once; nil counts always.
+    /// An id under which repeated reports count once; nil if every report counts.
     package let id: String?
 
     package init(session: String, count: UInt64, id: String? = nil) {
@@ -49,7 +49,7 @@ package struct FinishedTransfers: Hashable, Sendable {
     }
 }
 
-/// Which requests of all devices somebody asks for; nil is any.
+/// A request for a list of tasks of all devices; nil matches any.
 package struct TaskQuestion: Hashable, Sendable {
     package var topic: String?
     package var kind: TaskKind?

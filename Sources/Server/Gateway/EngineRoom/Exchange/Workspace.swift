@@ -2,19 +2,20 @@ package import Engine
 package import Policy
 package import Wire
 
-/// What a batch is performed on: devices in memory, the streams their wakes go to, and how the wall clock stands.
+/// The environment in which a batch is performed: the devices in memory, the streams for their wakes, and the wall
+/// clock.
 ///
-/// Who has put the devices there, and which of all there are, is not seen from here.
+/// It does not specify how the devices were loaded, nor whether they are all devices.
 package struct Workspace {
     let engine: EmbeddedEngine
     let dispatcher: Dispatcher
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     let offset: WallOffset
-    /// Why nothing is taken any more; nil as long as everything can be stored.
+    /// The failure of the store; nil while everything can be stored.
     let failure: StoreFailure?
-    /// The workers of other gateways on the same store; nil where there is but one.
+    /// The workers of other gateways on the same store; nil with a single gateway.
     let remote: RemoteWorkers?
-    /// The device that was read last, when it has the rows of some devices in memory and not of all there are.
+    /// The last device read, if only some devices are in memory and there are more.
     var lastRead: DeviceToken?
     /// The devices of a list in the order `recent`, when not all devices there are were in memory at once.
     var recent: [DeviceToken]?
@@ -33,14 +34,14 @@ package struct Workspace {
         self.remote = remote
     }
 
-    /// Workers of one topic, or of all; after a failure those there were.
+    /// Returns the workers of one topic, or of all; after a failure those connected at that time.
     func workerCounts(_ topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         var counts = self.failure?.workers[topic] ?? self.dispatcher.workerCounts(topic)
         self.remote?.add(topic, to: &counts)
         return counts
     }
 
-    /// Everything that is known of a device, the streams of other gateways included.
+    /// Returns everything known about a device, including the streams of other gateways.
     func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         var snapshot = self.dispatcher.snapshot(device)
         let topic = self.engine.topic(of: device)
@@ -49,16 +50,17 @@ package struct Workspace {
         return snapshot
     }
 
-    /// Says of a task whether streams of other gateways take it, as far as that is known here.
+    /// Records in a task whether streams of other gateways accept it, if known.
     func noteRemoteTakers(of task: inout TaskSnapshot, _ topic: TopicIndex) {
         if !task.isTaken, let remote = self.remote, remote.takers(of: task.target, topic) != .none {
             task.isTaken = true
         }
     }
 
-    /// Whether streams take a wake; after a failure as far as those tell that there were.
+    /// Returns the readiness of streams to accept a wake; after a failure, as far as the connected workers at that time
+    /// show it.
     ///
-    /// - Parameter takers: how it is with the streams of this gateway.
+    /// - Parameter takers: the readiness of this gateway's streams.
     func takersShown(_ takers: Takers, of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         if let workers = self.failure?.workers[topic] {
             return workers.connected == 0 ? .none : workers.busy < workers.slots ? .free : .busy
@@ -66,17 +68,17 @@ package struct Workspace {
         return takers == .free ? takers : max(takers, self.remote?.takers(of: target, topic) ?? .none)
     }
 
-    /// How many devices wait for a worker of this topic: none while it is paused.
+    /// Returns the number of devices waiting for a worker of this topic; 0 while it is paused.
     func readyCount(_ topic: TopicIndex) -> Int {
         guard !self.engine.isPaused(topic) else { return 0 }
         guard self.remote != nil else { return self.engine.readyCount(topic) }
         return Int(clamping: self.engine.booksShown(topic).held[.worker])
     }
 
-    /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
+    /// The longest time that a device has waited for a worker or an engine, in milliseconds.
     var oldestDueMilliseconds: Int64 { self.remote?.oldestDueMilliseconds ?? self.engine.oldestDueMilliseconds }
 
-    /// The counters of all topics together.
+    /// Returns the counters of all topics together.
     func statistics(_ records: GatewayRecords, _ limits: LimitCounts) -> Statistics {
         Statistics(
             books: self.engine.totalsShown,
@@ -89,7 +91,7 @@ package struct Workspace {
         )
     }
 
-    /// The counters of one topic.
+    /// Returns the counters of one topic.
     func statistics(_ topic: TopicIndex, _ records: GatewayRecords) -> Statistics {
         Statistics(
             books: self.engine.booksShown(topic),
@@ -103,10 +105,10 @@ package struct Workspace {
 // MARK: - Lists
 
 extension Workspace {
-    /// The most tasks of all devices that are listed.
+    /// The maximum number of tasks in a list of all devices.
     static let tasksMax = 1000
 
-    /// The devices in memory that a list is about.
+    /// Returns the devices in memory for a list.
     func devices(of subject: ListedRows, for caller: Caller) -> [DeviceToken] {
         switch subject {
         case .tasks(let question): self.devices(of: question, for: caller)
@@ -114,14 +116,14 @@ extension Workspace {
         }
     }
 
-    /// The devices of the tasks that a question is about, as far as they are in memory: each once for each task.
+    /// Returns the devices in memory for a list of tasks, once per task.
     private func devices(of question: TaskQuestion, for caller: Caller) -> [DeviceToken] {
         let topics = self.topics(question.topic, for: caller)
         let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
         return self.engine.tasks(filter, countMax: Self.tasksMax).map(\.device)
     }
 
-    /// The search for the devices that a question is about, as far as a caller reaches them.
+    /// Returns the search for the requested devices within the caller's scope.
     func search(_ question: DeviceQuestion, for caller: Caller) -> DeviceSearch {
         DeviceSearch(
             topics: self.topics(question.topic, for: caller),
@@ -131,7 +133,7 @@ extension Workspace {
         )
     }
 
-    /// The devices in memory that a question is about, in its order.
+    /// Returns the devices in memory for a list of devices, in its order.
     private func devices(of question: DeviceQuestion, for caller: Caller) -> [DeviceToken] {
         let filter = question.filter
         var search = self.search(question, for: caller)
@@ -141,7 +143,7 @@ extension Workspace {
         }
     }
 
-    /// The topics that a question is about, without those that are unknown; nil stands for all of them.
+    /// Returns the known topics for a list; nil for all topics.
     func topics(_ name: String?, for caller: Caller) -> Set<TopicIndex>? {
         let names: Set<String>
         switch (name, caller.topics) {
@@ -153,13 +155,13 @@ extension Workspace {
     }
 }
 
-/// Nothing can be stored, any more or for now: why, and what is still known.
+/// A failure of the store, permanent or temporary: its cause, and the remaining knowledge.
 package final class StoreFailure {
     let error: StoreError
     let workers: WorkersAtFailure
-    /// Why the last durable state could not be read either; nil when it was.
+    /// The reason for which the last durable state could not be read; nil if it was read.
     let durableError: StoreError?
-    /// Whether it passes, as a connection to a database comes again.
+    /// True if the failure is temporary, such as a lost connection to a database.
     let isPassing: Bool
 
     package init(error: StoreError, workers: WorkersAtFailure, durableError: StoreError?, isPassing: Bool = false) {
@@ -169,13 +171,13 @@ package final class StoreFailure {
         self.isPassing = isPassing
     }
 
-    /// What somebody is answered whose request this is the cause for not doing.
+    /// Returns the error for a request that is refused because of this failure.
     func refusal(_ cause: StoreError) -> APIError {
         self.isPassing ? .storeUnavailable(cause) : .storeFailed(cause)
     }
 }
 
-/// The workers there were when a commit failed; the dispatcher that knew them is gone.
+/// The workers connected when a commit failed; their dispatcher no longer exists.
 package struct WorkersAtFailure {
     private let total: Dispatcher.WorkerCounts
     private let byTopic: [TopicIndex: Dispatcher.WorkerCounts]
@@ -186,33 +188,33 @@ package struct WorkersAtFailure {
         self.byTopic = Dictionary(uniqueKeysWithValues: topics)
     }
 
-    /// - Parameter topic: nil for all together.
+    /// - Parameter topic: nil for all topics.
     subscript(topic: TopicIndex?) -> Dispatcher.WorkerCounts {
         guard let topic else { return self.total }
         return self.byTopic[topic] ?? Dispatcher.WorkerCounts()
     }
 }
 
-/// The workers of the other gateways on a shared store, as these said last; one thread uses it.
+/// The workers of the other gateways on a shared store, as reported last; used on one thread.
 package final class RemoteWorkers {
     private var total = Dispatcher.WorkerCounts()
     private var byTopic: [TopicIndex: Dispatcher.WorkerCounts] = [:]
-    /// The kinds of these workers by what they take.
+    /// The workers by the wakes that they accept.
     private var offers: [TopicIndex: [(request: SubscriptionRequest, offer: StreamOffer)]] = [:]
-    /// The readiness for a push of a topic, once it was asked for: pushes that are now or never ask for each.
+    /// The readiness for pushes, by topic. It is cached because every pending push needs it.
     private var pushTakers: [TopicIndex: Takers] = [:]
-    /// Topics of which a stream of another gateway hears of conditions.
+    /// The topics with a stream of another gateway that receives conditions.
     private var hearing: Set<TopicIndex> = []
-    /// How long the device has waited that waits longest for a worker, or for an engine, in milliseconds.
+    /// The longest time that a device has waited for a worker or an engine, in milliseconds.
     var oldestDueMilliseconds: Int64 = 0
-    /// How the gateways are, this one included, as of the last second; nil before the first time.
+    /// The status of the gateways including this one, as of the last second; nil before the first.
     var status: ClusterStatus?
     /// The locks of other sessions of the database that devices wait for.
     var locks: [DeviceLocks] = []
 
     package init() {}
 
-    /// Forgets the workers.
+    /// Removes all workers.
     func removeAll() {
         self.total = Dispatcher.WorkerCounts()
         self.byTopic = [:]
@@ -221,14 +223,14 @@ package final class RemoteWorkers {
         self.hearing = []
     }
 
-    /// Another gateway has these workers of a topic.
+    /// Adds the workers of another gateway for a topic.
     func append(_ counts: Dispatcher.WorkerCounts, of topic: TopicIndex, hearsConditions: Bool) {
         Self.add(counts, to: &self.total)
         Self.add(counts, to: &self.byTopic[topic, default: Dispatcher.WorkerCounts()])
         if hearsConditions { self.hearing.insert(topic) }
     }
 
-    /// Streams of another gateway, which are counted besides, take this.
+    /// Adds an offer of another gateway's streams, which are counted separately.
     func append(_ offer: StreamOffer) {
         let request = SubscriptionRequest(
             slots: 1,
@@ -241,8 +243,8 @@ package final class RemoteWorkers {
         self.offers[offer.topic, default: []].append((request, offer))
     }
 
-    /// Returns the readiness of the streams of other gateways to take a push or a task of a topic. It is unknown for
-    /// streams that name devices, as reports do not say which.
+    /// Returns the readiness of the streams of other gateways to accept a push or a task of a topic. It is unknown for
+    /// streams limited to certain devices, because reports do not name these.
     func takers(of target: LaunchTarget, _ topic: TopicIndex) -> Takers {
         guard case .push = target else { return self.takersFound(of: target, topic) }
         if let known = self.pushTakers[topic] { return known }
@@ -266,7 +268,7 @@ package final class RemoteWorkers {
         Self.add(topic.map { self.byTopic[$0] ?? Dispatcher.WorkerCounts() } ?? self.total, to: &counts)
     }
 
-    /// Whether another gateway has streams of a topic.
+    /// Returns true if another gateway has streams of a topic.
     func hasStreams(_ topic: TopicIndex) -> Bool { (self.byTopic[topic]?.connected ?? 0) > 0 }
 
     /// Returns true if another gateway has a slot that may be free for a push of a topic.
@@ -275,7 +277,7 @@ package final class RemoteWorkers {
         return takers == .free || takers == .unknown && self.byTopic[topic].map { $0.busy < $0.slots } ?? false
     }
 
-    /// Whether a stream of another gateway hears of conditions of a topic.
+    /// Returns true if a stream of another gateway receives conditions of a topic.
     func hearsConditions(_ topic: TopicIndex) -> Bool { self.hearing.contains(topic) }
 
     private static func add(_ more: Dispatcher.WorkerCounts, to counts: inout Dispatcher.WorkerCounts) {
@@ -285,31 +287,31 @@ package final class RemoteWorkers {
     }
 }
 
-/// Which devices somebody wants listed, and in which order; nil is any.
+/// A request for a list of devices and its order; nil matches any.
 package struct DeviceQuestion: Hashable, Sendable {
-    /// How many devices an answer shows.
+    /// The valid numbers of devices in an answer.
     package static let limits = 1...1000
     package static let limitUsual = 100
-    /// The most devices that are looked at for one answer, which may be shorter for that.
+    /// The maximum number of devices examined for one answer, which may therefore be shorter.
     static let examinedMax = 1024
 
     package var topic: String?
     package var state: DeviceFilter.State?
     package var hold: Hold?
-    /// The first digits of their tokens.
+    /// The first digits of the tokens.
     package var prefix: TokenPrefix?
-    /// The most devices of the answer.
+    /// The maximum number of devices in the answer.
     package var limit = Self.limitUsual
-    /// Only devices behind this one.
+    /// The device after which the list continues.
     package var after: DeviceToken?
     package var order = DeviceSearch.Order.token
 
     package init() {}
 
-    /// The state, the hold and the first digits that are asked for.
+    /// The requested state, hold and first digits.
     var filter: DeviceFilter { DeviceFilter(state: self.state, hold: self.hold, prefix: self.prefix) }
 
-    /// The token behind which the list begins: tokens with a common prefix are adjacent in their order.
+    /// The token after which the list begins. Tokens with a common prefix are adjacent in the order.
     var start: DeviceToken? {
         guard let first = self.prefix?.predecessor else { return self.after }
         guard let after, first.isBefore(after) else { return first }
@@ -319,13 +321,13 @@ package struct DeviceQuestion: Hashable, Sendable {
     /// Returns true if a token from `start` on comes after every token with the prefix.
     func isPast(_ token: DeviceToken) -> Bool { self.prefix.map { !$0.begins(token) } ?? false }
 
-    /// The filter of a search whose order cannot be gone on with: there it must not find others.
+    /// The filter for a search whose order does not allow it to continue, so that it must find only matching devices.
     var searchFilter: DeviceFilter? {
         let isAny = self.state == nil && self.hold == nil && self.prefix == nil
         return self.order == .waiting && !isAny ? self.filter : nil
     }
 
-    /// How many devices are looked at: as many as are shown where all are wanted.
+    /// The number of devices to examine; equals the limit if all devices match.
     var examined: Int {
         self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }

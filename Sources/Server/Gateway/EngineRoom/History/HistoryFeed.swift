@@ -4,33 +4,32 @@ import Policy
 package import Storage
 import Wire
 
-/// Gives the history every event of every record, in order and once: as they come, and from the journal what it was
-/// without, since too many waited, nothing could be written, or its file was begun anew.
+/// Passes every event of every record to the history, in order and once. Events come directly, or from the journal if
+/// the history missed them: too many were waiting, nothing could be written, or its file was replaced.
 package final class HistoryFeed {
-    /// The events that are read from the journal in one piece.
+    /// The number of events read from the journal in one piece.
     private static let pieceEvents = 65_536
 
     let file: HistoryFile
     private let retention: EventRetention
-    /// nil when nothing is kept: what finds no room is dropped then.
+    /// The journal; nil if nothing is stored, in which case events without room are dropped.
     private let journal: JournalEvents?
     private let onFault: (String) -> Void
-    /// What was found at the start, while the file cannot be opened.
+    /// The events found at the start, while the file cannot be opened.
     private var unopened: EventRecovery?
-    /// Where it goes on in the journal; nil when the file has taken everything.
+    /// The position in the journal from which reading continues; nil if the file has everything.
     private var position: JournalEvents.Position?
-    /// Why the journal cannot be read, as it was told; nil when it can.
+    /// The reason for which the journal cannot be read, as reported; nil if it can.
     private var failure: String?
-    /// How often the file was begun anew, as far as was seen to it.
+    /// The number of times that the file was replaced, as far as handled.
     private var beginnings: Int
-    /// The file was begun anew, and what the journal has is being read: the first record of that, and when its first
-    /// event happened.
+    /// The state of reading the journal for a new file: the first record, and the time of its first event.
     private var anew: (isReading: Bool, sequence: UInt64, oldest: Instant?) = (false, 0, nil)
-    /// Wall clock minus policy time.
+    /// The difference between wall clock and policy time.
     private var offset = WallOffset(wall: 0, now: Instant(milliseconds: 0))
     private var droppedEvents = 0
 
-    /// - `onFault`: called with what the history lacks for good, in words.
+    /// - `onFault`: called with a description of events that the history lacks permanently.
     package init(
         _ file: HistoryFile,
         _ retention: EventRetention,
@@ -44,13 +43,13 @@ package final class HistoryFeed {
         self.beginnings = file.beginnings
     }
 
-    /// Whether there is something in the journal that the file has not taken.
+    /// True if the journal has events that the file lacks.
     package var isBehind: Bool { self.position != nil }
 
-    /// The bytes that the journal keeps for the history.
+    /// The number of bytes that the journal keeps for the history.
     var heldBytes: Int { self.retention.heldBytes }
 
-    /// How many events were dropped or given up since the last call.
+    /// Returns the number of events that were dropped since the last call.
     package func takeDropped() -> Int {
         defer { self.droppedEvents = 0 }
         return self.droppedEvents + self.retention.takeGivenUp()
@@ -65,7 +64,7 @@ package final class HistoryFeed {
         for record in batch.records {
             let events = batch.events[start..<record.end]
             start = record.end
-            // What was left out before it is in the journal, as it is itself.
+            // Any record skipped before this one is in the journal, and so is this one.
             let isNext = self.journal == nil || record.sequence <= self.file.takenSequence + 1
             guard !self.isBehind, !isNext || !self.file.append(events, ofRecord: record.sequence) else { continue }
             if self.journal == nil { self.droppedEvents += events.count }
@@ -74,23 +73,24 @@ package final class HistoryFeed {
         self.file.append(batch.events[start...])
     }
 
-    /// Writes what was taken.
+    /// Writes the events taken so far.
     package func flush() {
         self.file.flush()
         self.lookForBeginning()
         self.tellFaults()
     }
 
-    /// Makes what was written durable, and has the journal let go of it.
+    /// Syncs the written events, and allows the journal to drop them.
     package func sync() {
         self.file.sync()
-        // What comes behind the position was not given to the file, or is in it already.
+        // The events after the position are either not in the file, or were in it before.
         self.retention.advance(to: min(self.file.durableSequence, self.position?.sequence ?? .max))
     }
 
-    /// Reads a piece of what the file was without.
+    /// Reads a piece of the events that the file lacks.
     ///
-    /// - Returns: false when nothing more can be done for now: the file takes nothing, or the journal cannot be read.
+    /// - Returns: false if nothing more can be done for now, because the file accepts nothing or the journal cannot be
+    ///   read.
     package func catchUp() -> Bool {
         guard var position = self.position, let journal = self.journal else { return true }
         let beginnings = self.beginnings
@@ -118,13 +118,13 @@ package final class HistoryFeed {
 
     // MARK: From the journal
 
-    /// Writes what a former process did not come to write.
+    /// Writes the events that a former process had not written.
     private func recover(_ recovery: EventRecovery) {
         self.offset = recovery.start.offset
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
                 if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
-                // It was read before.
+                // It was parsed successfully when it was found.
                 return (try? EventRecord(content)).map { self.append($0) } ?? true
             }
             guard !isTaken else { continue }
@@ -136,10 +136,10 @@ package final class HistoryFeed {
         self.sync()
     }
 
-    /// - Returns: whether the file needs nothing of it any more.
+    /// - Returns: true if the file needs nothing more of the record.
     private func append(_ record: EventRecord) -> Bool {
         guard !self.file.holds(record.sequence) else { return true }
-        // Those of another key are of no use, and are passed over for good.
+        // Records of another key cannot be used and are skipped permanently.
         guard record.keyMark == self.file.keyMark else { return self.file.append([], ofRecord: record.sequence) }
         var events: [HistoryEvent] = []
         events.reserveCapacity(record.eventCount)
@@ -151,18 +151,18 @@ package final class HistoryFeed {
         return true
     }
 
-    /// What comes next, behind record `last`, has to be read from the journal.
+    /// Switches to reading from the journal, after record `last`.
     private func fallBehind(after last: UInt64) {
         self.lookForBeginning()
         guard self.journal != nil, self.position == nil else { return }
         self.position = JournalEvents.Position(row: self.retention.firstHeldRow, sequence: last)
     }
 
-    /// Begins with all that the journal has when the file was begun anew.
+    /// Starts from the beginning of the journal if the file was replaced.
     private func lookForBeginning() {
         guard self.file.beginnings != self.beginnings else { return }
         self.beginnings = self.file.beginnings
-        // Nothing was in the file yet when it could not be opened before.
+        // A file that could not be opened before has lost nothing.
         guard self.journal != nil else { return }
         self.position = JournalEvents.Position(row: 0, sequence: 0)
         self.anew = (self.unopened == nil, 0, nil)
@@ -170,7 +170,7 @@ package final class HistoryFeed {
 
     // MARK: Telling
 
-    /// Tells what the file lacks, once it could be opened.
+    /// Reports the events that the file lacks, once it has been opened.
     private func tellFaults() {
         guard let recovery = self.unopened, let found = self.file.found else { return }
         self.unopened = nil
@@ -191,7 +191,7 @@ package final class HistoryFeed {
         } else if self.anew.sequence != kept + 1 {
             self.onFault(
                 "the events behind record \(kept)" + (since.map { " and before \($0)" } ?? "")
-                    + " are missing from it, and the journal has them no more"
+                    + " are missing from it, and the journal no longer has them"
             )
         }
     }

@@ -5,11 +5,11 @@ package import Storage
 import Synchronization
 import Wire
 
-/// Writes the history, and answers from it, on a thread of its own.
+/// Writes the history and answers requests from it, on a separate thread.
 package final class HistoryThread: HistoryOutlet {
-    /// Says to the journal what it need not keep any more.
+    /// Informs the journal of the events that it need not keep any longer.
     package let retention = EventRetention()
-    /// For how many milliseconds events are collected before they are taken, which are written a second later.
+    /// The time in milliseconds over which events are collected. They are written about a second later.
     private static let rest: Int64 = 10
 
     private let mailbox = Mailbox<HistoryBatch>()
@@ -17,7 +17,7 @@ package final class HistoryThread: HistoryOutlet {
     private let thread: NamedThread
     private let prepare: @Sendable () throws(StoreError) -> Void
 
-    /// Whether the file is to be opened, and what it held then.
+    /// The opening of the file: whether it was requested, and the contents found.
     private final class Opened: Sendable {
         let isAsked = Mutex(false)
         let isDecided = Latch()
@@ -26,14 +26,14 @@ package final class HistoryThread: HistoryOutlet {
     }
 
     /// - Parameters:
-    ///   - mailboxes: where answers go.
-    ///   - tally: hears of events that left the history.
-    ///   - journal: has the records of events that the history was without; nil when nothing is kept.
-    ///   - onDropped: called, on the thread, with how many events were dropped because too many waited.
-    ///   - onFault: called, on the thread, with what the history lacks for good, in words.
-    ///   - prepare: called by `open`, before the file is opened.
+    ///   - mailboxes: the destinations of answers.
+    ///   - tally: counts the events that leave the history.
+    ///   - journal: has the records that the history lacks; nil if nothing is stored.
+    ///   - onDropped: called on the thread with the number of events that were dropped because too many were waiting.
+    ///   - onFault: called on the thread with a description of events that the history lacks permanently.
+    ///   - prepare: called by `open` before the file is opened.
     ///   - makeFile: opens the file, on the thread that will use it.
-    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
         mailboxes: PerOutlet<LoopMailbox>,
         tally: LimitTally<GatewayCountedLimit> = LimitTally(),
@@ -52,7 +52,8 @@ package final class HistoryThread: HistoryOutlet {
             guard opened.isAsked.withLock({ $0 }) else { return }
             Self.run(mailbox) {
                 let file = makeFile()
-                // Else the journal may keep what is missing from among the others: the feed says when it does not.
+                // Otherwise the journal may have records that are missing in between. The feed reports when it does
+                // not.
                 if file.found?.leftOff.isEmpty ?? true { retention.advance(to: file.durableSequence) }
                 opened.found.withLock { $0 = file.found }
                 opened.isKnown.open()
@@ -65,14 +66,14 @@ package final class HistoryThread: HistoryOutlet {
         self.mailbox.submit(&batch)
     }
 
-    /// Keeps to other bounds from now on.
+    /// Applies other limits from now on.
     package func setLimits(_ limits: HistoryLimits) {
         var batch = HistoryBatch()
         batch.limits = limits
         self.mailbox.submit(&batch)
     }
 
-    /// Writes what it was given, ends the thread, and waits for that.
+    /// Writes the remaining events, ends the thread, and waits for it.
     package func stop() {
         self.opened.isDecided.open()
         self.mailbox.close()
@@ -90,7 +91,7 @@ package final class HistoryThread: HistoryOutlet {
         return self.opened.found.withLock { $0 }
     }
 
-    /// The file is closed when this returns.
+    /// The file is closed when this function returns.
     private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
         let turns = open()
         var batch = HistoryBatch()
@@ -103,15 +104,16 @@ package final class HistoryThread: HistoryOutlet {
     }
 }
 
-/// What the history's thread does in its turns: takes events, answers, writes, syncs, tidies.
+/// The work of the history's thread in each turn: takes events, answers, writes, syncs, and deletes old events.
 final class HistoryTurns {
-    /// How long events may lie in memory, in milliseconds.
+    /// The maximum time that events stay in memory, in milliseconds.
     private static let flushInterval: Int64 = 1000
-    /// How long events may lie in the file and not be durable there, in milliseconds: the journal keeps them as long.
+    /// The maximum time that events stay in the file without a sync, in milliseconds. The journal keeps them for as
+    /// long.
     ///
-    /// Who syncs on the same disk, the journal, is held up meanwhile: syncing seldom keeps that from most commits.
+    /// A sync delays the journal, which syncs on the same disk. Syncing rarely spares most commits that delay.
     private static let syncInterval: Int64 = 5000
-    /// Bytes that the journal keeps for the history at which it does not wait as long.
+    /// The number of bytes kept by the journal for the history above which the sync happens earlier.
     private static let heldBytesMax = 32 << 20
 
     private let feed: HistoryFeed
@@ -120,12 +122,12 @@ final class HistoryTurns {
     private let tally: LimitTally<GatewayCountedLimit>
     private let onDropped: (Int) -> Void
     private var isTidy = false
-    /// When to write, when to sync, and when to read what the file was without, on the monotonic clock; nil when there
-    /// is nothing to.
+    /// The times of the next write, the next sync, and the next reading from the journal, in milliseconds of the
+    /// monotonic clock; nil for none.
     private var flushAt: Int64?
     private var syncAt: Int64?
     private var catchUpAt: Int64?
-    /// When the journal's need may hurry writing and syncing again.
+    /// The earliest time at which the size of the journal may cause another early sync.
     private var hurryAt: Int64 = 0
 
     init(
@@ -141,14 +143,14 @@ final class HistoryTurns {
         self.onDropped = onDropped
     }
 
-    /// How long to wait for somebody who wants something; ten minutes when nothing is to be done.
+    /// The maximum wait for new work in milliseconds; ten minutes if nothing is due.
     var millisecondsToNext: Int64 {
         guard self.isTidy else { return 0 }
         let next = min(self.flushAt ?? .max, self.syncAt ?? .max, self.catchUpAt ?? .max)
         return next == .max ? 600_000 : max(0, next - SystemClock.monotonic)
     }
 
-    /// Takes everything of a batch.
+    /// Takes everything in a batch.
     func take(_ batch: HistoryBatch) {
         if let limits = batch.limits { self.file.setLimits(limits) }
         self.feed.take(batch)
@@ -163,14 +165,14 @@ final class HistoryTurns {
         if droppedEvents > 0 { self.onDropped(droppedEvents) }
     }
 
-    /// Writes, syncs and reads what is due, and does one piece of tidying.
+    /// Writes, syncs and reads whatever is due, and deletes one piece of old events.
     func work() {
         let now = SystemClock.monotonic
         let isHurried = now >= self.hurryAt && self.feed.heldBytes > Self.heldBytesMax
         if isHurried { self.hurryAt = now + Self.flushInterval }
         if let flushAt = self.flushAt, now >= flushAt || isHurried {
             self.feed.flush()
-            // What could not be written is tried again.
+            // A failed write is repeated.
             let isDone = self.file.collectedEvents == 0 && self.file.isOpen
             self.flushAt = isDone ? nil : now + Self.flushInterval
             self.syncAt = self.syncAt ?? now + Self.syncInterval
@@ -183,7 +185,7 @@ final class HistoryTurns {
         if left.byAge > 0 { self.tally.met(.historySeconds, times: left.byAge) }
     }
 
-    /// Writes and syncs what is left; what the file is still without the next process finds in the journal.
+    /// Writes and syncs the remaining events. The next process finds any others in the journal.
     func finish() {
         self.feed.flush()
         self.feed.sync()
@@ -195,7 +197,7 @@ final class HistoryTurns {
         self.syncAt = isDone ? nil : SystemClock.monotonic + Self.syncInterval
     }
 
-    /// Reads a piece of what the file was without; what cannot be done is tried again.
+    /// Reads a piece of the events that the file lacks; a failure is retried.
     private func catchUp(_ now: Int64) {
         if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
             let isGettingOn = self.feed.catchUp()
@@ -206,42 +208,42 @@ final class HistoryTurns {
     }
 }
 
-/// Where it is found what happened, in a database whose transactions write it themselves.
+/// A source of history in a database whose transactions write the events themselves.
 package protocol SharedHistorySource: HistorySource {
-    /// Keeps to other bounds from now on.
+    /// Applies other limits from now on.
     func setLimits(_ limits: HistoryLimits)
 
-    /// Deletes one piece of what is too old or too much.
+    /// Deletes one piece of the events that exceed the limits.
     ///
-    /// - Returns: whether there may be more to delete.
+    /// - Returns: true if there may be more to delete.
     func tidy() -> Bool
 }
 
-/// The history of a gateway, on a thread of its own.
+/// The history of a gateway, on a separate thread.
 package protocol HistoryService: HistoryOutlet {
-    /// Keeps to other bounds from now on.
+    /// Applies other limits from now on.
     func setLimits(_ limits: HistoryLimits)
 
-    /// Does what it was given, ends the thread, and waits for that.
+    /// Finishes the submitted work, ends the thread, and waits for it.
     func stop()
 }
 
 extension HistoryThread: HistoryService {}
 
-/// Answers what is asked of the history from a database that gateways share, on a thread of its own.
+/// Answers requests to the history from a shared database, on a separate thread.
 ///
-/// Events that come with a batch are in the database already: they were committed with what they tell of.
+/// The events in a batch are ignored: they were committed to the database together with the changes that they describe.
 package final class DatabaseHistory: HistoryService {
-    /// How long tidying waits when there was nothing to do, in milliseconds.
+    /// The interval of deletions when there was nothing to delete, in milliseconds.
     private static let tidyInterval: Int64 = 60_000
 
     private let mailbox = Mailbox<HistoryBatch>()
     private let thread: NamedThread
 
     /// - Parameters:
-    ///   - mailboxes: where answers go.
-    ///   - makeSource: makes the source, on the thread that will use it.
-    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    ///   - mailboxes: the destinations of answers.
+    ///   - makeSource: creates the source, on the thread that will use it.
+    /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
         mailboxes: PerOutlet<LoopMailbox>,
         makeSource: @escaping @Sendable () -> any SharedHistorySource
@@ -256,14 +258,14 @@ package final class DatabaseHistory: HistoryService {
 
     package func submit(_ batch: inout HistoryBatch) { self.mailbox.submit(&batch) }
 
-    /// Keeps to other bounds from now on.
+    /// Applies other limits from now on.
     package func setLimits(_ limits: HistoryLimits) {
         var batch = HistoryBatch()
         batch.limits = limits
         self.mailbox.submit(&batch)
     }
 
-    /// Answers what it was asked, ends the thread, and waits for that.
+    /// Answers the submitted requests, ends the thread, and waits for it.
     package func stop() {
         self.mailbox.close()
         self.thread.join()
@@ -286,35 +288,35 @@ package final class DatabaseHistory: HistoryService {
     }
 }
 
-/// What a group has for the history: what happened, and who asks what happened.
+/// The contents of a group for the history: events, and requests about events.
 ///
-/// `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
+/// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of `Mailbox`.
 package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
-    /// The most events that wait for the history, about 20 MB; more are dropped, and nothing else is. Those of records
-    /// the history reads from the journal then; the others are counted.
+    /// The maximum number of events waiting for the history, about 20 MB. Only events are dropped beyond it: the
+    /// history then reads those of records from the journal; others are counted as dropped.
     private static let eventsMax = 262_144
 
-    /// The events at which the history's thread is woken, although it rests.
+    /// The number of events at which the history's thread is woken immediately.
     private static let eventsCollectedMax = 8192
 
     /// A record of events that was committed with them.
     struct Record {
         let sequence: UInt64
-        /// The place behind its last event in `events`.
+        /// The index after its last event in `events`.
         let end: Int
     }
 
-    /// What a journal kept for the history at a start; it comes before `events`.
+    /// The events that a journal had for the history at a start; they precede `events`.
     package var recovery: EventRecovery?
     package var events: [HistoryEvent] = []
-    /// The records that `events` were committed in; none of a gateway that keeps nothing.
+    /// The records in which `events` were committed; empty for a gateway that stores nothing.
     var records: [Record] = []
     package var questions: [HistoryQuestion] = []
-    /// The bounds to keep to from now on; nil for those there are.
+    /// New limits; nil if they are unchanged.
     var limits: HistoryLimits?
-    /// Wall clock minus policy time when the newest of `events` happened; nil when there is none.
+    /// The difference between wall clock and policy time at the newest of `events`; nil if there is none.
     var offset: WallOffset?
-    /// How many events of no record were dropped because too many waited.
+    /// The number of events outside any record that were dropped because too many were waiting.
     private(set) var droppedEvents = 0
 
     package init() {}
@@ -323,7 +325,7 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
         self.events.isEmpty && self.questions.isEmpty && self.limits == nil && self.recovery == nil
     }
 
-    /// Whether somebody waits for an answer, or there is so much that more should not be collected.
+    /// True if a caller waits for an answer, or if there are too many events to collect more.
     package var isUrgent: Bool {
         !self.questions.isEmpty || self.limits != nil || self.recovery != nil
             || self.events.count >= Self.eventsCollectedMax
@@ -354,41 +356,41 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
     }
 }
 
-/// Where what happened goes, and who asks what happened.
+/// The destination of events, and of requests about events.
 package protocol HistoryOutlet: AnyObject, Sendable {
-    /// Has the file opened, which is neither looked at nor made before.
+    /// Opens the file, which is neither examined nor created before.
     ///
-    /// - Throws: when it could not be used after a restart.
+    /// - Throws: if it could not be used after a restart.
     func open() throws(StoreError)
 
-    /// What the file held when it was opened, waited for; nil when it could not be opened.
+    /// Waits until the file is open, and returns its contents at that time; nil if it could not be opened.
     func waitUntilOpened() -> HistoryFound?
 
-    /// Takes over everything of `batch`, which is empty afterwards.
+    /// Takes everything in `batch` and empties it.
     func submit(_ batch: inout HistoryBatch)
 }
 
-/// Numbers the records of events of each commit, one higher than the last for ever, and writes them.
+/// Numbers the records of events of each commit, always one higher than the last, and writes them.
 ///
-/// Where it is not known which numbers were given, they begin anew with ones that nobody gave: those of the second.
+/// If the last number is unknown, numbering starts anew from the current second, whose numbers are unused.
 package struct EventNumbers {
     private var next: UInt64
-    /// The mark of the key that devices are numbered with.
+    /// The mark of the key with which devices are numbered.
     private let keyMark: UInt64
 
-    /// - `last`: the number of the newest record there is, in the journal or in the history; 0 for none.
+    /// - `last`: the number of the newest record in the journal or in the history; 0 for none.
     package init(after last: UInt64, keyMark: UInt64) {
         self.next = last + 1
         self.keyMark = keyMark
     }
 
-    /// The number before the first one of a beginning, `wall` being the wall clock in milliseconds since 1970.
+    /// Returns the number before the first one of a new numbering; `wall` is the wall clock in milliseconds since 1970.
     static func beginning(wall: Int64) -> UInt64 {
-        // Up to the year 2106; what follows is below the highest number there can be.
+        // Valid until the year 2106, and below the highest possible number.
         UInt64(UInt32(clamping: wall / 1000)) * EventRecord.sequencesOfSecond
     }
 
-    /// Writes the events of a batch, which are not numbered yet, as records of the commit they belong to.
+    /// Writes the events of a batch, which are not numbered yet, as records of their commit.
     package mutating func write(_ history: HistoryBatch, to records: inout RecordBatch) {
         var start = 0
         while start < history.events.count {

@@ -3,27 +3,27 @@ package import Policy
 import Storage
 import Wire
 
-/// The state of a gateway that has its store to itself, as rows of a store that gateways share. It is read, and not
-/// changed; wakes in flight are lost, as at a restart.
+/// The state of a gateway with its own store, as rows of a shared store. The state is only read. Wakes in flight are
+/// lost, as at a restart.
 package final class StateExport {
-    /// The state as it was read, at no moment yet.
+    /// The state as read, before it is updated to a time.
     private let engine: EmbeddedEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
     private let store: GatewayStore
-    /// What the journal has of the delivery log.
+    /// The events of the delivery log that the journal has.
     private let recovery: EventRecovery
     /// The names of the topics, by their numbers.
     package let topics: [String]
-    /// Refused pushes as they are kept, by the topic's number, the total under `RecordKey.everyTopic`.
+    /// The stored counts of refused pushes, by the number of the topic; the totals are under `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
-    /// The moment at which everything is to be unless it is known otherwise.
+    /// The time of the export, unless the other store determines another one.
     package let now: Instant
 
-    /// Reads the whole state; nobody else may use the folder.
+    /// Reads the whole state. No other process may use the folder.
     ///
-    /// - Parameter configuration: with the folder as its state.
-    /// - Throws: when there is no state in the folder, or it does not hold together.
+    /// - Parameter configuration: the configuration, whose state folder is exported.
+    /// - Throws: if the folder holds no state, or if it is inconsistent.
     package init(_ configuration: GatewayConfiguration) throws(StoreError) {
         let store = GatewayStore(configuration)
         let folder = configuration.stateFolder
@@ -47,7 +47,7 @@ package final class StateExport {
             try stored.take(key, content)
         }
         guard let clock = stored.clock else {
-            throw StoreError(message: "There is no gateway's state in \(folder). Name the folder of its `state`.")
+            throw StoreError(message: "No gateway's state is in \(folder). Name the folder of its `state`.")
         }
         self.store = store
         self.recovery = recovery
@@ -58,13 +58,13 @@ package final class StateExport {
         self.now = EngineClock(resuming: clock, at: reading, world, watch).now
     }
 
-    /// What the state is known by, whenever it is read: of its history's key no more than a hash.
+    /// The identity of the state, the same whenever it is read. It contains only a hash of the history's key.
     package var id: String {
         let hash = self.historyKey.hash(0, UInt64(bitPattern: self.stored.countingSince ?? 0))
         return String(hash, radix: 16)
     }
 
-    /// What tells the state from what it was before, and will be.
+    /// A value that changes whenever the state changes.
     package var fingerprint: UInt64 {
         var buffer = ByteBuffer()
         self.stored.clock?.store(to: &buffer)
@@ -72,14 +72,14 @@ package final class StateExport {
         return self.historyKey.hash(buffer.view)
     }
 
-    /// How many devices there are, removed ones included.
+    /// The number of devices, including removed ones.
     package var deviceCount: Int { self.engine.takenCount }
 
     private var topicIndices: [TopicIndex] { (0..<UInt32(self.topics.count)).map { TopicIndex(rawValue: $0) } }
 
-    /// Brings up to date what follows from the state, at a moment, and loses the wakes in flight; once.
+    /// Updates the state to `now`, and loses the wakes in flight. Called once.
     ///
-    /// - Returns: how many pushes, requests and transfers were in flight.
+    /// - Returns: the number of pushes, requests and transfers that were in flight.
     package func begin(at now: Instant) throws(StoreError) -> Int64 {
         try self.engine.finishRestoring(now: now)
         let before = self.engine.totals
@@ -87,9 +87,9 @@ package final class StateExport {
         return before.inFlight + before.requests.inFlight.sum + before.sessions.inFlight
     }
 
-    /// Devices as rows, by their places; after `begin`.
+    /// Returns devices as rows, by their places. Call `begin` first.
     ///
-    /// - `topicNumbers`: the numbers of topics in the other store, by those here.
+    /// - `topicNumbers`: the numbers of topics in the other store, by their numbers here.
     package func rows(_ places: Range<Int>, topicNumbers: [Int32]) -> [SharedDeviceChange] {
         places.map { place in
             let row = self.engine.sharedRow(DeviceIndex(rawValue: UInt32(place)))
@@ -98,7 +98,7 @@ package final class StateExport {
         }
     }
 
-    /// The row under another number of its topic, which stands behind the token in what `DeviceRecord` stores.
+    /// Returns the row under another topic number, which `DeviceRecord` stores after the token.
     private static func row(_ row: SharedDeviceChange, movedTo number: UInt32) -> SharedDeviceChange {
         var record = row.device.record
         let place = 4 + row.device.token.count
@@ -124,12 +124,12 @@ package final class StateExport {
         )
     }
 
-    /// The delivery log; after `begin`, once.
+    /// Returns the delivery log. Call `begin` first; called once.
     ///
-    /// - Parameter content: what the other store keeps as the key of its history.
+    /// - Parameter content: the value that the other store keeps as the key of its history.
     package func log(under content: [UInt8]) throws(StoreError) -> StateLog {
         guard content.count == 16 else {
-            throw StoreError(message: "The value history.key in the database is no key. Restore it, or delete it.")
+            throw StoreError(message: "The value history.key in the database is not a key. Restore it, or delete it.")
         }
         let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
         var lost: [HistoryEvent] = []
@@ -144,13 +144,13 @@ package final class StateExport {
         return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
     }
 
-    /// What happened before it is too old to be kept.
+    /// Earlier events are too old to be kept.
     private var oldestEvent: Instant { self.engine.now + -self.store.historyLimits.ageMillisecondsMax }
 
-    /// The books of all topics together, and of each by its number; after `begin`.
+    /// Returns the counters of all topics together, and of each by its number. Call `begin` first.
     ///
-    /// An engine does not say how much memory the pushes and requests of one topic take: what all take is shared out by
-    /// how many of them each topic has.
+    /// The engine does not know the memory used by the pushes and requests of one topic. The total is divided in
+    /// proportion to their number.
     package func books() -> (total: Books, topics: [Books]) {
         var topics = self.topicIndices.map { self.engine.snapshot($0).books }
         for place in 0..<self.deviceCount {
@@ -167,7 +167,8 @@ package final class StateExport {
         return (total, topics)
     }
 
-    /// Parts of `sum` in proportion to `weights`, which come to it exactly; the last that weighs anything has the rest.
+    /// Divides `sum` in proportion to `weights`. The parts add up to it exactly; the last part with a weight gets the
+    /// remainder.
     static func shares(of sum: Int, _ weights: [Int64]) -> [Int64] {
         let whole = weights.reduce(0, +)
         guard whole > 0, let last = weights.lastIndex(where: { $0 > 0 }) else { return weights.map { _ in 0 } }
@@ -177,7 +178,7 @@ package final class StateExport {
         return shares
     }
 
-    /// What gateways share under names; after `begin`.
+    /// The values that gateways share by name. Call `begin` first.
     package var values: [String: [UInt8]] {
         var key = ByteBuffer()
         key.append(memoryOf: self.historyKey.first.littleEndian)
@@ -198,27 +199,27 @@ package final class StateExport {
     /// The name under which gateways share the key of the history.
     package static let historyKeyName = "history.key"
 
-    /// When the counters began, in milliseconds since 1970, and the name under which gateways share it.
+    /// The start of counting, in milliseconds since 1970, and its name among the shared values.
     package var countingSince: (name: String, milliseconds: Int64)? {
         self.stored.countingSince.map { (SharedValues.countingSince, $0) }
     }
 }
 
-/// What happened to the devices of a state, device by device.
+/// The events of the devices of a state, device by device.
 package final class StateLog {
-    /// The most events of one device that are moved; of more the last.
+    /// The maximum number of events exported per device; the newest are kept.
     private static let eventsPerDeviceMax = 262_144
 
     private let file: HistoryFile
     private let oldest: Instant
-    /// The devices by their numbers in the other store, where these are others; nil where they are the same.
+    /// The numbers of devices in the other store by their numbers here; nil if they are the same.
     private let numbers: [UInt64: UInt64]?
-    /// The devices that anything happened to, as the state numbers them, in the order of these numbers.
+    /// The devices with events, by their numbers in the state, in ascending order.
     private let devices: [UInt64]
 
     /// - Parameters:
-    ///   - oldest: what happened before is left out.
-    ///   - numbers: of what other devices than these have nothing is told.
+    ///   - oldest: the time before which events are left out.
+    ///   - numbers: the numbers of devices in the other store. Devices without one are left out.
     init(_ file: HistoryFile, oldest: Instant, numbers: [UInt64: UInt64]?) {
         self.file = file
         self.oldest = oldest
@@ -226,12 +227,12 @@ package final class StateLog {
         self.devices = file.devices().filter { numbers?[$0] != nil || numbers == nil }.sorted()
     }
 
-    /// The delivery log as the file and the journal have it together.
+    /// Returns the delivery log, merged from the file and the journal.
     ///
     /// - Parameters:
-    ///   - recovery: what the journal has.
-    ///   - last: what has happened since.
-    /// - Throws: when the file is there and cannot be used.
+    ///   - recovery: the events in the journal.
+    ///   - last: the later events.
+    /// - Throws: if the file exists and cannot be used.
     static func file(
         _ store: GatewayStore,
         key: HashKey,
@@ -258,7 +259,7 @@ package final class StateLog {
         for record in recovery.takeRecords() where !record.content.isEmpty {
             var events: [HistoryEvent] = []
             record.content.withByteView { content in
-                // It was read before.
+                // It was parsed successfully before.
                 try? EventRecord(content).read { events.append($0) }
             }
             file.append(events[...], ofRecord: record.sequence)
@@ -267,13 +268,13 @@ package final class StateLog {
         return file
     }
 
-    /// How many devices anything happened to.
+    /// The number of devices with events.
     package var deviceCount: Int { self.devices.count }
 
-    /// What happened to a device, the newest first.
+    /// Returns the events of a device, the newest first.
     ///
-    /// - Parameter place: of the device, from 0.
-    /// - Throws: when the file cannot be read.
+    /// - Parameter place: the index of the device, from 0.
+    /// - Throws: if the file cannot be read.
     package func events(_ place: Int) throws(StoreError) -> [HistoryEvent] {
         let device = self.devices[place]
         let number = self.numbers?[device] ?? device
@@ -285,7 +286,7 @@ package final class StateLog {
         }
         if let cause = self.file.cause {
             throw StoreError(
-                message: "The delivery log cannot be read: \(cause). Import again; it goes on where it was."
+                message: "The delivery log cannot be read: \(cause). Import again; it continues where it stopped."
             )
         }
         return events
@@ -293,7 +294,7 @@ package final class StateLog {
 }
 
 extension HistoryEvent {
-    /// The same under another number of its device.
+    /// Returns the event under another number of its device.
     fileprivate func moved(to device: UInt64) -> HistoryEvent {
         HistoryEvent(
             device: device,

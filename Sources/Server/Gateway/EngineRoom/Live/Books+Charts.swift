@@ -2,9 +2,10 @@ import Engine
 import Policy
 
 extension Books {
-    /// What charts show of background tasks: in groups, each by kind or by hold.
+    /// The counters of background tasks for charts, grouped by state, and by kind or hold.
     ///
-    /// Of `urlSession`, finished transfers wait and are in flight, and wakes were launched.
+    /// For `urlSession`, the waiting and in-flight groups count finished transfers, and the launched group counts
+    /// wakes.
     var chartedTasks: [(group: String, counts: [(name: String, count: Int64)])] {
         var waiting = self.requests.waiting
         waiting[.urlSession] = self.sessions.waiting

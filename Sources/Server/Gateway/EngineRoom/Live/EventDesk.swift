@@ -2,26 +2,26 @@ package import Engine
 import Platform
 import Synchronization
 
-/// Where the engine and the loops leave what happened, and where those take it from who follow it.
+/// The service to which the engine and the loops publish events, and from which followers take them.
 ///
-/// Whoever leaves something waits for nobody: who follows too slowly misses what there is no room for. While nobody
-/// follows, nothing is kept. It is `Sendable` without the compiler's proof: `monitor` guards every field that changes.
+/// Publishing never blocks. A follower that is too slow misses events. Without followers, nothing is kept.
+/// The class is `@unchecked Sendable`: `monitor` guards every field that changes.
 package final class EventDesk: @unchecked Sendable {
-    /// The most events handed over at once, so that whoever leaves some hardly waits.
+    /// The maximum number of events taken in one call, so that publishers hardly wait for the lock.
     private static let takenMax = 256
 
     private enum Entry {
         case event(WatchedEvent)
-        /// So many had no room before they came here.
+        /// The number of events that were dropped before they got here.
         case missed(Int)
     }
 
     private let monitor = Monitor()
     /// The latest entries, each at its number modulo `heldMax`.
     private var entries: [Entry] = []
-    /// The number of the entry to come.
+    /// The number of the next entry.
     private var end = 0
-    /// Everybody who follows, by number.
+    /// The followers by number.
     private var followers: [Int: Follower] = [:]
     private var lastFollower = 0
     private let watching = Atomic(false)
@@ -31,15 +31,15 @@ package final class EventDesk: @unchecked Sendable {
 
     private struct Follower {
         let ring: @Sendable () -> Void
-        /// The number of the entry it takes next.
+        /// The number of the next entry for this follower.
         var next: Int
-        /// Whether a ring told of something that was not taken yet.
+        /// True if it was woken and has not taken everything since.
         var isRung = false
     }
 
     /// - Parameters:
-    ///   - readersMax: the most streams that are open at once.
-    ///   - heldMax: the most events that wait for those who follow.
+    ///   - readersMax: the maximum number of open streams.
+    ///   - heldMax: the maximum number of events kept for followers.
     package init(
         readersMax: Int = GatewayLimits().eventStreamsMax,
         heldMax: Int = GatewayLimits().eventsHeldMax
@@ -50,10 +50,10 @@ package final class EventDesk: @unchecked Sendable {
 
     // MARK: Leaving
 
-    /// Whether anybody follows, so that an event is worth its while.
+    /// True if there are followers, so that events should be published.
     package var isWatched: Bool { self.watching.load(ordering: .relaxed) }
 
-    /// Takes events, which are empty afterwards.
+    /// Publishes events and empties the list.
     package func take(_ events: inout WatchedEvents) {
         let rings = self.monitor.withLock {
             guard !self.followers.isEmpty else { return [@Sendable () -> Void]() }
@@ -65,7 +65,7 @@ package final class EventDesk: @unchecked Sendable {
         for ring in rings { ring() }
     }
 
-    /// Takes one event.
+    /// Publishes one event.
     package func take(_ event: WatchedEvent) {
         var events = WatchedEvents()
         events.append(event)
@@ -92,28 +92,28 @@ package final class EventDesk: @unchecked Sendable {
 
     // MARK: Following
 
-    /// One more stream is open.
+    /// Counts another open stream.
     ///
-    /// - Returns: false when there are as many as there may be.
+    /// - Returns: false if there are as many as allowed.
     package func readerCame() -> Bool {
         let count = self.readers.add(1, ordering: .relaxed).newValue
         if count > self.readersMax { self.readerWent() }
         return count <= self.readersMax
     }
 
-    /// The reader of a stream has gone.
+    /// Counts a closed stream.
     package func readerWent() {
         self.readers.subtract(1, ordering: .relaxed)
     }
 
-    /// Somebody follows what happens from now on.
+    /// Adds a follower of events from now on.
     ///
-    /// - Parameter ring: called, on whatever thread, when there is something again after everything was taken.
-    /// - Returns: the number to take events by, and to leave by.
+    /// - Parameter ring: called on any thread when there are events again after all were taken.
+    /// - Returns: the number of the follower, for `take` and `leave`.
     package func follow(ring: @escaping @Sendable () -> Void) -> Int {
         self.monitor.withLock {
             self.lastFollower += 1
-            // What was left before is not for it.
+            // Earlier entries are not for this follower.
             if self.followers.isEmpty { (self.entries, self.end) = ([], 0) }
             self.followers[self.lastFollower] = Follower(ring: ring, next: self.end)
             self.watching.store(true, ordering: .relaxed)
@@ -121,7 +121,7 @@ package final class EventDesk: @unchecked Sendable {
         }
     }
 
-    /// Somebody follows no more.
+    /// Removes a follower.
     package func leave(_ number: Int) {
         self.monitor.withLock {
             self.followers[number] = nil
@@ -131,10 +131,10 @@ package final class EventDesk: @unchecked Sendable {
         }
     }
 
-    /// Hands over what one who follows has not taken yet, or a part of it.
+    /// Moves the next events of a follower into `events`, or a part of them.
     ///
-    /// - Returns: how many events were missed before those, and whether that was all for now: `ring` is called once
-    ///   there is something again.
+    /// - Returns: the number of events missed before those, and true if there are no more for now. `ring` is called
+    ///   when there are events again.
     package func take(_ number: Int, into events: inout [WatchedEvent]) -> (missed: Int, isAll: Bool) {
         self.monitor.withLock {
             guard var follower = self.followers[number] else { return (0, true) }

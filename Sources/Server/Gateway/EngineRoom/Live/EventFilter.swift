@@ -1,12 +1,12 @@
 package import Wire
 
-/// Which events somebody wants to hear of.
+/// A filter for events.
 package struct EventFilter: Hashable, Sendable {
-    /// nil for those of every topic.
+    /// The topic; nil for all topics.
     package var topic: String?
-    /// A token in lower-case digits; nil for those of every device.
+    /// The token in lower-case digits; nil for all devices.
     package var device: String?
-    /// What an event says of how something went: its name, disposition, outcome or reason; nil for every one.
+    /// A word for the result of an event: its name, disposition, outcome or reason; nil for all.
     package var outcome: String?
 
     package init() {}

@@ -2,15 +2,15 @@ import Engine
 package import Platform
 package import Wire
 
-/// Tells somebody in this process what happens, on a thread of its own.
+/// Reports events to a function in this process, on a separate thread.
 ///
-/// Nobody waits for it: what comes faster than it may tell, or than it is taken, it counts, and tells how much that
-/// was. It is `Sendable` without the compiler's proof: `monitor` guards what changes.
+/// It blocks no other thread. Events beyond the rate limit, or that the receiver is too slow for, are counted and the
+/// count is reported. The class is `@unchecked Sendable`: `monitor` guards the fields that change.
 package final class EventFollower: @unchecked Sendable {
-    /// Tells something; false when it could not be told for now, and is to be told again.
+    /// A function that receives a report; returns false if the report could not be delivered and must be repeated.
     package typealias Tell = @Sendable (LiveNews) -> Bool
 
-    /// The most that is told in a second: nobody reads as much, and a processor has better things to do.
+    /// The maximum number of reports per second. More could not be read, and would waste processor time.
     package static let newsPerSecondMax = 1000
 
     private let desk: EventDesk
@@ -20,9 +20,9 @@ package final class EventFollower: @unchecked Sendable {
     private var isStopping = false
     private var thread: NamedThread?
 
-    /// Follows what happens from now on.
+    /// Creates a follower of events from now on.
     ///
-    /// - Throws: `ThreadFailure` when the system has no room for its thread.
+    /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(_ desk: EventDesk, _ tell: @escaping Tell) throws(ThreadFailure) {
         self.desk = desk
         self.tell = tell
@@ -35,7 +35,7 @@ package final class EventFollower: @unchecked Sendable {
         }
     }
 
-    /// Ends the thread once it has told what there is, as far as that is taken, and waits for that.
+    /// Reports the remaining events if they are accepted, ends the thread, and waits for it.
     package func stop() {
         self.monitor.withLock {
             self.isStopping = true
@@ -69,7 +69,7 @@ package final class EventFollower: @unchecked Sendable {
                     guard let event = LiveEvent(watched) else { continue }
                     guard pace.mayTell(at: SystemClock.monotonic) else { continue }
                     guard self.tellMissed(&pace), self.say(.event(event)) else {
-                        // What nobody takes at the end is left.
+                        // At the end, events that are not accepted are dropped.
                         return self.desk.leave(number)
                     }
                 }
@@ -83,9 +83,9 @@ package final class EventFollower: @unchecked Sendable {
         self.desk.leave(number)
     }
 
-    /// Waits until there is something, or this moment has come.
+    /// Waits for events, or until this time.
     ///
-    /// - Returns: whether the thread is to end.
+    /// - Returns: true if the thread must end.
     private func wait(until moment: Int64?) -> Bool {
         self.monitor.withLock {
             while !self.isRung, !self.isStopping {
@@ -100,16 +100,16 @@ package final class EventFollower: @unchecked Sendable {
         }
     }
 
-    /// - Returns: false when the end has come, and nobody takes anything.
+    /// - Returns: false if the thread is ending and the report was not accepted.
     private func tellMissed(_ pace: inout Pace) -> Bool {
         guard pace.missed > 0 else { return true }
         defer { pace.missed = 0 }
         return self.say(.missed(pace.missed))
     }
 
-    /// Tells something as soon as it is taken; at the end it is tried once.
+    /// Repeats a report until it is accepted; at the end it is tried once.
     ///
-    /// - Returns: false when the end has come, and it was not taken.
+    /// - Returns: false if the thread is ending and the report was not accepted.
     private func say(_ news: LiveNews) -> Bool {
         while true {
             let isLastTry = self.isEnding
@@ -119,13 +119,13 @@ package final class EventFollower: @unchecked Sendable {
     }
 }
 
-/// How much was told in this second, and what was not.
+/// The number of reports and of dropped events in the current second.
 private struct Pace {
     private(set) var secondEnds: Int64 = .min
     private var told = 0
     var missed = 0
 
-    /// Counts something that is to be told at a moment of the monotonic clock; false when it is one too many.
+    /// Counts a report at a time of the monotonic clock; returns false if it exceeds the limit.
     mutating func mayTell(at now: Int64) -> Bool {
         if now >= self.secondEnds { (self.secondEnds, self.told) = (now + 1000, 0) }
         self.told += 1

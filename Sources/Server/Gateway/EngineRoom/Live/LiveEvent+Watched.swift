@@ -3,8 +3,8 @@ import Policy
 package import Wire
 
 extension LiveEvent {
-    /// What happened, as those are told who follow it; nil of what they are not: conditions, more time for a wake, and
-    /// what a worker submits.
+    /// Creates the event that followers receive; returns nil for the events that they do not receive: conditions,
+    /// extended wakes, and submissions of workers.
     package init?(_ watched: WatchedEvent) {
         switch watched.kind {
         case .kept(let kind):
@@ -38,7 +38,7 @@ extension LiveEvent {
         }
     }
 
-    /// Says what an event has to say besides what it happened to.
+    /// Sets the fields that depend on the kind of event.
     private mutating func tell(_ kind: HistoryEvent.Kind, _ watched: WatchedEvent) {
         self.detail = kind.task.map { Self.name($0, watched.name) }
         switch kind {
@@ -55,7 +55,7 @@ extension LiveEvent {
         }
     }
 
-    /// A task or session by its kind and its name.
+    /// Returns the kind and the name of a task or session.
     private static func name(_ kind: TaskKind, _ name: String?) -> String {
         name.map { "\(kind.rawValue) \($0)" } ?? kind.rawValue
     }

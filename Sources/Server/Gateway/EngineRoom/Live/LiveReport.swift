@@ -2,14 +2,14 @@ import Engine
 import Policy
 import Wire
 
-/// One event of `GET /v1/live`: how the gateway is at one moment.
+/// An event of `GET /v1/live`: the state of the gateway at one time.
 struct LiveReport {
     let snapshot: LiveSnapshot
     let facts: ProcessFacts
-    /// Where the edge accepts; nil while it is off.
+    /// The address of the edge; nil while the edge is off.
     let edge: String?
 
-    /// The event as it stands on the wire: `event: sample`, its moment as its id, and one line of JSON.
+    /// The event in wire format: `event: sample`, its time as its id, and one line of JSON.
     var event: [UInt8] {
         var writer = JSONWriter()
         self.write(to: &writer)
@@ -39,7 +39,7 @@ struct LiveReport {
         writer.endObject()
     }
 
-    /// As the fields of samples are named whose names begin with `tasks.`.
+    /// Uses the names of the sample fields that begin with `tasks.`.
     private func writeTasks(to writer: inout JSONWriter) {
         writer.beginObject()
         for (group, counts) in self.snapshot.statistics.books.chartedTasks {
@@ -151,8 +151,8 @@ struct LiveReport {
 }
 
 extension StreamAddress {
-    /// Four numbers that tell one stream from the others, for people to read; they are no proof of anything. Those of
-    /// webhooks stand behind the last loop's.
+    /// Returns four numbers that identify a stream for readers; they prove nothing. Webhooks are numbered after the
+    /// last loop.
     func place(loopCount: Int) -> String {
         switch self {
         case .stream(let stream), .faulted(let stream): stream.place
@@ -163,6 +163,6 @@ extension StreamAddress {
 }
 
 extension LoopStream {
-    /// Four numbers that tell one stream from the others.
+    /// Four numbers that identify a stream.
     var place: String { "\(self.loop)-\(self.connectionIndex)-\(self.connectionGeneration)-\(self.number)" }
 }

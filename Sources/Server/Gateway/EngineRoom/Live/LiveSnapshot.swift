@@ -1,11 +1,11 @@
 import Engine
 import Platform
 
-/// How the engine and its workers are at one moment, for those who watch.
+/// The state of the engine and its workers at one time, for operators who watch.
 struct LiveSnapshot: Sendable {
-    /// The most topics that are listed: those with the most pushes.
+    /// The maximum number of topics listed: those with the most pushes.
     static let topicsMax = 50
-    /// The most workers' streams that are listed, of all topics or of each: those that hold the most wakes.
+    /// The maximum number of workers' streams listed, in total and per topic: those that hold the most wakes.
     static let streamsMax = 100
 
     /// One topic.
@@ -14,7 +14,7 @@ struct LiveSnapshot: Sendable {
         let books: Books
         let isPaused: Bool
         let workers: Dispatcher.WorkerCounts
-        /// How its webhook is; nil when it has none.
+        /// The status of its webhook; nil if it has none.
         let webhook: WebhookStatus?
     }
 
@@ -22,13 +22,13 @@ struct LiveSnapshot: Sendable {
     struct Stream: Sendable {
         let topic: String
         let snapshot: StreamSnapshot
-        /// How long it has held the oldest of its wakes, in milliseconds; nil when it holds none.
+        /// The age of the oldest wake it holds, in milliseconds; nil if it holds none.
         let lag: Int64?
-        /// How long a wake of its topic may take at first, in milliseconds.
+        /// The initial time limit of a wake of its topic, in milliseconds.
         let executionWindow: Int64
     }
 
-    /// In milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     let at: Int64
     let statistics: Statistics
     let topics: [Topic]
@@ -37,23 +37,23 @@ struct LiveSnapshot: Sendable {
     let streamCount: Int
     let loopCount: Int
     let isDraining: Bool
-    /// Why nothing can be stored any more; nil while everything can.
+    /// The reason for which nothing more can be stored; nil while storing is possible.
     let failure: String?
 }
 
-/// How the gateway's process is, as those who watch are told each second.
+/// The figures of the gateway's process that operators who watch receive each second.
 package struct ProcessFacts: Sendable {
-    /// Connections open on all listeners.
+    /// The number of open connections on all listeners.
     let connections: Int
     let uptimeSeconds: Int64
-    /// Memory that is resident.
+    /// The resident memory in bytes.
     let memoryBytes: Int64
-    /// Processor time spent, of all threads, in milliseconds.
+    /// The processor time of all threads, in milliseconds.
     let cpuMilliseconds: Int64
 
-    /// How it is now.
+    /// Reads the current figures.
     ///
-    /// - `startedAt`: when it started, on the monotonic clock in milliseconds.
+    /// - `startedAt`: the start of the process, in milliseconds of the monotonic clock.
     package init(connections: Int, startedAt: Int64) {
         self.connections = connections
         self.uptimeSeconds = (SystemClock.monotonic - startedAt) / 1000

@@ -2,9 +2,9 @@ package import Engine
 import Policy
 package import Wire
 
-/// What the counters and gauges of all topics were at one moment: what charts are made of.
+/// The counters and gauges of all topics at one time, as used by charts.
 package struct LiveSample {
-    /// The names of `values`, in their order.
+    /// The names of `values`, in order.
     package static let fields: [String] =
         [
             "at", "accepted", "noWake", "rejected", "completed", "coalesced", "discarded", "launched", "pending",
@@ -12,13 +12,13 @@ package struct LiveSample {
         ] + WakeOutcome.allCases.map(\.rawValue) + Hold.ofPushes.map { "held.\($0.name)" }
         + Books().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
 
-    /// The moment in milliseconds since 1970, then counters since the counting began, and gauges.
+    /// The time in milliseconds since 1970, then the counters since the start of counting, and the gauges.
     let values: [Int64]
 
-    /// What the figures are at a moment.
+    /// Takes a sample of the figures.
     ///
-    /// - `at`: in milliseconds since 1970.
-    /// - `rejected`: pushes refused, for whatever reason.
+    /// - `at`: milliseconds since 1970.
+    /// - `rejected`: the number of refused pushes, for any reason.
     package init(at: Int64, _ books: Books, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
         self.values =
             [
@@ -30,13 +30,13 @@ package struct LiveSample {
     }
 }
 
-/// The last samples at one distance from each other, as many as there may be.
+/// The latest samples at one distance, up to a maximum number.
 package struct SampleSeries {
-    /// How many seconds lie between two of them.
+    /// The distance between two samples, in seconds.
     let seconds: Int
-    /// The most that are kept.
+    /// The maximum number of samples kept.
     let countMax: Int
-    /// All values, sample by sample; the oldest is at `first` once there are as many as there may be.
+    /// The values of all samples in sequence. Once the maximum is reached, the oldest sample is at `first`.
     private var values: [Int64] = []
     private var first = 0
 
@@ -47,7 +47,7 @@ package struct SampleSeries {
 
     var count: Int { self.values.count / LiveSample.fields.count }
 
-    /// Adds the newest; the oldest makes room for it.
+    /// Appends the newest sample; replaces the oldest if there is no more room.
     mutating func append(_ sample: LiveSample) {
         let width = LiveSample.fields.count
         guard self.count == self.countMax else {
@@ -81,18 +81,18 @@ package struct SampleSeries {
     }
 }
 
-/// The samples of the last five minutes, hour and day, each as fine as a chart can show.
+/// The samples of the last five minutes, hour and day, at the resolution that charts need.
 package struct SampleHistory {
-    /// Seconds between samples, and how many of those: 400 KB in all.
+    /// The distances between samples in seconds, and the number of samples: 400 KB in total.
     package static let spans: [(seconds: Int, countMax: Int)] = [(1, 300), (10, 360), (300, 288)]
 
     private var series = Self.spans.map { SampleSeries(seconds: $0.seconds, countMax: $0.countMax) }
     private var taken = 0
 
-    /// No samples.
+    /// Creates an empty history.
     package init() {}
 
-    /// Takes the sample of one more second.
+    /// Takes the sample of another second.
     package mutating func append(_ sample: LiveSample) {
         for index in self.series.indices where self.taken.isMultiple(of: self.series[index].seconds) {
             self.series[index].append(sample)
@@ -100,7 +100,7 @@ package struct SampleHistory {
         self.taken += 1
     }
 
-    /// The series with so many seconds between two samples.
+    /// The series with this distance in seconds.
     package subscript(seconds seconds: Int) -> SampleSeries? {
         self.series.first { $0.seconds == seconds }
     }

@@ -2,21 +2,21 @@ package import Engine
 import Platform
 import Wire
 
-/// How the gateways on a shared store are, as of the last second, for those who ask this one.
+/// The status of the gateways on a shared store, as of the last second.
 package struct ClusterStatus: Sendable {
-    /// One gateway that lives.
+    /// A live gateway.
     package struct Member: Hashable, Sendable {
         package let number: Int32
         package let name: String
         package let version: String
-        /// When it was attached, in milliseconds since 1970 by the primary's clock.
+        /// The time of its attachment, in milliseconds since 1970 by the primary's clock.
         package let since: Int64
         package let workers: Int
         package let slots: Int
         package let busy: Int
-        /// Wakes in flight on its streams.
+        /// The number of wakes in flight on its streams.
         package let wakes: Int
-        /// For how long it had not said how it is, in milliseconds.
+        /// The time since its last report, in milliseconds.
         package let lag: Int64
         package let isDraining: Bool
 
@@ -34,16 +34,16 @@ package struct ClusterStatus: Sendable {
         }
     }
 
-    /// The number of the gateway that is asked; nil while it is not attached to the store.
+    /// The number of this gateway; nil while it is not attached to the store.
     package let own: Int32?
-    /// The gateways that live, by number.
+    /// The live gateways by number.
     package let gateways: [Member]
-    /// The keys of the configuration that are not the same in all of them.
+    /// The configuration keys whose values differ between gateways.
     package let differences: [String]
 
     /// - Parameters:
-    ///   - view: what this gateway saw last; nil before the first time.
-    ///   - own: its number; nil while it is not attached.
+    ///   - view: the last view of the cluster; nil before the first.
+    ///   - own: the number of this gateway; nil while it is not attached.
     package init(_ view: ClusterView?, own: GatewayNumber?) {
         self.own = own?.rawValue
         self.gateways = view.map { view in view.members.map { Member($0, wall: view.wall) } } ?? []
@@ -56,12 +56,12 @@ package struct ClusterStatus: Sendable {
         self.differences = differences
     }
 
-    /// The same when this gateway is not attached any more.
+    /// The same status for a gateway that is no longer attached.
     package var detached: ClusterStatus {
         ClusterStatus(own: nil, gateways: self.gateways, differences: self.differences)
     }
 
-    /// For how long the gateway has been silent that was so for longest, in milliseconds.
+    /// The longest time since a gateway's last report, in milliseconds.
     package var lag: Int64 { self.gateways.map(\.lag).max() ?? 0 }
 
     /// Appends `gateways` and `configurationDifferences` to an object.

@@ -2,15 +2,15 @@ package import Engine
 import Policy
 import Wire
 
-/// What must be equal in all gateways on a shared store, as a number for each key of the configuration: policies,
-/// permissions, who may register, and the bounds that decide what is refused.
+/// The settings that must be equal on all gateways of a shared store, as a number per configuration key: policies,
+/// permissions, registration, and the limits that decide about refusals.
 ///
-/// Bounds of memory are not among them: a machine's own share may be another's double.
+/// Limits on memory are not included, because machines may differ in size.
 package enum ConfigurationDigests {
-    /// The most topics that have keys of their own; what more of them name has one key together.
+    /// The maximum number of topics with separate keys. The settings of further topics share one key.
     static let topicsMax = 100
 
-    /// The digests of a configuration by its keys. A topic has a key where it is not as all others are.
+    /// Returns the digests of a configuration by key. A topic has a key if its settings are not the default ones.
     package static func digests(of configuration: EngineConfiguration) -> [String: UInt64] {
         var digests: [String: UInt64] = [:]
         for parameter in PolicyParameter.allCases {
@@ -32,10 +32,10 @@ package enum ConfigurationDigests {
         return digests
     }
 
-    /// The keys that are not the same in all, in their order.
+    /// Returns the keys whose digests differ, in order.
     ///
-    /// - Parameter gateways: the digests of each gateway. One of another version may know other keys: only topics'
-    ///   count as different when they are not there.
+    /// - Parameter gateways: the digests of each gateway. A gateway of another version may know other keys, so missing
+    ///   keys count as different only for topics.
     package static func differences(_ gateways: [[String: UInt64]]) -> [String] {
         guard gateways.count > 1 else { return [] }
         let keys = gateways.reduce(into: Set<String>()) { $0.formUnion($1.keys) }
@@ -60,8 +60,8 @@ package enum ConfigurationDigests {
         configuration.topicPolicies.compactMap { topic, parameters in
             guard parameters != configuration.policy else { return nil }
             var fingerprint = Fingerprint()
-            // The latest parameters count where they are not the default: gateways without them have the same number
-            // then.
+            // The newest parameters are included only if they are not the default, so that older gateways compute the
+            // same number.
             for parameter in PolicyParameter.allCases
             where ![.expirationLead, .pressureStep].contains(parameter)
                 || parameter.value(in: parameters) != parameter.value(in: Parameters())
@@ -83,13 +83,13 @@ package enum ConfigurationDigests {
         }
     }
 
-    /// 64 bits, the same in every process.
+    /// A hash of 64 bits that is the same in every process.
     private struct Fingerprint {
         private(set) var value: UInt64 = 0xE703_7ED1_A0B4_28DB
 
         init() {}
 
-        /// Goes on where another ended, if there was one.
+        /// Continues from a previous value, if there is one.
         init(continuing before: UInt64?) { self.value = before ?? self.value }
 
         mutating func mix(_ number: UInt64) {
@@ -98,7 +98,7 @@ package enum ConfigurationDigests {
 
         mutating func mix(_ text: String) {
             for byte in text.utf8 { self.mix(UInt64(byte)) }
-            // No name holds a zero.
+            // No name contains a zero, so it separates names.
             self.mix(0)
         }
     }

@@ -2,7 +2,7 @@ package import Engine
 import Platform
 import Wire
 
-/// Devices that wait for the locks of one other session of the database.
+/// The devices that wait for the locks of one other session of the database.
 package struct DeviceLocks: Hashable, Sendable {
     /// The minimum time that a device waits before its lock is reported, in milliseconds.
     static let delay: Int64 = 1000
@@ -10,8 +10,8 @@ package struct DeviceLocks: Hashable, Sendable {
     static let timeout: Int64 = 5000
     /// The time for which the lock of an unused device is remembered, in milliseconds.
     static let memory: Int64 = 10_000
-    /// The most sessions that are reported at a time: those for which the most devices wait. Devices that wait for
-    /// others are reported as waiting for an unknown session.
+    /// The maximum number of sessions reported at a time: those for which the most devices wait. Other waiting devices
+    /// are reported under an unknown session.
     static let sessionsMax = 10
 
     /// The session, if it is known.
@@ -54,9 +54,9 @@ struct LockLog {
     /// True if devices were locked at the last log.
     var hasLogged: Bool { !self.logged.isEmpty }
 
-    /// Returns true if these sessions are to be logged now.
+    /// Returns true if these sessions must be logged now.
     ///
-    /// - Parameter now: in milliseconds since the machine started.
+    /// - Parameter now: milliseconds since the start of the machine.
     mutating func isDue(_ sessions: Set<LockHolder?>, at now: Int64) -> Bool {
         guard sessions != self.logged, sessions.isEmpty || now >= self.nextAt else { return false }
         if !sessions.isEmpty { self.nextAt = now + Self.pause }
@@ -66,14 +66,14 @@ struct LockLog {
 }
 
 extension StoreError {
-    /// A device's commands have waited too long. Anybody may read the answer, so it names no session of the database:
-    /// the log and the metrics do.
+    /// The error for commands of a device that have waited too long. Any caller may see it, so it does not name the
+    /// session; the log and the metrics do.
     static let lockedDevice = StoreError(
         message: "Another session of PostgreSQL has locked this device's row. The gateway's log (devicesLocked) and "
             + "its metric wakegate_cluster_locked_devices name the session. End its transaction."
     )
 
-    /// The same for an operator, who reads the name of the session.
+    /// Returns the same error with the name of the session, for operators.
     static func lockedDevice(by holder: LockHolder?) -> StoreError {
         guard let holder else { return .lockedDevice }
         let session = DeviceLocks(holder: holder, deviceCount: 1).sessionAndQuery

@@ -4,7 +4,7 @@ import Platform
 import Policy
 import Wire
 
-/// Every metric of the engine, and the figures of those who know others.
+/// All metrics of the engine, and the figures of other parts of the gateway.
 struct EngineMetrics {
     private let workspace: Workspace
     private let room: RoomState
@@ -16,8 +16,8 @@ struct EngineMetrics {
 
     private var engine: EmbeddedEngine { self.workspace.engine }
 
-    /// All of it. After a failed store whose state cannot be read again, what follows from that state is left out: it
-    /// would look like zero.
+    /// Writes all metrics. If the store has failed and its state cannot be read again, metrics of that state are left
+    /// out, because they would be zero.
     func document(_ figures: GatewayFigures) -> Outcome.Document {
         var text = MetricsText()
         if self.workspace.failure?.durableError == nil {
@@ -88,7 +88,7 @@ struct EngineMetrics {
         Int64(self.room.webhooks.values.count { $0.state.name == state })
     }
 
-    /// The topics that are shown by name, and the others together.
+    /// Writes the topics named in the configuration, and the totals of all others.
     private func writeTopics(_ names: [String], to text: inout MetricsText) {
         var rest = self.engine.totalsShown
         var workers = self.workspace.workerCounts(nil).connected
@@ -128,7 +128,8 @@ struct EngineMetrics {
 }
 
 extension EngineMetrics {
-    /// The gateways on the same store: one, attached and like itself, where the store is its own.
+    /// Writes the gateways on the same store. If the store belongs to one gateway, that is one attached gateway without
+    /// differences.
     private func writeCluster(to text: inout MetricsText) {
         let status = self.workspace.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         let isAttached = self.workspace.failure.map { !$0.isPassing } ?? true
@@ -142,7 +143,7 @@ extension EngineMetrics {
 }
 
 extension ProcessFigures {
-    /// - Parameter startedAt: when the gateway started, in milliseconds since 1970.
+    /// - Parameter startedAt: the start of the gateway, in milliseconds since 1970.
     func write(to text: inout MetricsText, startedAt: Int64) {
         text.value(.residentMemory, self.residentBytes)
         text.value(.openDescriptors, self.openDescriptors)
@@ -152,12 +153,12 @@ extension ProcessFigures {
     }
 }
 
-/// Every metric of background tasks and sessions.
+/// All metrics of background tasks and sessions.
 struct TaskMetrics {
     let engine: EmbeddedEngine
     let dispatcher: Dispatcher
 
-    /// All of it, in the order of `Metric.ofTasks`.
+    /// Writes all metrics in the order of `Metric.ofTasks`.
     func write(to text: inout MetricsText) {
         self.writeRequests(to: &text)
         self.writeSessions(to: &text)

@@ -121,7 +121,7 @@ extension Metric {
 // MARK: - Topics that the configuration names
 
 extension Metric {
-    /// What all topics together are called that the configuration does not name; no topic can be called so.
+    /// The label for all topics that the configuration does not name. It is not a valid topic name.
     static let otherTopics = "(other)"
 
     static let topicPushesAccepted = Metric(
@@ -259,7 +259,7 @@ extension Metric {
 // MARK: - All of them
 
 extension Metric {
-    /// Every metric, in the order in which they are shown.
+    /// All metrics, in the order of the output.
     package static let all: [Metric] = ofPushes + ofTasks + ofTheGateway
 
     private static let ofPushes = [

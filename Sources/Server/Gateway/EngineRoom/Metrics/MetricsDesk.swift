@@ -3,15 +3,16 @@ package import Engine
 package import Platform
 import Synchronization
 
-/// Gathers for `GET /metrics` what takes a while, away from every loop and from the engine, which answers.
+/// Collects the figures for `GET /metrics` that take time to read, outside the loops and the engine. The engine
+/// answers.
 package final class MetricsDesk: Sendable {
-    /// Where the figures come from that other parts of the gateway know.
+    /// The sources of figures from other parts of the gateway.
     package struct Sources: Sendable {
-        /// Open connections by listener's role.
+        /// The open connections by the listener's role.
         package let connections: @Sendable () -> [(role: ListenerRole, count: Int)]
-        /// When the edge's certificate ends, in seconds since 1970.
+        /// The expiry of the edge's certificate, in seconds since 1970.
         package let certificateExpiry: @Sendable () -> Int64?
-        /// The topics that the configuration names.
+        /// The topics named in the configuration.
         package let topics: @Sendable () -> [String]
 
         package init(
@@ -27,9 +28,9 @@ package final class MetricsDesk: Sendable {
 
     private let engine: Mailbox<CommandBatch>
     private let startedAt = SystemClock.wall
-    /// Nil until the gateway is whole.
+    /// Nil until the gateway is complete.
     private let sources = Mutex<Sources?>(nil)
-    /// One question at a time.
+    /// Serializes the requests.
     private let queue = DispatchQueue(label: "metrics")
 
     package init(engine: Mailbox<CommandBatch>) {
@@ -40,7 +41,7 @@ package final class MetricsDesk: Sendable {
         self.sources.withLock { $0 = sources }
     }
 
-    /// Has the engine answer `reply` with every metric.
+    /// Collects the figures, and makes the engine answer `reply` with every metric.
     package func ask(reply: StreamAddress, for caller: Caller, afterFailedStore: AfterFailedStore) {
         self.queue.async {
             let sources = self.sources.withLock { $0 }

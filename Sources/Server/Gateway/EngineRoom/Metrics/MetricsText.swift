@@ -2,15 +2,15 @@ import Engine
 import Wire
 
 extension MetricsText {
-    /// A histogram of one series.
+    /// Writes a histogram with one series.
     ///
-    /// - Parameter unitsPerBase: how many of what was recorded make one of the metric's unit.
+    /// - Parameter unitsPerBase: the number of recorded units per unit of the metric.
     mutating func histogram(_ metric: Metric, _ histogram: Histogram, unitsPerBase: Int64) {
         self.begin(metric)
         self.series(metric, nil, histogram, unitsPerBase)
     }
 
-    /// A histogram with one series for each value of its label.
+    /// Writes a histogram with one series per value of its label.
     mutating func histograms(_ metric: Metric, _ series: [(label: String, Histogram)], unitsPerBase: Int64) {
         self.begin(metric)
         for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }

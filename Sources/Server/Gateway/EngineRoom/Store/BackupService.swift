@@ -6,14 +6,14 @@ import Platform
 import Storage
 package import Wire
 
-/// Copies the state, while the gateway goes on, into folders that a gateway can be started on: the journal, and the
-/// keys and revocations without which one would let in whom this gateway refuses.
+/// Copies the state of a running gateway into folders on which a gateway can be started: the journal, and the keys and
+/// revocations without which the copy would admit callers that this gateway refuses.
 ///
-/// A copy appears under its name when it is whole and on the disk; a crash before that leaves nothing of that name.
+/// A copy appears under its name only when it is complete and synced. A crash before that leaves nothing of that name.
 package final class BackupService: Sendable {
     private let store: GatewayStore
     private let mailboxes: PerOutlet<LoopMailbox>
-    /// One copy at a time.
+    /// Serializes the copies.
     private let queue = DispatchQueue(label: "backup")
 
     package init(store: GatewayStore, mailboxes: PerOutlet<LoopMailbox>) {
@@ -21,9 +21,9 @@ package final class BackupService: Sendable {
         self.mailboxes = mailboxes
     }
 
-    /// Removes what copies left behind during which the process was killed; nobody waits for that.
+    /// Removes, in the background, incomplete copies of a process that was killed.
     ///
-    /// The state folder has one gateway at a time, and that makes one copy at a time.
+    /// One gateway uses the state folder at a time, and makes one copy at a time.
     package func removeLeftovers() {
         guard self.store.kind == .sqlite else { return }
         self.queue.async { Self.removeLeftovers(in: self.backups) }
@@ -31,9 +31,9 @@ package final class BackupService: Sendable {
 
     private var backups: String { "\(self.store.folder)/backups" }
 
-    /// Makes a copy and answers `reply` when it is done.
+    /// Makes a copy, and answers `reply` when it is complete.
     ///
-    /// - Throws: `APIError` when `name` is no name for a folder.
+    /// - Throws: `APIError` if `name` is not a valid name.
     package func start(_ name: String, reply: StreamAddress) throws(APIError) {
         switch self.store.kind {
         case .sqlite: break
@@ -65,7 +65,7 @@ package final class BackupService: Sendable {
             try Self.makeFolder(backups)
             try Self.makeFolder(partial)
             try JournalBackup.make(of: self.store.journalPath, to: "\(partial)/\(GatewayStore.journalName)")
-            // Behind the journal: a token that was revoked before it was copied is revoked in the copy.
+            // Copied after the journal, so that a token revoked before its journal was copied is revoked in the copy.
             do throws(CredentialError) { try SecretFiles.copy(from: self.store.folder, to: partial) } catch {
                 throw StoreError(message: error.message)
             }
@@ -79,10 +79,10 @@ package final class BackupService: Sendable {
         return folder
     }
 
-    /// What the name of a folder ends with that is not whole; it begins with a dot.
+    /// The suffix of an incomplete folder's name, which begins with a dot.
     private static let partialEnd = ".partial"
 
-    /// Removes every folder that is not whole.
+    /// Removes every incomplete folder.
     private static func removeLeftovers(in backups: String) {
         for name in self.names(in: backups) where name.hasPrefix(".") && name.hasSuffix(self.partialEnd) {
             guard self.isName(String(name.dropFirst().dropLast(self.partialEnd.count))) else { continue }
@@ -90,9 +90,9 @@ package final class BackupService: Sendable {
         }
     }
 
-    /// Removes a folder that is not whole, but for what no copy puts there: then the folder stays too.
+    /// Removes an incomplete folder, unless it contains files that no copy creates.
     private static func remove(_ partial: String) {
-        // A link is somebody else's.
+        // A symbolic link was not created by this service.
         guard (try? FileSystem.linkStatus(partial))?.kind == .folder else { return }
         for name in self.names(in: partial)
         where name.hasPrefix(GatewayStore.journalName) || SecretFiles.names.contains(name) {

@@ -4,12 +4,12 @@ package import ServiceManager
 package import Storage
 package import Wire
 
-/// The files a gateway keeps in its state folder: beside a database the credentials alone.
+/// The files of a gateway in its state folder. With a database, these are only the credentials.
 package struct GatewayStore: Sendable {
     let folder: String
     let kind: GatewayConfiguration.Store
     private let acceptsLoss: Bool
-    /// The limits of the history: those of memory when nothing is kept, whatever is configured for the file.
+    /// The limits of the history. If nothing is stored, the limits for memory apply instead of the configured ones.
     package let historyLimits: HistoryLimits
 
     package init(_ configuration: GatewayConfiguration) {
@@ -33,12 +33,12 @@ package struct GatewayStore: Sendable {
 
     private var historyPath: String { "\(self.folder)/history.sqlite" }
 
-    /// Opens the journal, with a thread beside it that makes its checkpoints and lives as long as the process; nil
-    /// when nothing is kept in a file.
+    /// Opens the journal; returns nil if nothing is stored in a file. A separate thread makes its checkpoints for the
+    /// lifetime of the process.
     ///
     /// - Parameters:
-    ///   - retention: what the history has made durable, and the journal need not keep any more.
-    ///   - log: hears why a checkpoint failed, or which file is gone.
+    ///   - retention: the events that the history has made durable, and that the journal need not keep.
+    ///   - log: receives the reason for a failed checkpoint, and the name of a missing file.
     package func openJournal(_ retention: EventRetention, _ log: GatewayLog) throws(StoreError) -> (any RecordStore)? {
         guard self.kind == .sqlite else { return nil }
         let journal = try Journal(
@@ -51,23 +51,23 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
-    /// The journal, for somebody who reads it and writes nothing.
+    /// Opens the journal for reading only.
     func journalToRead() throws(StoreError) -> Journal {
         try Journal(path: self.journalPath, follower: self.historyPath, acceptsLoss: self.acceptsLoss)
     }
 
-    /// Reads from the journal what the history was without; nil when nothing is kept in a file.
+    /// A reader for the events that the history lacks; nil if nothing is stored in a file.
     package var journalEvents: JournalEvents? { self.kind == .sqlite ? JournalEvents(path: self.journalPath) : nil }
 
-    /// What a start would refuse of the journal, found without reading all of it; nil when there is nothing.
+    /// The fault of the journal that would prevent a start, found without reading all of it; nil if there is none.
     package var journalFault: String? {
         self.kind == .sqlite ? Journal.fault(path: self.journalPath, follower: self.historyPath)?.message : nil
     }
 
-    /// What the history numbers devices and pushes with; `save` makes the file that keeps it, where there is none. On
-    /// a shared database the engine has the key of all gateways, and this one is for nothing.
+    /// Returns the key with which the history numbers devices and pushes. If there was no key, `save` creates its file.
+    /// With a shared database, the engine uses the key of all gateways instead.
     ///
-    /// - Throws: when the file cannot be used.
+    /// - Throws: if the file cannot be used.
     package func historyKey() throws(CredentialError) -> (key: HashKey, save: @Sendable () throws(StoreError) -> Void) {
         guard self.kind == .sqlite else { return (HistoryKey.passing(), {}) }
         let (key, save) = try HistoryKey.prepare(in: self.folder)
@@ -79,7 +79,7 @@ package struct GatewayStore: Sendable {
         )
     }
 
-    /// Why a start would not get that key; nil when it would. Nothing is made.
+    /// The reason for which a start could not use that key; nil if it could. Nothing is created.
     package var historyKeyFault: String? {
         do throws(CredentialError) {
             _ = try self.historyKey()
@@ -87,10 +87,10 @@ package struct GatewayStore: Sendable {
         } catch { return error.message }
     }
 
-    /// Whether there is a file of the history.
+    /// True if the file of the history exists.
     var hasHistory: Bool { self.kind == .sqlite && FileSystem.exists(self.historyPath) }
 
-    /// Opens the history, in memory when nothing is kept in a file.
+    /// Opens the history; in memory if nothing is stored in a file.
     package func openHistory(key: HashKey, onTrouble: @escaping @Sendable (HistoryTrouble) -> Void) -> HistoryFile {
         let path: String? =
             switch self.kind {

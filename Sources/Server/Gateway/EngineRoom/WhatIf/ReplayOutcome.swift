@@ -1,11 +1,11 @@
 import Policy
 import Wire
 
-/// What became of the pushes and the tasks of a device, or of several: as it was recorded, or in a replay.
+/// The outcomes of the pushes and tasks of one device, or of several, recorded or replayed.
 struct ReplayOutcome: Sendable {
-    /// One launch of a push.
+    /// A launch of a push.
     struct Launch {
-        /// In milliseconds since 1970.
+        /// The time, in milliseconds since 1970.
         let at: Int64
         let attempt: Int
         let coalesced: Int

@@ -4,13 +4,13 @@ package import Wire
 /// A policy parameter and the value to try, in the unit of the configuration.
 typealias PolicyChange = (parameter: PolicyParameter, value: Double)
 
-/// Policy parameters to try on what was recorded: `{"policy": {"launchInterval": 600}}`, or `launchInterval=600`.
+/// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or `launchInterval=600`.
 package struct WhatIf: Sendable {
     /// The differences from the policy in force.
     private(set) var changes: [PolicyChange] = []
     private var parameters = Parameters()
 
-    /// - Throws: `APIError` with reason `BadPolicy`, which names the parameter, what is wrong and what it takes.
+    /// - Throws: `APIError` with reason `BadPolicy`, the parameter's name, the fault and the valid values.
     package init(_ body: JSONValue) throws(APIError) {
         if let other = body.members.first(where: { $0.name != "policy" }) {
             throw Self.fault("\(other.name) is not a member of a what-if; it takes policy alone.")
@@ -27,7 +27,7 @@ package struct WhatIf: Sendable {
         }
     }
 
-    /// No changes to the active policy.
+    /// Creates a value without changes to the active policy.
     init() {}
 
     /// Notes a change.

@@ -4,20 +4,20 @@ import Platform
 package import Policy
 package import ServiceManager
 
-/// The clocks of an engine: policy time, and how the wall clock stands to it.
+/// The clocks of an engine: policy time, and the wall clock relative to it.
 package struct EngineClock {
-    /// The moment of the current step, in policy time.
+    /// The time of the current step, in policy time.
     package private(set) var now: Instant
-    /// Wall clock minus policy time at the current step.
+    /// The difference between wall clock and policy time at the current step.
     package private(set) var offset: WallOffset
     private let world: EngineWorld
     private var clock: PolicyClock
 
-    /// Both clocks as they were read together, in milliseconds.
+    /// Both clocks, read at the same time, in milliseconds.
     package struct Reading {
-        /// Since 1970.
+        /// The time since 1970.
         let wall: Int64
-        /// Since the machine started.
+        /// The time since the start of the machine.
         let boot: Int64
 
         package init(_ world: EngineWorld) {
@@ -26,9 +26,9 @@ package struct EngineClock {
         }
     }
 
-    /// Goes on from the clocks of the last commit; begins where there was none.
+    /// Continues from the clocks of the last commit, or starts new ones if there was none.
     ///
-    /// - `reading`: how the clocks stood when the start began.
+    /// - `reading`: the clocks when the start began.
     package init(resuming stored: ClockRecord?, at reading: Reading, _ world: EngineWorld, _ jumpWatch: ClockJumpWatch)
     {
         self.world = world
@@ -49,7 +49,7 @@ package struct EngineClock {
         self.offset = WallOffset(wall: reading.wall, now: self.now)
     }
 
-    /// A step begins: reads both clocks.
+    /// Begins a step by reading both clocks.
     package mutating func step() {
         let boot = self.world.boot()
         self.now = self.clock.now(boot: boot)
@@ -57,31 +57,31 @@ package struct EngineClock {
         self.offset = self.offset.following(wall: wall, now: self.now, tolerance: self.world.boot() - boot)
     }
 
-    /// How many milliseconds there are from the present, not the step's, to a moment in policy time.
+    /// Returns the time from the present, not from the start of the step, to a policy time, in milliseconds.
     package func milliseconds(until moment: Int64) -> Int64 {
         moment - self.clock.now(boot: self.world.boot()).milliseconds
     }
 
-    /// What is kept of the clocks at `now`, a moment of this step.
+    /// Returns the record of the clocks at `now`, a time of this step.
     package mutating func record(at now: Instant) -> ClockRecord {
         self.clock.record(now, self.offset)
     }
 
-    /// Milliseconds on a clock that stands still while the machine is suspended.
+    /// The time on a clock that does not advance while the machine is suspended, in milliseconds.
     package var monotonic: Int64 { self.world.monotonic() }
 }
 
-/// What the engine's thread knows of the world: its clocks, and chance.
+/// The environment of the engine's thread: its clocks, and random numbers.
 package struct EngineWorld: Sendable {
-    /// Milliseconds since 1970, as the wall clock has it.
+    /// The wall clock, in milliseconds since 1970.
     package let wall: @Sendable () -> Int64
-    /// Milliseconds since the machine started, suspended time included.
+    /// The time since the start of the machine, in milliseconds, including suspended time.
     package let boot: @Sendable () -> Int64
-    /// Milliseconds on a clock that stands still while the machine is suspended.
+    /// The time on a clock that does not advance while the machine is suspended, in milliseconds.
     package let monotonic: @Sendable () -> Int64
-    /// What tells this boot from others; nil where nothing does.
+    /// The id of the current boot; nil if there is none.
     package let bootID: BootID?
-    /// Begins a sequence of 128 unpredictable bits a call; one thread uses it.
+    /// Creates a generator that returns 128 unpredictable bits per call, for use on one thread.
     package let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
 
     package init(
@@ -98,7 +98,7 @@ package struct EngineWorld: Sendable {
         self.makeRandom = makeRandom
     }
 
-    /// The machine's own.
+    /// The environment of this machine.
     package static let system = EngineWorld(
         wall: { SystemClock.wall },
         boot: { SystemClock.boot },
@@ -112,7 +112,7 @@ package struct EngineWorld: Sendable {
 }
 
 extension SystemClock {
-    /// What tells this boot from others; nil where the system does not say.
+    /// The id of the current boot; nil if the system does not provide one.
     package static let bootID: BootID? = {
         let file = try? OpenFile("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)
         guard let bytes = try? file?.contents(bytesMax: 64) else { return nil }
@@ -120,11 +120,11 @@ extension SystemClock {
     }()
 }
 
-/// What becomes of a wall clock that stands far from where it stood at the last commit.
+/// The handling of a wall clock that is far from its time at the last commit.
 package struct ClockJumpWatch: Sendable {
-    /// The longest time that the wall clock is believed to have passed between two boots, in milliseconds.
+    /// The maximum plausible time between two boots by the wall clock, in milliseconds.
     let millisecondsMax: Int64
-    /// Hears, before anything is stored, of a clock that went farther, forward or back.
+    /// Called before anything is stored, if the clock has jumped farther, forward or back.
     let onJump: @Sendable (WallClockJump) -> Void
 
     package init(
@@ -135,7 +135,7 @@ package struct ClockJumpWatch: Sendable {
         self.onJump = onJump
     }
 
-    /// Logs both times, what that means for the pushes that wait, and what to do.
+    /// Logs both times, the consequences for pending pushes, and the remedy.
     package init(_ configuration: GatewayConfiguration, _ log: GatewayLog) {
         self.init(millisecondsMax: configuration.clockJumpMaxMilliseconds) { jump in
             let seconds = (jump.to - jump.from).magnitude / 1000

@@ -8,12 +8,12 @@ import Storage
 import Synchronization
 import Wire
 
-/// Brings a configuration that was read anew into force, all of it or nothing, while the gateway goes on.
+/// Applies a configuration that was read again, completely or not at all, to the running gateway.
 ///
-/// One reload at a time, on a queue of its own. It is `Sendable` without the compiler's proof: everything mutable is
-/// touched on `queue` alone once `attach` was called.
+/// Reloads run one at a time on a serial queue. The class is `@unchecked Sendable`: once `attach` was called, only
+/// `queue` uses its mutable state.
 final class ReloadService: Reloads, @unchecked Sendable {
-    /// What a reload reaches into.
+    /// The parts of the gateway that a reload changes.
     struct Target: Sendable {
         let server: HTTPServer
         let history: any HistoryService
@@ -22,10 +22,10 @@ final class ReloadService: Reloads, @unchecked Sendable {
         let watches: CredentialWatches
     }
 
-    /// Around every reload, whoever asked for it: what a service manager is told of.
+    /// The stages of a reload, as reported to a service manager.
     enum Stage: Sendable {
         case began
-        /// What was read is in force, or it was faulty and nothing has changed.
+        /// The new configuration is in effect; or it was faulty, and nothing has changed.
         case taken, refused
     }
 
@@ -36,7 +36,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private let drainTimeout: Atomic<Int64>
     private let namedTopics: Mutex<[String]>
     private var course = ReloadCourse()
-    /// The configuration in force.
+    /// The configuration in effect.
     private var configuration: GatewayConfiguration
     private var shared: SharedParts?
     private var target: Target?
@@ -44,8 +44,8 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private var watches: CredentialWatches?
 
     /// - Parameters:
-    ///   - configuration: what is in force at the start.
-    ///   - source: where it is read again; nil when that cannot be done.
+    ///   - configuration: the configuration at the start.
+    ///   - source: reads the configuration again; nil if that is impossible.
     init(
         _ configuration: GatewayConfiguration,
         source: ConfigurationSource?,
@@ -60,17 +60,17 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.namedTopics = Mutex(Self.topics(configuration))
     }
 
-    /// How long a shutdown waits for wakes in flight, as of now.
+    /// The time that a shutdown waits for wakes in flight, in milliseconds, as of the last reload.
     var drainTimeoutMilliseconds: Int64 { self.drainTimeout.load(ordering: .relaxed) }
 
-    /// The topics that the configuration in force names.
+    /// The topics named in the configuration in effect.
     var topics: [String] { self.namedTopics.withLock { $0 } }
 
     private static func topics(_ configuration: GatewayConfiguration) -> [String] {
         Array(Set(configuration.topicPolicies.keys).union(configuration.webhooks.keys))
     }
 
-    /// Says what reloads reach into; before the first of them.
+    /// Sets the parts that reloads change; called before the first one.
     func attach(_ target: Target, _ shared: SharedParts) {
         self.course.take(.attached)
         self.target = target
@@ -79,7 +79,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         self.watches = target.watches
     }
 
-    /// Ends with the reload that is under way.
+    /// Stops after the current reload.
     func stop() {
         self.queue.sync {
             self.course.take(.stopped)
@@ -89,14 +89,14 @@ final class ReloadService: Reloads, @unchecked Sendable {
         }
     }
 
-    /// Reloads because of a signal: what it came to is logged.
+    /// Reloads because of a signal. The result is logged.
     func start() {
         self.queue.async { self.reload { _ in } }
     }
 
-    /// Reloads, and answers `reply` once the new configuration is in force, or why it is not.
+    /// Reloads, and answers `reply` when the new configuration is in effect, or with the reason if it is not.
     ///
-    /// - Throws: `APIError` when there is nothing to read again.
+    /// - Throws: `APIError` if the gateway has no configuration to read again.
     package func start(reply: StreamAddress) throws(APIError) {
         guard self.source != nil else { throw .nothingToReload }
         self.queue.async {
@@ -147,7 +147,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
             let settings = EngineSettings(transition.next) { policyVersion in
                 let needsRestart = transition.needsRestart
                 let report = ReloadReport(policyVersion: policyVersion, changed: changed, needsRestart: needsRestart)
-                // The engine's thread goes on at once.
+                // The engine's thread must not wait.
                 self.queue.async { self.taken(report, then) }
             }
             var batch = CommandBatch()
@@ -167,7 +167,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
         }
     }
 
-    /// The engine goes on with a configuration it was handed.
+    /// Completes a reload after the engine has applied the configuration.
     private func taken(_ report: ReloadReport, _ then: (Result<ReloadReport, APIError>) -> Void) {
         guard self.course.take(.taken) == .tellTaken else { return }
         self.log.write(
@@ -181,10 +181,10 @@ final class ReloadService: Reloads, @unchecked Sendable {
         then(.success(report))
     }
 
-    /// Reads every file that is named, and then, when nothing can fail any more, has everybody go on with it; the
-    /// engine comes last.
+    /// Reads every file in the configuration. If nothing can fail anymore, applies the configuration to all parts
+    /// except the engine, which is last.
     ///
-    /// - Returns: what has changed, files that hold something else included.
+    /// - Returns: the changes, including files with new contents.
     private func apply(
         _ transition: ConfigurationTransition,
         _ shared: SharedParts,
@@ -250,14 +250,14 @@ final class ReloadService: Reloads, @unchecked Sendable {
     }
 }
 
-/// What a reload came to.
+/// The result of a reload.
 struct ReloadReport: Sendable {
-    /// The number of the launch policy that is in force.
+    /// The number of the launch policy in effect.
     let policyVersion: UInt32
     let changed: [ConfigurationChange]
     let needsRestart: [ConfigurationChange]
 
-    /// Appends the report as `POST /v1/reload` answers it.
+    /// Appends the report in the form of the answer to `POST /v1/reload`.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("policyVersion")
@@ -272,56 +272,57 @@ struct ReloadReport: Sendable {
     }
 }
 
-/// How far the reloads of a gateway are: what follows of whatever happens, without doing it.
+/// The state machine of reloads: returns the next step for each event, without performing it.
 ///
-/// One configuration is read at a time, while the engine may still have to take those before it.
+/// One configuration is read at a time, while the engine may still have earlier ones to apply.
 package struct ReloadCourse: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// What reloads reach into is not there yet.
+        /// The parts that reloads change are not set yet.
         case unattached
         case idle
-        /// A configuration is read, and brought into force everywhere but in the engine.
+        /// A configuration is being read and applied to everything except the engine.
         case reading
-        /// Nothing is reloaded any more.
+        /// Reloads are no longer performed.
         case stopped
     }
 
     package enum Event: Hashable, Sendable {
         case attached
-        /// Somebody wants a reload: whether there is something to read again, and whether the gateway is shutting down.
+        /// A reload is requested. Contains whether there is a configuration to read and whether the gateway is shutting
+        /// down.
         case asked(hasSource: Bool, isDraining: Bool)
-        /// What was read is in force everywhere but in the engine.
+        /// The configuration is in effect everywhere except in the engine.
         case applied
-        /// What was read is faulty, and nothing has changed.
+        /// The configuration is faulty, and nothing has changed.
         case refused
-        /// The engine goes on with a configuration it was handed.
+        /// The engine has applied a configuration.
         case taken
         case stopped
     }
 
-    /// What is to be done.
+    /// The next step.
     package enum Step: Hashable, Sendable {
         /// Read the configuration.
         case begin
-        /// Say that the gateway is shutting down.
+        /// Answer that the gateway is shutting down.
         case sayShutdown
-        /// Say that there is nothing to read again.
+        /// Answer that there is nothing to read again.
         case sayNothing
-        /// Hand the configuration to the engine.
+        /// Pass the configuration to the engine.
         case handOver
-        /// Tell of the faults.
+        /// Report the faults.
         case tellFaults
-        /// Tell that the configuration is in force.
+        /// Report that the configuration is in effect.
         case tellTaken
     }
 
     package private(set) var phase = Phase.unattached
-    /// The configurations that the engine was handed and has not taken.
+    /// The number of configurations that the engine has received and not applied.
     package private(set) var handedOver = 0
 
     package init() {}
 
-    /// - Returns: what is to be done; nil for nothing.
+    /// - Returns: the next step; nil if there is none.
     @discardableResult
     package mutating func take(_ event: Event) -> Step? {
         switch event {
@@ -362,17 +363,17 @@ package struct ReloadCourse: Hashable, Sendable {
     }
 }
 
-/// What watches the files of credentials that a configuration names, each of them for the process's whole life or
-/// until another file is named.
+/// The watches of the credential files in a configuration. Each runs for the lifetime of the process, or until another
+/// file is configured.
 struct CredentialWatches: Sendable {
-    /// nil where providers are asked for no tokens.
+    /// The watch of provider keys; nil if providers need no tokens.
     private(set) var providerKeys: ProviderKeyWatch?
-    /// nil where nobody is asked for a client certificate.
+    /// The watch of client certificates' authorities; nil if no certificates are requested.
     private(set) var clientTrust: ClientTrustWatch?
 
     /// Reads the files of `configuration`, and watches them from then on.
     ///
-    /// - Parameter watches: those there are, which go on where nothing else is named.
+    /// - Parameter watches: the current watches, which continue if their files are the same.
     /// - Throws: `ConfigurationError` with the keys of the files that cannot be used.
     init(
         _ configuration: GatewayConfiguration,
@@ -404,7 +405,7 @@ struct CredentialWatches: Sendable {
         guard faults.isEmpty else { throw ConfigurationError(faults: faults) }
     }
 
-    /// Has the loops use what these watch; the ones that are replaced watch no more.
+    /// Connects the new watches to the loops, and stops the ones they replace.
     func takeOver(from watches: CredentialWatches, _ shared: SharedParts) {
         if let new = self.providerKeys, new !== watches.providerKeys, let keys = shared.providerKeys {
             watches.providerKeys?.stop()
@@ -422,20 +423,20 @@ struct CredentialWatches: Sendable {
     }
 }
 
-/// What the edge shows in its TLS handshakes, with the contents of the certificate's file, which tell whether it has
-/// changed.
+/// The certificate of the edge's TLS handshakes, with the contents of its file, by which a change is detected.
 struct ServerCertificate: Sendable {
     let context: TLSContext
     private let file: String
     private let contents: Data
 
-    /// Reads the files of `configuration`; nil where the edge is off.
+    /// Reads the files of `configuration`; returns nil if the edge is off.
     ///
     /// - Throws: `TransportError` that names the file at fault.
     init?(_ configuration: GatewayConfiguration) throws(TransportError) {
         guard !configuration.edge.isOff else { return nil }
         self.file = configuration.certificateFile ?? ""
-        // Before the context reads it: what changes meanwhile is found changed the next time.
+        // The contents are read before the context reads the file, so that a change in between is detected the next
+        // time.
         self.contents =
             OrdinaryFile.isOther(self.file) ? Data() : FileManager.default.contents(atPath: self.file) ?? Data()
         self.context = try TLSContext(
@@ -445,13 +446,14 @@ struct ServerCertificate: Sendable {
         )
     }
 
-    /// The change from another one in the same file; nil when there is none, or another file is named.
+    /// Returns the change from another certificate in the same file; nil if there is none, or if another file is
+    /// configured.
     func change(from old: ServerCertificate) -> ConfigurationChange? {
         guard self.file == old.file, self.contents != old.contents else { return nil }
         return ConfigurationChange(key: "tls.certificate", old: old.shown, new: self.shown)
     }
 
-    /// Whether handshakes show something else than with another one.
+    /// Returns true if handshakes are the same as with another certificate.
     func isSame(as old: ServerCertificate) -> Bool { self.file == old.file && self.contents == old.contents }
 
     private var shown: JSONValue {

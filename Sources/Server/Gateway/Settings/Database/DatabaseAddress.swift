@@ -1,9 +1,8 @@
-/// Where a database of PostgreSQL is, and how it is connected to, as a URI says it; a password is never part of it.
+/// The address of a PostgreSQL database and the connection parameters, as a URI without a password.
 ///
-/// What the URI means is libpq's, which reads it again; what is read here is what a configuration can be faulty at
-/// before anybody connects.
+/// libpq interprets the URI again. It is parsed here only to find configuration faults before a connection is made.
 package struct DatabaseAddress: Hashable, Sendable {
-    /// What is wrong with a URI, in words that hold nothing of it but the names of parameters.
+    /// The fault of a URI, described without any of its contents except names of parameters.
     package struct Fault: Error, Hashable, Sendable {
         package let problem: String
         package let remedy: String
@@ -14,19 +13,20 @@ package struct DatabaseAddress: Hashable, Sendable {
         }
     }
 
-    /// The beginnings of URIs that name a database.
+    /// The schemes of database URIs.
     package static let schemes = ["postgresql://", "postgres://"]
-    /// What the value of a key must be that takes one.
+    /// The rule for the value of a key, for messages.
     package static let requirement = "\"postgresql://HOST,HOST/DATABASE\""
 
-    /// The URI, as it was written.
+    /// The URI, verbatim.
     package let text: String
-    /// The hosts, each a name, an address without brackets, or the folder of a socket; none when libpq is to know.
+    /// The hosts, each a name, an address without brackets, or the folder of a socket; empty if libpq determines them.
     package let hosts: [String]
-    /// The parameters behind `?`, by their names.
+    /// The parameters after `?`, by name.
     private let parameters: [String: String]
 
-    /// - Throws: `Fault` when it is no URI of a database, holds a password, or asks for what a gateway cannot use.
+    /// - Throws: `Fault` if it is not a database URI, contains a password, or requests something that a gateway cannot
+    ///   use.
     package init(_ text: String) throws(Fault) {
         guard let scheme = Self.schemes.first(where: { text.hasPrefix($0) }) else { throw .noURI }
         let parts = text.dropFirst(scheme.count).split(
@@ -35,7 +35,7 @@ package struct DatabaseAddress: Hashable, Sendable {
             omittingEmptySubsequences: false
         )
         let place = parts[0]
-        // Even where `/` or `@` stand in it unescaped, which libpq would read otherwise.
+        // This also finds a password with an unescaped `/` or `@`, which libpq would parse differently.
         if let at = place.lastIndex(of: "@"), place[..<at].contains(":") { throw .password }
         let parameters = try Self.parameters(parts.count > 1 ? parts[1] : "")
         guard place.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .noURI }
@@ -55,21 +55,22 @@ package struct DatabaseAddress: Hashable, Sendable {
         self.parameters = parameters
     }
 
-    /// Whether everybody who could answer is this machine, as far as the URI says it: over a socket file, or over
-    /// loopback. A service's hosts stand in a file that is not read here.
+    /// True if, according to the URI, every server is on this machine: through a Unix socket or loopback. The hosts of
+    /// a service are in a file that is not read here.
     package var isLocal: Bool {
         self.parameters["service"] == nil && self.hosts.allSatisfy { Self.isLocal($0) }
     }
 
-    /// The value of a parameter of the URI; nil when it has none of that name.
+    /// The value of a parameter of the URI; nil if it has none of that name.
     package subscript(parameter: String) -> String? { self.parameters[parameter] }
 
-    /// What libpq connects with: the URI, and what it does not say itself and a gateway needs.
+    /// Returns the connection string for libpq: the URI, with defaults for parameters that a gateway needs.
     ///
-    /// - Parameter isInsecure: servers on other machines need not prove who they are.
+    /// - Parameter isInsecure: true if servers on other machines need not prove their identity.
     package func connectionString(isInsecure: Bool) -> String {
         var added: [String] = []
-        // Without hosts PGHOST may name some; where none is named it is a socket file, of which libpq asks no proof.
+        // Without hosts, PGHOST may name some. If it does not, libpq uses a Unix socket, for which it requires no
+        // proof.
         let isCertain = self.isLocal && !self.hosts.isEmpty
         if !isCertain, !isInsecure, self["sslmode"] == nil { added.append("sslmode=verify-full") }
         if self["target_session_attrs"] == nil { added.append("target_session_attrs=read-write") }
@@ -81,7 +82,8 @@ package struct DatabaseAddress: Hashable, Sendable {
 }
 
 extension DatabaseAddress {
-    /// What libpq 15 takes behind `?`, but for what would put a password there and what makes no ordinary session.
+    /// The parameters of libpq 15, except those that would contain a password and those that change the kind of
+    /// session.
     private static let known: Set<String> = [
         "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
         "fallback_application_name", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count",
@@ -91,7 +93,7 @@ extension DatabaseAddress {
         "target_session_attrs", "tcp_user_timeout", "user",
     ]
 
-    /// The kinds of session that lead to a server that takes what is written.
+    /// The session attributes that select a writable server.
     private static let writableSessions: Set<String> = ["primary", "read-write"]
 
     private static func parameters(_ text: Substring) throws(Fault) -> [String: String] {
@@ -110,7 +112,7 @@ extension DatabaseAddress {
         return parameters
     }
 
-    /// The host of `HOST`, `HOST:PORT` or `[IPv6]:PORT`; nil when it is neither.
+    /// Returns the host in `HOST`, `HOST:PORT` or `[IPv6]:PORT`; nil for any other text.
     private static func host(_ text: Substring) -> String? {
         var rest = text
         var host = text
@@ -128,7 +130,7 @@ extension DatabaseAddress {
         return self.decoded(host)
     }
 
-    /// What a text stands for in which bytes may be written as `%` and two digits; nil when one is not.
+    /// Decodes percent-encoded text; returns nil if an escape is invalid.
     private static func decoded(_ text: Substring) -> String? {
         var bytes: [UInt8] = []
         var rest = text.utf8[...]
@@ -146,7 +148,7 @@ extension DatabaseAddress {
     }
 
     private static func isLocal(_ host: String) -> Bool {
-        // A folder of sockets, on the disk or in the abstract namespace.
+        // The folder of a Unix socket, on disk or in the abstract namespace.
         if host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") { return true }
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -155,9 +157,9 @@ extension DatabaseAddress {
 }
 
 extension DatabaseAddress.Fault {
-    /// Nothing of it is shown: what cannot be read may hold a password anywhere.
+    /// Nothing of the text is shown: if it cannot be parsed, it may contain a password anywhere.
     fileprivate static let noURI = Self(
-        problem: "is no address of a database",
+        problem: "is not the address of a database",
         remedy: "write \(DatabaseAddress.requirement), with % and two digits for what a URI does not take"
     )
 
@@ -173,7 +175,7 @@ extension DatabaseAddress.Fault {
     )
 
     fileprivate static func unknown(_ name: String) -> Self {
-        // What is no name may be the rest of something that was not escaped.
+        // A text that is not a name may be the rest of an unescaped value.
         let isName = name.utf8.allSatisfy { byte in
             byte == UInt8(ascii: "_") || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
         }

@@ -8,9 +8,9 @@ extension FaultRuleReader {
         Self.answerKeys + [
             "delay", "reset", "goaway", "streamLimit", "streamWindow", "stuck", "expireToken", "dropReply", "close",
         ]
-    /// What goes with any outcome.
+    /// The keys that can be combined with any outcome.
     private static let companions = ["delay", "streamLimit", "streamWindow"]
-    /// The longest reason that is answered, in bytes.
+    /// The maximum length of a reason in bytes.
     private static let reasonBytesMax = 128
     private static let millisecondsMax = 3_600_000
     private static let statuses = 400...599
@@ -42,7 +42,7 @@ extension FaultRuleReader {
         }
     }
 
-    /// What would become of the push, each by the key that says so.
+    /// Returns the outcomes of the push, each with the key that specifies it.
     private mutating func outcomes(
         _ members: [String: JSONValue],
         _ path: String
@@ -85,14 +85,14 @@ extension FaultRuleReader {
         let known = APNSReason(rawValue: reason)
         guard let status = given ?? known?.status else {
             let near = NearestMatch.find(reason, in: APNSReason.allCases.map(\.rawValue))
-            let remedy = near.map { "did you mean \($0)?" } ?? "give a status beside a reason of your own"
-            if members["status"] == nil { self.fault(key, "is \"\(reason)\", which is no reason of APNs", remedy) }
+            let remedy = near.map { "did you mean \($0)?" } ?? "give a status with a reason of your own"
+            if members["status"] == nil { self.fault(key, "is \"\(reason)\", which is not a reason of APNs", remedy) }
             return nil
         }
         if known == nil {
             let near = NearestMatch.find(reason, in: APNSReason.allCases.map(\.rawValue))
             let question = near.map { "; did you mean \($0)?" } ?? "; clients may not know it"
-            self.warnings.append("\(key): \"\(reason)\" is no reason of APNs\(question)")
+            self.warnings.append("\(key): \"\(reason)\" is not a reason of APNs\(question)")
         } else if let usual = known?.status, usual != status {
             self.warnings.append("\(Self.join(path, "status")): APNs answers \(reason) with \(usual), not \(status)")
         }
@@ -112,7 +112,7 @@ extension FaultRuleReader {
         self.choice(value, path, HTTP2ErrorCode.self)?.number
     }
 
-    /// A reason alone, or an object.
+    /// Parses a GOAWAY: a reason, or an object.
     private mutating func goAway(_ value: JSONValue, _ path: String) -> FaultGoAway? {
         var members: [String: JSONValue] = ["reason": value]
         if case .string = value {} else { members = self.members(of: value, path, ["reason", "code", "inFlight"]) }
@@ -123,7 +123,7 @@ extension FaultRuleReader {
             return nil
         }
         if APNSReason(rawValue: reason) == nil {
-            self.warnings.append("\(key): \"\(reason)\" is no reason of APNs; clients may not know it")
+            self.warnings.append("\(key): \"\(reason)\" is not a reason of APNs; clients may not know it")
         }
         var goAway = FaultGoAway(reason: reason)
         goAway.code = self.errorCode(members["code"], Self.join(path, "code")) ?? 0
@@ -132,7 +132,7 @@ extension FaultRuleReader {
         return goAway
     }
 
-    /// A number alone, or an object.
+    /// Parses a stream limit: a number, or an object.
     private mutating func streamLimit(_ value: JSONValue?, _ path: String) -> FaultStreamLimit? {
         guard let value else { return nil }
         var members: [String: JSONValue] = ["limit": value]
@@ -147,13 +147,13 @@ extension FaultRuleReader {
             end = .milliseconds(Int64(time))
         }
         if self.choice(members["until"], Self.join(path, "until"), LimitEnd.self) == .success { end = .success }
-        // With no stream there would be no success either.
+        // A limit of 0 would never end, because no push could succeed.
         let least = end == .success ? 1 : 0
         guard let limit = self.whole(members["limit"], key, least...1_000_000) else { return nil }
         return FaultStreamLimit(limit: limit, end: end)
     }
 
-    /// A number alone, or an object.
+    /// Parses a stream window: a number, or an object.
     private mutating func streamWindow(_ value: JSONValue?, _ path: String) -> FaultStreamWindow? {
         guard let value else { return nil }
         var members: [String: JSONValue] = ["bytes": value]

@@ -70,7 +70,7 @@ extension FaultRuleReader {
         if let value = members["probability"] {
             if case .number(let number) = value, number.double > 0, number.double <= 1 {
                 occasion.probability = number.double
-                // Of a size that every reader of JSON gives back as it was.
+                // 32 bits, which every JSON parser preserves exactly.
                 var random = RandomBits()
                 occasion.seed = UInt64.random(in: 0...UInt64(UInt32.max), using: &random)
             } else {

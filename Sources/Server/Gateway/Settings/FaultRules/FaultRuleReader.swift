@@ -1,15 +1,15 @@
 package import FoundationEssentials
 package import Wire
 
-/// Reads fault rules from JSON5, and finds every fault in them, not only the first.
+/// Reads fault rules from JSON5 and reports all their faults, not only the first.
 package struct FaultRuleReader {
-    /// The most bytes of a file, or of a request's body, with rules.
+    /// The maximum size of a file, or of a request's body, with rules, in bytes.
     package static let bytesMax = 262_144
 
-    /// What was read.
+    /// The rules, and warnings about them.
     package struct Rules: Sendable {
         package var rules: [FaultRule] = []
-        /// What is allowed and perhaps not meant, a sentence each.
+        /// The warnings about settings that are valid but possibly unintended, one sentence each.
         package var warnings: [String] = []
     }
 
@@ -22,13 +22,13 @@ package struct FaultRuleReader {
 
     /// Reads a file of rules.
     ///
-    /// - Throws: `ConfigurationError` with every fault, each by the name of its key.
+    /// - Throws: `ConfigurationError` with every fault, each under the name of its key.
     package static func load(file path: String) throws(ConfigurationError) -> Rules {
         let text = try ConfigurationLoader.contents(of: path, bytesMax: self.bytesMax, option: "--faults")
         return try self.rules(text, name: path)
     }
 
-    /// Reads `{rules: [...]}`; `name` stands for the text in messages.
+    /// Parses `{rules: [...]}`; `name` identifies the text in messages.
     package static func rules(_ text: Data, name: String) throws(ConfigurationError) -> Rules {
         try self.read(text, name: name) { reader, value in
             let members = reader.members(of: value, "", ["rules"])
@@ -49,7 +49,7 @@ package struct FaultRuleReader {
         }
     }
 
-    /// Reads one rule.
+    /// Parses one rule.
     package static func rule(_ text: Data, name: String) throws(ConfigurationError) -> Rules {
         try self.read(text, name: name) { reader, value in [reader.rule(value, "")] }
     }
@@ -108,7 +108,7 @@ extension FaultRuleReader {
         self.faults.append(ConfigurationFault(key: key, problem: problem, remedy: remedy))
     }
 
-    /// An object's members by name; a name that is not among `names` is a fault.
+    /// Returns an object's members by name. A name that is not in `names` is a fault.
     mutating func members(of value: JSONValue, _ path: String, _ names: [String]) -> [String: JSONValue] {
         guard case .object(let members) = value else {
             self.fault(path.isEmpty ? "the rule" : path, "is \(value.described)", "write an object: { ... }")
@@ -122,7 +122,7 @@ extension FaultRuleReader {
         return Dictionary(members.map { ($0.name, $0.value) }) { _, last in last }
     }
 
-    /// A whole number; nil when there is none, or none in the range, which is a fault.
+    /// Returns an integer; nil if there is none. A value outside the range is a fault.
     mutating func whole(_ value: JSONValue?, _ path: String, _ range: ClosedRange<Int>) -> Int? {
         guard let value else { return nil }
         if case .number(let number) = value, let whole = Int(exactly: number.double), range.contains(whole) {
@@ -140,7 +140,7 @@ extension FaultRuleReader {
         return nil
     }
 
-    /// Whether a key that can only be true was given.
+    /// Returns true if the key is present. Its only valid value is true.
     mutating func isSet(_ value: JSONValue?, _ path: String) -> Bool {
         guard let value else { return false }
         if value == .bool(true) { return true }
@@ -148,7 +148,7 @@ extension FaultRuleReader {
         return false
     }
 
-    /// One of the names of `Choice`.
+    /// Returns one of the names of `Choice`.
     mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
         _ value: JSONValue?,
         _ path: String,
@@ -165,7 +165,7 @@ extension FaultRuleReader {
         return nil
     }
 
-    /// One value or a list of them, each as `read` takes it.
+    /// Returns the elements of a value or a list of values, each parsed by `read`.
     mutating func list<Element: Hashable>(
         _ value: JSONValue?,
         _ path: String,
