@@ -1,6 +1,7 @@
 package import Engine
 import Platform
 import Policy
+import Synchronization
 
 /// The sources of answers other than devices: counters, webhooks, and the shutdown flag.
 package final class RoomState {
@@ -23,7 +24,7 @@ package final class RoomState {
     ///
     /// - Returns: nil when as many as may be are unanswered.
     func admitReplay() -> TopicReplay.Ticket? {
-        self.replays.removeAll { $0.object == nil }
+        self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
         guard self.replays.count < TopicReplay.countMax else { return nil }
         let ticket = TopicReplay.Ticket()
         self.replays.append(WeakReference(object: ticket))

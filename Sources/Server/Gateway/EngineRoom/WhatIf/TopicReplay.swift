@@ -2,6 +2,7 @@ import Engine
 import Platform
 import Policy
 import Storage
+import Synchronization
 import Wire
 
 /// The replay of a topic: the last day of its devices, some of them at a time.
@@ -9,8 +10,10 @@ import Wire
 /// The history's thread replays a step's devices, and hands over to the engine, which asks it for the next step:
 /// whatever else waits for either of them comes in between.
 struct TopicReplay: Sendable {
-    /// Counts as an unanswered replay until its last reference is gone, even if the caller has left.
-    final class Ticket: Sendable {}
+    /// Counts as an unanswered replay until the answer, or until its last reference is gone without one.
+    final class Ticket: Sendable {
+        let isAnswered = Atomic(false)
+    }
 
     /// The most unanswered replays.
     static let countMax = 2
@@ -71,6 +74,7 @@ struct TopicReplay: Sendable {
             var next = self
             try next.step(reading)
             guard next.isAtEnd else { return .more(EngineWork { [next] _ in .history(next.question) }) }
+            self.ticket.isAnswered.store(true, ordering: .relaxed)
             var writer = JSONWriter()
             next.write(to: &writer, reading.offset)
             return .outcome(.json(writer))
