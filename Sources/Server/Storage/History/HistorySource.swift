@@ -25,15 +25,14 @@ package protocol HistorySource: AnyObject {
     /// may be missing.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
-    /// Returns the latest events of devices, with the names of tasks and sessions.
+    /// Returns the latest events of the first of some devices, with the names of tasks and sessions. The source decides
+    /// how many devices it reads at a time.
     ///
     /// - Parameters:
     ///   - devices: as of `HistoryEvent.device(of:_:)`.
     ///   - oldest: only events that happened at this moment or later.
     ///   - countEach: the most events of one device.
-    ///   - countMax: about the most events of all together. A source that looks at one device after the other leaves the
-    ///     last ones out.
-    func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries
+    func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries
 
     /// Returns the devices with some numbers, if the log can find them; nil if it cannot.
     ///
@@ -132,10 +131,10 @@ package struct LoggedDevice: Hashable, Sendable {
 
 /// The latest events of devices.
 package struct LoggedEntries {
-    /// The newest first of each device, in the order that the devices were asked for; there may be fewer devices.
+    /// The events of each device that was read, the newest first.
     package var entries: [[HistoryEntry]] = []
-    /// True if older events than these were left out, because there were too many to read.
-    package var isCut = false
+    /// The moment from which on all events were read, if there were too many older ones.
+    package var from: Instant?
 
     package init() {}
 }

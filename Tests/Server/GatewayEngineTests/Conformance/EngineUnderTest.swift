@@ -400,8 +400,8 @@ private final class DatabaseSource: HistorySource {
         self.file.visit(device: device, notAfter: latest, body)
     }
 
-    func entries(devices: [UInt64], since oldest: Instant, countEach: Int, countMax: Int) -> LoggedEntries {
-        self.file.entries(devices: devices, since: oldest, countEach: countEach, countMax: countMax)
+    func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
+        self.file.entries(devices: devices, since: oldest, countEach: countEach)
     }
 
     func push(_ apnsID: APNsID) -> [HistoryEvent] { self.file.push(apnsID) }

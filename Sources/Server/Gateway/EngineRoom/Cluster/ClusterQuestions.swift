@@ -197,8 +197,8 @@ struct DeviceListing {
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The place of each device in a list that is not in the order of tokens: the arrival time of its oldest push, or the
-    /// recency of its activity.
+    /// The place of each device in a list that is not in the order of tokens: the arrival time of its oldest push, or
+    /// the recency of its activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {

@@ -4,7 +4,8 @@ package import Wire
 /// A policy parameter and the value to try, in the unit of the configuration.
 typealias PolicyChange = (parameter: PolicyParameter, value: Double)
 
-/// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or `launchInterval=600`.
+/// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or
+/// `launchInterval=600`.
 package struct WhatIf: Sendable {
     /// The differences from the policy in force.
     private(set) var changes: [PolicyChange] = []

@@ -48,6 +48,10 @@ struct TopicReplay: Sendable {
     private var assumed = 0
     private var conditionReports = 0
     private var isCut = false
+    /// The beginning of the replayed period.
+    private var from: Instant
+    /// The events of devices that were read and not replayed yet.
+    private var read: ArraySlice<[HistoryEntry]> = []
     private var recorded = ReplayOutcome()
     private var current = ReplayOutcome()
     private var proposed = ReplayOutcome()
@@ -66,6 +70,7 @@ struct TopicReplay: Sendable {
         self.replay = replay
         self.devices = devices
         self.registered = registered
+        self.from = replay.now - Self.period
     }
 
     /// The question of the next step: its answer is that of the topic, or the step after it.
@@ -87,19 +92,31 @@ struct TopicReplay: Sendable {
 
     /// Replays the next devices.
     private mutating func step(_ reading: HistoryReading) throws(APIError) {
-        let devices = self.devices[self.examined...].prefix(Self.devicesPerStep)
-        let found = reading.source.entries(
-            devices: devices.map { reading.number(of: $0) },
-            since: self.replay.now - Self.period,
-            countEach: PolicyReplay.eventsMax,
-            countMax: Self.eventsPerStep
-        )
-        self.isCut = self.isCut || found.isCut
-        for (token, entries) in zip(devices, found.entries) {
+        if self.read.isEmpty {
+            let found = reading.source.entries(
+                devices: self.devices[self.examined...].lazy.map { reading.number(of: $0) },
+                since: self.from,
+                countEach: PolicyReplay.eventsMax
+            )
+            // A source that finds nothing has failed, which is answered.
+            guard !found.entries.isEmpty else {
+                self.examined = self.devices.count
+                return
+            }
+            self.read = found.entries[...]
+            if let from = found.from {
+                self.from = from
+                self.isCut = true
+            }
+        }
+        let end = self.events + Self.eventsPerStep
+        for _ in 0..<Self.devicesPerStep where self.events < end {
+            guard let entries = self.read.popFirst() else { return }
+            let token = self.devices[self.examined].hex
             self.examined += 1
             self.events += entries.count
             self.isCut = self.isCut || entries.count >= PolicyReplay.eventsMax
-            let recorded = self.replay.recorded(token.hex, entries, reading.offset)
+            let recorded = self.replay.recorded(token, entries, reading.offset)
             guard recorded.beginning != nil else { continue }
             self.replayed += 1
             self.pushes += recorded.pushes
@@ -113,8 +130,6 @@ struct TopicReplay: Sendable {
                 self.changes.isEmpty ? current : try self.replay.outcome(of: recorded, self.changes, reading.offset)
             )
         }
-        // A source that finds nothing has failed, which is answered.
-        if found.entries.isEmpty { self.examined = self.devices.count }
     }
 
     private func write(to writer: inout JSONWriter, _ offset: WallOffset) {
@@ -122,7 +137,7 @@ struct TopicReplay: Sendable {
         writer.key("topic")
         writer.string(self.topic)
         writer.key("from")
-        writer.moment(self.replay.now - Self.period, offset)
+        writer.moment(self.from, offset)
         writer.key("until")
         writer.moment(self.replay.now, offset)
         let counts: [(StaticString, Int64)] = [
