@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("A worker reports whether somebody uses its machine", .serialized, .timeLimit(.minutes(15)))
+@Suite("A worker reports whether its machine is in use", .serialized, .timeLimit(.minutes(15)))
 struct AppStateTests {
     private let topic = "com.example.use"
     private let token = String(repeating: "a5", count: 32)
@@ -29,7 +29,7 @@ struct AppStateTests {
         #expect(ended.status == 0 && !ended.errors.contains("appState"))
     }
 
-    @Test("When logind is gone for good a machine counts as in use no longer, and why is said once")
+    @Test("When logind is gone a machine counts as not in use, and the reason is logged once")
     func gone() throws {
         let gateway = try RunningGateway()
         let bus = try self.bus(gateway)
@@ -42,7 +42,7 @@ struct AppStateTests {
         #expect(worker.process.errors.components(separatedBy: "appState is not reported").count == 2)
     }
 
-    @Test("A caller of the SDK who says appState is taken at their word, whatever logind says then")
+    @Test("An appState reported by an SDK caller replaces that of logind")
     func caller() throws {
         let gateway = try RunningGateway()
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", SDKWorker.topic).status == 0)

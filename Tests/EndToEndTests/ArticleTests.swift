@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("What the article on background tasks shows is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("The article on background tasks", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundTaskArticleTests {
     @Test("Each command gives what stands below it")
     func commands() throws {
@@ -26,7 +26,7 @@ struct BackgroundTaskArticleTests {
     }
 }
 
-@Suite("What the article on continued tasks shows is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("The article on continued tasks", .serialized, .timeLimit(.minutes(15)))
 struct ContinuedTaskArticleTests {
     @Test("Each command gives what stands below it")
     func commands() throws {
@@ -50,7 +50,30 @@ struct ContinuedTaskArticleTests {
     }
 }
 
-@Suite("What the article on transfers shows is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("The checklist", .serialized, .timeLimit(.minutes(15)))
+struct ChecklistArticleTests {
+    @Test("Each command gives what stands below it")
+    func commands() throws {
+        let shown = try ShownCommand.all(in: "Checklist")
+        let start = try #require(shown.first?.command)
+        try #require(start.hasPrefix("wakegate dev ") && shown.count > 40)
+        let options = try ArticleTerminal.words(of: start).dropFirst(2)
+        let terminal = ArticleTerminal(try RunningGateway(Array(options)))
+        for each in shown.dropFirst() {
+            try terminal.run(each)
+            guard each.command.hasSuffix(" &") else { continue }
+            try terminal.gateway.eventually("a worker") {
+                try terminal.gateway.stats().integer("workers", "connected") == 1
+            }
+        }
+        let stats = try terminal.gateway.stats()
+        #expect(stats.integer("tasks", "refused", "NotPermitted") == 1)
+        #expect(stats.integer("tasks", "results", "expired") == 1)
+        #expect(stats.integer("tasks", "results", "cancelled") == 1)
+    }
+}
+
+@Suite("The article on transfers", .serialized, .timeLimit(.minutes(15)))
 struct TransferArticleTests {
     @Test("Each command gives what stands below it")
     func commands() throws {
@@ -70,7 +93,7 @@ struct TransferArticleTests {
     }
 }
 
-@Suite("What the articles on many gateways show is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("The articles on several gateways", .serialized, .timeLimit(.minutes(15)))
 struct ClusterArticleTests {
     @Test("Two gateways on one database, as ManyGateways has them")
     func manyGateways() throws {
@@ -134,7 +157,7 @@ struct WebhookArticleTests {
         return String(article[start.upperBound..<end.lowerBound])
     }
 
-    @Test("Its receiver takes a wake of the gateway, and nobody else's")
+    @Test("The article's receiver accepts a wake of the gateway and rejects a forged signature")
     func receiver() throws {
         let script = try self.script()
         #expect(script.split(separator: "\n", omittingEmptySubsequences: false).count <= 16)
@@ -177,7 +200,7 @@ struct WebhookArticleTests {
     }
 }
 
-@Suite("What the article on reloading shows is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("The article on reloading", .serialized, .timeLimit(.minutes(15)))
 struct ReloadArticleTests {
     /// Returns the output with the parts that differ between gateways replaced: addresses and files by those of the
     /// article, and times and policy versions by placeholders.
@@ -230,7 +253,7 @@ struct ReloadArticleTests {
     }
 }
 
-@Suite("What the article on credentials says to do works", .serialized, .timeLimit(.minutes(15)))
+@Suite("The article on credentials", .serialized, .timeLimit(.minutes(15)))
 struct CredentialArticleTests {
     private let topic = "com.example.app"
     private let device = String(repeating: "da", count: 32)
@@ -289,7 +312,7 @@ struct CredentialArticleTests {
         #expect(try gateway.workerCount() == 1)
     }
 
-    @Test("In development a worker and a provider show the certificates that are there already")
+    @Test("In development a worker and a provider use the generated certificates")
     func development() throws {
         let shown = try ShownCommand.all(in: "Credentials").filter { $0.command.hasPrefix("wakegate ") }
         try #require(shown.count == 3)
@@ -317,7 +340,7 @@ struct FaultArticleTests {
         return String(text[start.upperBound..<end.lowerBound])
     }
 
-    @Test("It does what its comments say")
+    @Test("The example does what its comments say")
     func runs() throws {
         let faulty = try FaultyGateway(file: try self.example())
         let gateway = faulty.gateway
@@ -354,7 +377,7 @@ struct FaultArticleTests {
         #expect(try faulty.accepted() != nil)
     }
 
-    @Test("Its first rule does what is said below it, and is looked at and changed as is shown")
+    @Test("The first rule behaves as the article says, and the shown commands list and change it")
     func commands() throws {
         let shown = try ShownCommand.all(in: "FaultMode")
         let start = try #require(shown.firstIndex { $0.command.hasPrefix("wakegate dev ") })

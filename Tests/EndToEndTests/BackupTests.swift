@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("A backup of a gateway that goes on", .serialized, .timeLimit(.minutes(15)))
+@Suite("Backup of a running gateway", .serialized, .timeLimit(.minutes(15)))
 struct BackupTests {
     private let topic = "com.example.backup"
     private let token = String(repeating: "ba", count: 32)
@@ -88,7 +88,7 @@ struct BackupTests {
         #expect(try restored.ask(.edge, "GET", path, token: bad).reason == "RevokedToken")
     }
 
-    @Test("A key that cannot be copied ends the backup, which is then not there")
+    @Test("A key that cannot be copied ends the backup, and no backup remains")
     func unreadableKey() throws {
         let gateway = try ServedGateway()
         _ = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -102,7 +102,7 @@ struct BackupTests {
         #expect(try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#).status == 201)
     }
 
-    @Test("A state whose gateway asked does not start where nobody would be asked, and says what to put back")
+    @Test("A state with issued tokens does not start without its key, and the error says what to restore")
     func askedBefore() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -129,7 +129,7 @@ struct BackupTests {
         #expect(try again.ask(.edge, "GET", path, token: token).reason == "BadQuery")
     }
 
-    @Test("A state whose gateway asked nobody starts as ever")
+    @Test("A state without tokens starts again without tokens")
     func neverAsked() throws {
         let gateway = try ServedGateway()
         let path = "/v1/topics/\(self.topic)/wakes?slots=0"
@@ -139,7 +139,7 @@ struct BackupTests {
         #expect(try again.ask(.edge, "GET", path).reason == "BadQuery")
     }
 
-    @Test("What a copy left that was killed goes with the next start and the next copy, and nothing else does")
+    @Test("The next start and the next copy remove the leftovers of a killed copy, and no other file")
     func leftovers() throws {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGTERM)
@@ -163,7 +163,7 @@ struct BackupTests {
         #expect(try names() == (kept + ["one"]).sorted())
     }
 
-    @Test("A name that is taken is 409, one that is none is 400, and nothing is left of it")
+    @Test("An existing name is answered 409 and an invalid one 400, and neither leaves a file")
     func names() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()

@@ -57,7 +57,7 @@ struct CredentialBoundTests {
         try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
     }
 
-    @Test("A client certificate's connection too many is told so by GOAWAY, and the log says whose it is")
+    @Test("A client certificate's excess connection gets a GOAWAY with the reason, and the log names the certificate")
     func certificate() throws {
         let authority = try TestAuthority()
         let gateway = try RunningGateway(Self.one + ["--set", "tls.clientCA=\(authority.certificate)"])

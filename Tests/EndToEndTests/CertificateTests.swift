@@ -73,7 +73,7 @@ struct CertificateTests {
         #expect(try gateway.admin("/v1/stats/topics/\(Self.topic)").integer("pushes", "accepted") == 1)
     }
 
-    @Test("Types that APNs takes with a token alone are refused, whatever token is shown beside the certificate")
+    @Test("Types that require a token are refused with a certificate, whatever token accompanies it")
     func tokenOnly() throws {
         let gateway = try self.gateway()
         let good = try self.authority.issue(Self.subject)
@@ -85,7 +85,7 @@ struct CertificateTests {
         #expect(try self.push(gateway, good, token: "a.b.c") == "200")
     }
 
-    @Test("Whoever shows neither certificate nor token is refused, and so is a token that no key can be known for")
+    @Test("A client without certificate and token is refused, and so is a token without a known key")
     func neither() throws {
         let gateway = try self.gateway()
         #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
@@ -114,7 +114,7 @@ struct CertificateTests {
         #expect(try self.push(gateway, nil, topic: Self.topic) == "403 MissingProviderToken")
     }
 
-    @Test("A bad certificate gets SETTINGS and GOAWAY, and no answer to what was sent along; the log says why")
+    @Test("A bad certificate gets SETTINGS and GOAWAY, and its requests get no answer; the log says why")
     func bad() throws {
         let revoked = try self.authority.issue(Self.subject)
         try self.authority.revoke(revoked)
@@ -166,7 +166,7 @@ struct CertificateTests {
         }
     }
 
-    @Test("A revocation ends open connections, and a bad list changes nothing until a good one is there")
+    @Test("A revocation ends open connections, and an invalid list changes nothing until a valid one replaces it")
     func revocation() throws {
         let list = self.authority.folder.appendingPathComponent("list.pem")
         try self.authority.revocations().write(to: list)
@@ -204,7 +204,7 @@ struct CertificateTests {
         #expect(try connection.line() == "goaway 0 1 {\"reason\":\"BadCertificate\"}")
     }
 
-    @Test("Another authority in the file takes the place of the one that is not there any more")
+    @Test("A new authority in the file replaces the old one")
     func authorities() throws {
         let other = try TestAuthority("Next")
         let gateway = try self.gateway()

@@ -194,7 +194,7 @@ final class FileReads {
     func wait() throws {
         var poll = pollfd(fd: self.descriptor, events: Int16(POLLIN), revents: 0)
         guard unsafe Glibc.poll(&poll, 1, 60_000) == 1 else {
-            throw ChildProcess.Failure(description: "nobody read the file within a minute")
+            throw ChildProcess.Failure(description: "the file was not read within a minute")
         }
         self.forget()
     }

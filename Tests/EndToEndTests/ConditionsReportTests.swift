@@ -7,7 +7,7 @@ struct ConditionsReportTests {
     private let topic = "com.example.conditions"
     private let token = String(repeating: "c0", count: 32)
 
-    @Test("The machine's state is told at the start, on change, and again after a reconnection")
+    @Test("The machine's conditions are reported at the start, on each change, and after a reconnection")
     func report() throws {
         let gateway = try RunningGateway()
         try self.register(gateway)

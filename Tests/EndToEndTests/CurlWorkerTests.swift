@@ -6,7 +6,7 @@ struct CurlWorkerTests {
     private let topic = "com.example.curl"
     private let token = String(repeating: "00c0ffee", count: 8)
 
-    @Test("One curl shows the wake, another answers it, over TLS and in HTTP/1.1", arguments: [false, true])
+    @Test("One curl receives the wake, another answers it, over TLS and in HTTP/1.1", arguments: [false, true])
     func wake(plain: Bool) throws {
         let gateway = try RunningGateway()
         let worker = try gateway.curlWorker(topic: self.topic, plain: plain)

@@ -26,7 +26,7 @@ struct DashboardTests {
         let scenes: [String]
     }
 
-    @Test("It shows a gateway at work in light, in dark and on a phone, without a fault of accessibility")
+    @Test("The dashboard shows a working gateway in light, dark and on a phone, without accessibility faults")
     func look() throws {
         let (gateway, worker, push) = try self.gatewayAtWork()
         defer { withExtendedLifetime(worker) {} }
@@ -43,7 +43,7 @@ struct DashboardTests {
         #expect(try #require(stats.integer("wakes", "launched")) >= 2)
     }
 
-    @Test("It shows tasks and why they wait, launches, expires and cancels them, and takes none of their texts as HTML")
+    @Test("The dashboard shows tasks with their reasons, launches, expires and cancels them, and escapes their texts")
     func tasks() throws {
         let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)
@@ -150,7 +150,7 @@ struct DashboardTests {
         try self.play(["finds"], "http://\(gateway.admin)", push: push)
     }
 
-    @Test("What waits for all devices of a list is dropped, once their number was seen")
+    @Test("The pending pushes of all devices in a list are dropped after their number was shown")
     func bulk() throws {
         let gateway = try RunningGateway()
         for number in 1...3 {
@@ -168,13 +168,41 @@ struct DashboardTests {
         try self.play(["late"], "http://\(gateway.admin)", push: push)
     }
 
+    @Test("Page and command line show the slow worker, and the pushes that were coalesced, lost or expired lately")
+    func slow() throws {
+        let gateway = try RunningGateway()
+        let others = (1...3).map { "0\($0)" + self.device.dropFirst(2) }
+        let snail = try gateway.curlWorker(topic: self.topic, name: "snail", query: "&device=\(self.device)")
+        let hare = try gateway.curlWorker(topic: self.topic, name: "hare", query: "&device=\(others[0])")
+        func end(_ worker: EventStream) throws -> Int {
+            let wake = try #require(try worker.next()?.id)
+            return try gateway.edge("/v1/wakes/\(wake)", "-d", #"{"result":"newData"}"#).status
+        }
+        let push = try #require(try gateway.push(self.device, topic: self.topic).headers["apns-id"])
+        #expect(try gateway.push(others[0], topic: self.topic).status == 200)
+        #expect(try end(hare) == 204)
+        #expect(try end(snail) == 204)
+        // No worker takes the wakes of these: three pushes become one, and one expires at once.
+        for _ in 0..<3 { #expect(try gateway.push(others[1], topic: self.topic).status == 200) }
+        let nowOrNever = try gateway.wakegate("push", others[2], "--topic", self.topic, "--expiration", "0")
+        #expect(nowOrNever.output.contains("discarded"), "\(nowOrNever)")
+        let shown = try gateway.wakegate("stats", "--topic", self.topic).output
+        #expect(shown.contains(/\nworker .*\nsnail .*\nhare +/), "\(shown)")
+        let recent = try gateway.wakegate("stats", "--topic", self.topic, "--since", "1h").output
+        #expect(recent.contains(/\n  coalesced +2\n  discarded +1 \(expired 1\)\n/), "\(recent)")
+        let list = try gateway.wakegate("push", "list", "--outcome", "expired,lost", "--since", "24h").output
+        #expect(list.split(separator: "\n").count == 2 && list.contains(others[2]), "\(list)")
+        try self.play(["durations"], "http://\(gateway.admin)", push: push)
+        withExtendedLifetime((snail, hare)) {}
+    }
+
     @Test("A gateway that has seen nothing says what to do")
     func empty() throws {
         let gateway = try RunningGateway()
         try self.play(["empty"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says what the gateway was started without")
+    @Test("The dashboard shows the loss with which the gateway was started")
     func loss() throws {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGKILL)
@@ -183,7 +211,7 @@ struct DashboardTests {
         try self.play(["loss"], "http://\(gateway.admin)", push: "")
     }
 
-    @Test("It says that the gateway is gone, keeps what it had, and comes back by itself")
+    @Test("The dashboard says that the gateway is gone, keeps its data, and reconnects automatically")
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(self.patience)

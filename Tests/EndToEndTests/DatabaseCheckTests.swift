@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("What serve --check finds of a database", .serialized, .timeLimit(.minutes(15)))
+@Suite("Findings of serve --check about a database", .serialized, .timeLimit(.minutes(15)))
 struct DatabaseCheckTests {
     /// Runs `serve --check` without an edge, so that no certificate is needed.
     private func check(_ address: String, _ settings: String...) throws -> ChildProcess.Ended {
@@ -87,7 +87,7 @@ struct DatabaseCheckTests {
         #expect(rich.status == 0, "\(rich.errors)")
     }
 
-    @Test("A server that takes no writes, that loses commits, that has too few connections or is not there is named")
+    @Test("A server that is read-only, may lose commits, has too few connections or is unreachable is named")
     func servers() throws {
         let server = try PostgresServer(PostgresServer.Options(settings: ["max_connections": "80"]))
         let address = try server.database()
@@ -236,7 +236,7 @@ struct FailoverTests {
         return name
     }
 
-    @Test("Three gateways go on with the standby that is promoted, and nothing that was acknowledged is gone")
+    @Test("Three gateways continue with the promoted standby, and no acknowledged push is lost")
     func failover() throws {
         let primary = try PostgresServer()
         let standbys = [try primary.makeStandby("one"), try primary.makeStandby("two")]

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What became of a push", .serialized, .timeLimit(.minutes(15)))
+@Suite("The end of a push", .serialized, .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
     private let topic = "com.example.log"
     private let token = String(repeating: "10ad", count: 16)
@@ -42,7 +42,7 @@ struct DeliveryLogTests {
         #expect(states == ["completed", "coalesced"])
     }
 
-    @Test("push --wait fails when the push is discarded, wakes nobody, or has not ended in time, and says which")
+    @Test("push --wait fails when the push is discarded, cannot wake or is still pending, and says which")
     func failed() throws {
         let gateway = try RunningGateway()
         let never = try self.wait(gateway, "--expiration", "0")

@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-@Suite("wakegate doctor, and the route behind it", .serialized, .timeLimit(.minutes(15)))
+@Suite("wakegate doctor and its route", .serialized, .timeLimit(.minutes(15)))
 struct DoctorCommandTests {
     private let token = String(repeating: "d0", count: 32)
     private let topic = "com.example.doctor"
 
-    @Test("What keeps a push back is named with the commands that mend it, which then do")
+    @Test("The doctor names what holds a push back with the commands that fix it, and they do")
     func doctor() throws {
         let gateway = try RunningGateway()
         let unknown = try gateway.wakegate("doctor", self.token)
@@ -48,7 +48,7 @@ struct DoctorCommandTests {
         #expect(shown.contains(tokens[0]) && !shown.contains(tokens[1]), "\(shown)")
     }
 
-    @Test("The page tells the moments of a sentence in the time of whoever reads it, with its zone")
+    @Test("The dashboard shows the times of a sentence in the reader's time zone")
     func moments() throws {
         let page = RunningGateway.root.appendingPathComponent("Sources/Server/Gateway/Edge/Dashboard/format.js").path
         let script = """

@@ -62,6 +62,7 @@ struct DocumentationTests {
             ("wakegate completion fi", "completion fish"),
             ("wakegate serve --config \(file.dropLast(3))", "serve --config \(file)"),
             ("wakegate serve --config \(file) --chec", "serve --config \(file) --check"),
+            ("wakegate serve --help lim", "serve --help limits"),
             ("wakegate worker --topic t -- printen", "worker --topic t -- printenv"),
         ]
         let script = RunningGateway.client("completions.py")
@@ -70,7 +71,7 @@ struct DocumentationTests {
         #expect(ended.output.split(separator: "\n").map(String.init) == lines.map(\.1))
     }
 
-    @Test("A shell that there are no completions for is refused with those there are")
+    @Test("Completions for an unknown shell are refused with a list of the known shells")
     func unknownShell() throws {
         let ended = try ChildProcess.run(RunningGateway.program, ["completion", "tcsh"])
         #expect(ended.status == 64)

@@ -7,7 +7,7 @@ struct DrainTests {
     private let topic = "com.example.drain"
     private let token = String(repeating: "d1a1d1a1", count: 8)
 
-    @Test("A gateway that is told to stop refuses new work, takes the results it waits for, and exits with 0")
+    @Test("A stopping gateway refuses new work, accepts the results of open wakes, and exits with 0")
     func drain() throws {
         let gateway = try RunningGateway()
         let worker = try gateway.curlWorker(topic: self.topic)
@@ -39,7 +39,7 @@ struct DrainTests {
         #expect(try gateway.process.finish(within: 5).status == 0)
     }
 
-    @Test("An open connection is told by GOAWAY, as APNs words it, why it ends")
+    @Test("An open connection receives the reason for its end in a GOAWAY, in the format of APNs")
     func goAway() throws {
         let gateway = try RunningGateway()
         let file = RunningGateway.client("goaway.py")
@@ -51,7 +51,7 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("A client that takes nothing behind GOAWAY, and asks on a fresh connection, gets its answer whole")
+    @Test("A client that stops at GOAWAY and asks on a new connection gets its complete answer")
     func answerBeforeGoAway() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
         let worker = try gateway.curlWorker(topic: self.topic)
@@ -149,7 +149,7 @@ struct DrainTests {
         }
     }
 
-    @Test("A wake that nobody answers holds the shutdown up for the drain time-out, not longer")
+    @Test("An unanswered wake delays the shutdown by the drain timeout and no longer")
     func timeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])
         let worker = try gateway.curlWorker(topic: self.topic)

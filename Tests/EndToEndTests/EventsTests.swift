@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Those who follow what happens at a gateway", .serialized, .timeLimit(.minutes(15)))
+@Suite("Followers of events", .serialized, .timeLimit(.minutes(15)))
 struct EventsTests {
     private let topic = "com.example.events"
     private let token = String(repeating: "0ddba11e", count: 8)
@@ -16,7 +16,7 @@ struct EventsTests {
         return EventStream(process)
     }
 
-    @Test("Who reads too slowly is told how many it has missed, and then goes on as ever")
+    @Test("A client that reads too slowly receives the number of missed events, and then new events again")
     func slow() throws {
         let gateway = try RunningGateway(["--set", "limits.streamingBytesSoftMax=16384"])
         let script = RunningGateway.client("slow_follower.py")
@@ -61,7 +61,7 @@ struct EventsTests {
         follower.send(SIGKILL)
     }
 
-    @Test("A gateway that shuts down ends the streams, and waits neither for those who follow nor for who watches")
+    @Test("A gateway that shuts down ends the streams, and does not wait for followers and viewers")
     func shutdown() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=60"])
         let streams = try ["events", "live"].flatMap { name in
@@ -97,7 +97,7 @@ struct EventsTests {
     /// Returns the next line of a client command that is not about its connection.
     private func line(_ process: ChildProcess) throws -> String { try #require(try process.line()) }
 
-    @Test("wakegate events shows a line an event, as JSON if asked for, and goes on when the gateway is back")
+    @Test("wakegate events prints a line per event, as JSON if asked for, and resumes when the gateway is back")
     func command() throws {
         let folder = try RestartFolder()
         var gateway = try folder.start()
@@ -131,7 +131,7 @@ struct EventsTests {
         #expect(wrong.status == 1 && wrong.errors.contains("(refused?)"), "\(wrong.errors)")
     }
 
-    @Test("wakegate dev shows what happens on standard error, unless it is to be quiet, and where the dashboard is")
+    @Test("wakegate dev prints events to standard error unless it is quiet, and the URL of the dashboard")
     func dev() throws {
         let gateway = try RunningGateway(showsEvents: true)
         let quiet = try RunningGateway()
@@ -156,7 +156,7 @@ struct EventsTests {
     }
 }
 
-@Suite("Those who watch a gateway", .serialized, .timeLimit(.minutes(15)))
+@Suite("Viewers of a gateway", .serialized, .timeLimit(.minutes(15)))
 struct LiveTests {
     private let topic = "com.example.live"
     private let token = String(repeating: "11fe", count: 16)
@@ -185,7 +185,7 @@ struct LiveTests {
     }
 
     @Test(
-        "Over both HTTP versions they hear once a second what is pushed, who waits and who works",
+        "Live statistics arrive once a second over both HTTP versions",
         arguments: ["--http1.1", "--http2-prior-knowledge"]
     )
     func live(version: String) throws {
@@ -214,7 +214,7 @@ struct LiveTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Tasks are told by kind and by what holds them, in events as in samples")
+    @Test("Tasks are counted by kind and hold, in events and in samples")
     func tasks() throws {
         let gateway = try RunningGateway()
         let stream = try self.watch(gateway)
@@ -234,7 +234,7 @@ struct LiveTests {
         stream.process.send(SIGKILL)
     }
 
-    @Test("Who reads too slowly is dropped while events wait, and others go on")
+    @Test("A client that reads too slowly is disconnected while events wait, and others continue")
     func slow() throws {
         let gateway = try RunningGateway()
         let quick = try self.watch(gateway)

@@ -29,7 +29,8 @@ struct ExampleTests {
     func short() throws {
         let files = try FileManager.default.contentsOfDirectory(atPath: Self.folder.path)
         let names = ["worker", "provider", "transfers", "progress"]
-        #expect(Set(files) == Set(Language.allCases.flatMap { language in names.map { "\($0).\(language.rawValue)" } }))
+        let all = Language.allCases.flatMap { language in names.map { "\($0).\(language.rawValue)" } }
+        #expect(Set(files) == Set(all + ["refresh.py", "refresh.sh", "processing.py", "processing.sh"]))
         for file in files {
             let text = try String(contentsOf: Self.folder.appendingPathComponent(file), encoding: .utf8)
             #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count <= 60, "\(file)")
@@ -78,7 +79,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("The worker in Python divides a stream at line feeds alone, whatever its library takes for a line's end")
+    @Test("The Python worker splits a stream at line feeds only, whatever its library splits at")
     func pythonLines() throws {
         let script = """
             import asyncio, contextlib, json, sys

@@ -15,7 +15,7 @@ struct FailingDiskTests {
         return String(repeating: "0", count: 64 - digits.count) + digits
     }
 
-    @Test("It refuses what it cannot keep, says why, still answers questions; a restart finds all that it took")
+    @Test("On a full disk pushes are refused with the reason, questions are answered, and a restart loses nothing")
     func fullDisk() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start(under: Self.limited)

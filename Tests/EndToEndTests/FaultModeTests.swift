@@ -117,7 +117,7 @@ struct FaultModeTests {
         #expect(try faulty.accepted() == 1)
     }
 
-    @Test("curl is told of a reset, which libcurl repeats for REFUSED_STREAM alone")
+    @Test("curl sees a reset, and libcurl retries only REFUSED_STREAM")
     func curl() throws {
         let faulty = try FaultyGateway(
             "{ id: 'refused', when: { nth: 1 }, then: { reset: 'REFUSED_STREAM' } }",
@@ -165,7 +165,7 @@ struct FaultModeTests {
         #expect(try dropping.frames([[1]]).last == "200 1")
     }
 
-    @Test("A connection is closed without a word, and what came behind is not taken")
+    @Test("A connection is closed silently, and later requests on it are not accepted")
     func close() throws {
         let faulty = try FaultyGateway("{ when: { nth: 2 }, then: { close: true } }")
         #expect(try faulty.frames([[1], [2, 3]]).dropFirst() == ["200 1", "end"])
@@ -190,7 +190,7 @@ struct FaultModeTests {
         #expect(try faulty.gateway.process.finish().status == 0)
     }
 
-    @Test("A stream limit drops with a rejection and rises with the next success, as openradar 27870881 tells")
+    @Test("A stream limit drops with a rejection and rises with the next success, as in openradar 27870881")
     func streamLimit() throws {
         let faulty = try FaultyGateway(
             "{ when: { every: 3 }, then: { reason: 'BadDeviceToken', streamLimit: { limit: 1, until: 'success' } } }"

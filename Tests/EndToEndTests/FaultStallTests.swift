@@ -20,7 +20,7 @@ struct FaultStallTests {
         }.count
     }
 
-    @Test("What the window does not let pass is held back until the rules are cleared, and then taken")
+    @Test("A body beyond the window is held back until the rules are cleared, and then accepted")
     func untilCleared() throws {
         let faulty = try FaultyGateway("{ id: 'stall', when: { nth: 1 }, then: { streamWindow: 10 } }")
         let client = try self.client(faulty, "wait")
@@ -33,7 +33,7 @@ struct FaultStallTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("A window holds for its time, and then everything goes on by itself")
+    @Test("A stream window stays closed for its time, and then the stream resumes automatically")
     func timed() throws {
         let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { streamWindow: { bytes: 0, for: 3000 } } }")
         let ended = try self.client(faulty, "wait").finish()
@@ -41,7 +41,7 @@ struct FaultStallTests {
         #expect(try faulty.accepted() == 2)
     }
 
-    @Test("Node is held back as well, and a stream that never goes on is ended by the bound of requests")
+    @Test("Node is held back as well, and a stalled stream is ended by the request timeout")
     func bounded() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { streamWindow: 0 } }",
@@ -95,7 +95,7 @@ struct FaultStallTests {
     }
 }
 
-@Suite("What real clients of APNs make of faults", .serialized, .timeLimit(.minutes(15)))
+@Suite("Real clients of APNs under faults", .serialized, .timeLimit(.minutes(15)))
 struct FaultClientTests {
     /// Returns what a client reports to its caller for each of its pushes.
     private func play(_ client: ProviderClient, _ faulty: FaultyGateway, pushes: Int) throws -> [[String: Int]] {

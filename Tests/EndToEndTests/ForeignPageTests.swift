@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Hosts that requests name on cleartext listeners", .serialized, .timeLimit(.minutes(15)))
 struct ForeignPageTests {
-    @Test("A request that names two hosts, or none, is refused; the edge takes it as it is")
+    @Test("A request that names two hosts, or none, is refused; the edge accepts it")
     func hosts() throws {
         let gateway = try RunningGateway()
         let script = RunningGateway.client("two_hosts.py")

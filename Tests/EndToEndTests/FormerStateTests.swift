@@ -118,7 +118,7 @@ struct FormerStateTests {
         #expect(removed.status == 410 && removed.reason == "Unregistered")
     }
 
-    @Test("What the pushes carried reaches a worker")
+    @Test("Payloads of the former state reach a worker")
     func content() throws {
         let pushes = try #require(try self.former()["pushes"] as? [String: String])
         let folder = try self.unpacked()

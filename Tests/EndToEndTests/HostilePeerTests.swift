@@ -8,7 +8,7 @@ struct HostilePeerTests {
         "9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "-0", "1e-400", "0.5", "null",
     ]
 
-    @Test("A worker of the SDK goes on after numbers of any size, in events and in answers to wishes for more time")
+    @Test("An SDK worker survives numbers of any size, in events and in answers to extensions")
     func numbers() throws {
         let peer = try ScriptedGateway()
         let worker = try SDKWorker(peer.url, authority: peer.certificateAuthority, ["--slots", "16"])
@@ -37,7 +37,7 @@ struct HostilePeerTests {
         #expect(try worker.process.finish().status == 0)
     }
 
-    @Test("A command of a wake with numbers of any size is run, and its result told")
+    @Test("A command of a wake with numbers of any size is run, and its result reported")
     func command() throws {
         let peer = try ScriptedGateway()
         let worker = try ChildProcess(
@@ -58,7 +58,7 @@ struct HostilePeerTests {
         #expect(try worker.finish().status == 0)
     }
 
-    @Test("`wakegate worker` runs no command for a wake that is no push's, and says so once")
+    @Test("`wakegate worker` runs no command for a wake that is not a push, and says so once")
     func commandKinds() throws {
         let peer = try ScriptedGateway()
         let worker = try ChildProcess(

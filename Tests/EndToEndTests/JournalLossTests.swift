@@ -67,7 +67,7 @@ struct JournalLossTests {
         try log.prefix(log.count / 2).write(to: URL(fileURLWithPath: path))
     }
 
-    @Test("With --accept-loss it goes on with what is there, and says so in log, statistics and metrics until the next")
+    @Test("With --accept-loss the gateway starts without the missing commits, and reports the loss until the next one")
     func acceptedLoss() throws {
         let (folder, identifiers) = try self.killed()
         try self.cutLog(folder)

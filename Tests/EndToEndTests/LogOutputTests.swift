@@ -20,7 +20,7 @@ struct LogOutputTests {
         case fullDisk
     }
 
-    @Test("Whatever becomes of standard error, pushes are taken, reloads are answered, and it ends as it should")
+    @Test("A stuck, closed or full standard error delays neither pushes nor reloads nor the end")
     func reader() throws {
         for reader in Reader.allCases {
             let launcher =
@@ -61,7 +61,7 @@ struct LogOutputTests {
         while unsafe recv(descriptor, &answer, answer.count, 0) > 0 {}
     }
 
-    @Test("Failed handshakes are lines of debug, a few, and then how many there were besides")
+    @Test("The first failed handshakes are logged at debug level, and the rest are counted")
     func handshakes() throws {
         let gateway = try RunningGateway(["--set", "log.level=debug"])
         for index in 1...40 { try self.failHandshake(gateway, index) }
@@ -116,7 +116,7 @@ struct LostOutputTests {
         return try ChildProcess.run("bash", arguments, folder: gateway.folder)
     }
 
-    @Test("They say that what they had to show is lost, and end with 1", arguments: [">/dev/full", ">&-"])
+    @Test("A command reports lost output and ends with 1", arguments: [">/dev/full", ">&-"])
     func lost(redirection: String) throws {
         let gateway = try RunningGateway()
         let state = gateway.folder.appendingPathComponent(".wakegate").path
@@ -134,7 +134,7 @@ struct LostOutputTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 1)
     }
 
-    @Test("A reader that has seen enough is no fault")
+    @Test("A reader that closes the pipe early does not cause an error")
     func gone() throws {
         let gateway = try RunningGateway()
         let ended = try self.run("> >(exit 0)", gateway, ["push", self.token, "--topic", self.topic])

@@ -100,7 +100,7 @@ struct MalformedPushTests {
         ),
         Case(testDescription: "no payload", body: "", status: 400, reason: "PayloadEmpty"),
         Case(testDescription: "what is not JSON", body: #"{"aps":"#, status: 400, reason: "PayloadEmpty"),
-        Case(testDescription: "JSON that is no object", body: "[1]", status: 400, reason: "PayloadEmpty"),
+        Case(testDescription: "JSON that is not an object", body: "[1]", status: 400, reason: "PayloadEmpty"),
         Case(
             testDescription: "4097 bytes",
             body: #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#,

@@ -17,7 +17,7 @@ struct NetworkTests {
 
     private func port(_ address: String) -> String { String(address.split(separator: ":").last ?? "") }
 
-    @Test("Who is of a named network may do everything, by a name that such a network has, and others are refused")
+    @Test("Clients of a named network may do everything, by a suitable host name, and others are refused")
     func named() throws {
         let gateway = try RunningGateway(["--network", "127.0.0.2"], edge: "0.0.0.0:0", admin: "0.0.0.0:0")
         let admin = "http://127.0.0.1:\(self.port(gateway.admin))"
@@ -60,7 +60,7 @@ struct NetworkTests {
         #expect(stats.status == 0, "\(stats.errors)")
     }
 
-    @Test("Without the option it listens on loopback alone, and what is no network is refused by name")
+    @Test("Without --network it listens only on loopback, and an invalid network is refused by name")
     func unnamed() throws {
         let folder = try RestartFolder()
         let open = try folder.startInVain(["dev", "--plain", "0.0.0.0:0"])

@@ -43,7 +43,7 @@ struct OpenAPITests {
     }
 
     @Test(
-        "What schemathesis makes up, in keeping with the document and against it, is answered as the document says",
+        "Requests that schemathesis generates, valid or not, are answered as the document says",
         arguments: Listener.allCases
     )
     func conformance(listener: Listener) throws {

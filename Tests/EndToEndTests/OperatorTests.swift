@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What an operator and a careful provider may ask", .serialized, .timeLimit(.minutes(15)))
+@Suite("Questions of operators and careful providers", .serialized, .timeLimit(.minutes(15)))
 struct OperatorTests {
     private let topic = "com.example.operator"
     private let token = String(repeating: "0be5", count: 16)
 
-    @Test("The commands that list devices and pushes say how to go on behind a page")
+    @Test("The commands that list devices and pushes say how to get the next page")
     func lists() throws {
         let gateway = try RunningGateway()
         for number in 1...3 {
@@ -23,7 +23,7 @@ struct OperatorTests {
         }
     }
 
-    @Test("What waits for the devices of a list is dropped once somebody has agreed to their number")
+    @Test("The pending pushes of a list of devices are dropped only after confirmation of their number")
     func dropList() throws {
         let gateway = try RunningGateway()
         for number in 1...3 {
@@ -94,7 +94,7 @@ struct OperatorTests {
     }
 }
 
-@Suite("Paused topics, and what people do to what waits, over HTTP", .serialized, .timeLimit(.minutes(15)))
+@Suite("Paused topics and operator actions on pending pushes, over HTTP", .serialized, .timeLimit(.minutes(15)))
 struct PauseTests {
     private let topic = "com.example.app"
     private let token = String(repeating: "ba", count: 32)
@@ -144,7 +144,7 @@ struct PauseTests {
         #expect(!list2.contains("paused"), "\(list2)")
     }
 
-    @Test("What waits is shown with its payload and dropped, and the log says that it was cancelled")
+    @Test("A pending push is shown with its payload and dropped, and its history says that it was cancelled")
     func drop() throws {
         let gateway = try RunningGateway()
         let pending = "/v1/devices/\(self.token)/pending"
@@ -192,7 +192,7 @@ struct PauseTests {
     }
 }
 
-@Suite("What if the policy were another", .serialized, .timeLimit(.minutes(15)))
+@Suite("What-if: replaying pushes under another policy", .serialized, .timeLimit(.minutes(15)))
 struct WhatIfTests {
     private let topic = "com.example.what.if"
     private let token = String(repeating: "0f1f", count: 16)
@@ -263,7 +263,7 @@ struct WhatIfTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A device without a push has nothing to replay; a device that nobody knows is 404")
+    @Test("A device without pushes has nothing to replay; an unknown device is a 404")
     func nothing() throws {
         let gateway = try RunningGateway()
         #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")

@@ -145,7 +145,7 @@ struct RawClientTests {
         #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
     }
 
-    @Test("A connection that carries a wake to the end of a shutdown is told by GOAWAY, too")
+    @Test("A connection with a wake in flight at the drain timeout receives a GOAWAY, too")
     func goAwayAtTimeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])
         let url = "https://\(gateway.edge)/v1/topics/\(self.topic)/wakes"
@@ -337,7 +337,7 @@ struct AppleStreamLimitTests {
         )
     }
 
-    @Test("Who shows a client certificate has a thousand from the start")
+    @Test("With a client certificate the limit is a thousand streams from the start")
     func certificate() throws {
         let gateway = try RunningGateway(Self.demand + ["--set", "tls.clientCA=.wakegate/ca.pem"])
         let certificate = gateway.folder.appendingPathComponent(".wakegate/provider.pem").path
@@ -355,7 +355,7 @@ struct AppleStreamLimitTests {
         )
     }
 
-    @Test("In cleartext, and where nobody asks for tokens, the first push counts")
+    @Test("In cleartext, and without required tokens, the stream limit is raised after the first push")
     func plain() throws {
         let gateway = try RunningGateway(Self.demand)
         #expect(

@@ -34,7 +34,7 @@ struct OverloadTests {
         #expect(noise.noisy >= 20 * 900)
     }
 
-    @Test("Past the most connections the open ones are served, operators get in, and nobody waits in vain")
+    @Test("At the connection limit open connections are served, operators get in, and the others are refused")
     func crowd() throws {
         // Of 200 descriptors, 128 are reserved for the rest of the process.
         let gateway = try RunningGateway(under: ["prlimit", "--nofile=200:200"])

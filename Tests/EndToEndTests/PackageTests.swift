@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What the Debian package is made of", .timeLimit(.minutes(15)))
+@Suite("The Debian package", .timeLimit(.minutes(15)))
 struct PackageTests {
     private func text(_ path: String) throws -> String {
         String(decoding: try Data(contentsOf: RunningGateway.root.appendingPathComponent(path)), as: UTF8.self)
@@ -40,7 +40,7 @@ struct PackageTests {
         #expect(!text.contains("swift build"))
     }
 
-    @Test("What is shipped is optimized as a whole, needs no library of Swift's, and lies in a folder of its own")
+    @Test("The shipped program is optimized as a whole, statically linked with Swift, and has its own build folder")
     func shipped() throws {
         let folder = try RestartFolder()
         // Print the options with which the compiler would be called.
@@ -89,7 +89,7 @@ struct PackageTests {
     }
 }
 
-@Suite("What the image is made of", .timeLimit(.minutes(15)))
+@Suite("The container image", .timeLimit(.minutes(15)))
 struct ImageTests {
     private func text(_ path: String) throws -> String {
         String(decoding: try Data(contentsOf: RunningGateway.root.appendingPathComponent(path)), as: UTF8.self)
@@ -106,7 +106,7 @@ struct ImageTests {
         for option in options { #expect(test.contains("\(option.0)"), "deploy/test-image lacks \(option.0)") }
     }
 
-    @Test("It ends in an unprivileged user, whom SIGTERM stops, and has a health check")
+    @Test("The image runs as an unprivileged user, is stopped by SIGTERM, and has a health check")
     func beginning() throws {
         let image = try #require(try self.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
         for line in ["USER 65532:65532", "STOPSIGNAL SIGTERM", "ENTRYPOINT [\"/usr/bin/wakegate\"]"] {
@@ -115,7 +115,7 @@ struct ImageTests {
         #expect(image.contains(#"CMD ["/usr/bin/wakegate", "health"]"#) && image.contains("\nHEALTHCHECK "))
     }
 
-    @Test("As its file has it, it gets ready, runs without any right on a root that is read-only, drains, and goes on")
+    @Test("The container image starts, runs without privileges on a read-only root, drains, and restarts")
     func run() throws {
         let folder = try RestartFolder()
         let root = RunningGateway.root.path
@@ -126,7 +126,7 @@ struct ImageTests {
         #expect(ended.status == 0, "\(ended.output)\n\(ended.errors)")
     }
 
-    @Test("It has every library of Debian's that the program needs")
+    @Test("The image has every Debian library that the program needs")
     func libraries() throws {
         let image = try #require(try self.text("deploy/Containerfile").components(separatedBy: "\nFROM ").last)
         let installed = Set(image.split { " \n\\".contains($0) }.map(String.init))

@@ -2,17 +2,17 @@ import Foundation
 import Testing
 
 /// Runs the blocks that a reader pastes, unchanged, in a separate network namespace where every port is free.
-@Suite("What the pages show is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("Blocks of the pages", .serialized, .timeLimit(.minutes(15)))
 struct PageTests {
     private static let articles = "Sources/Server/Gateway/Gateway.docc"
 
-    @Test("Each block of the README runs as it stands and prints what is shown below it")
+    @Test("Each block of the README runs unchanged and prints the output shown below it")
     func readme() throws {
         try self.run("README.md")
     }
 
     @Test(
-        "Each block of an article runs as it stands and prints what is shown below it",
+        "Each block of an article runs unchanged and prints the output shown below it",
         arguments: ["APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback"]
     )
     func article(name: String) throws {

@@ -30,7 +30,7 @@ struct PlantedFaultTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let ended = try ChildProcess.run(folder.appendingPathComponent("deploy/mutations").path, ["--check"])
         #expect(ended.status == 1)
-        #expect(ended.output.contains("policy.interval: there is no Sources/"))
+        #expect(ended.output.contains("policy.interval: no Sources/"))
     }
 
     @Test("Every fault is found when files have moved, types have other names, and lines are indented otherwise")
@@ -53,7 +53,7 @@ struct PlantedFaultTests {
     }
 }
 
-@Suite("The threat model names tests that are there", .timeLimit(.minutes(15)))
+@Suite("The threat model names existing tests", .timeLimit(.minutes(15)))
 struct ThreatModelTests {
     @Test("Every threat of the article has a test of that name, with a rule in words")
     func tests() throws {

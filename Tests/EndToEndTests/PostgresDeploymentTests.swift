@@ -4,7 +4,7 @@ import WakeGateTestKit
 
 @Suite("The files of deploy/postgresql", .timeLimit(.minutes(15)))
 struct PostgresDeploymentTests {
-    @Test("A server reads every line of the settings and of who may come, without a fault")
+    @Test("A server reads every line of the settings and of the access rules without a fault")
     func settings() throws {
         let scene = try DatabaseScene()
         let read = "SELECT count(*) FROM pg_file_settings WHERE sourcefile LIKE '%/wakegate.conf'"
@@ -111,7 +111,7 @@ struct PostgresDeploymentTests {
         }
     }
 
-    @Test("The drop-in is sound for systemd beside the gateway's unit")
+    @Test("The systemd drop-in is valid together with the gateway's unit")
     func unit() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-dropin-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -129,7 +129,7 @@ struct PostgresDeploymentTests {
         #expect(ended.status == 0 && ended.output + ended.errors == "", "\(ended.output) \(ended.errors)")
     }
 
-    @Test("The gateway's configuration is good, but for its certificates and a database that is not there")
+    @Test("The gateway's configuration is valid for the test's certificates and database")
     func configuration() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-check-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -98,7 +98,7 @@ struct ProgressExampleTests {
         #expect(try gateway.stats().integer("tasks", "inFlight") == 1)
     }
 
-    @Test("A worker goes on from what the one before told last", arguments: ExampleTests.Language.allCases)
+    @Test("A worker resumes from the last progress of the previous one", arguments: ExampleTests.Language.allCases)
     func resumed(language: ExampleTests.Language) throws {
         let gateway = try RunningGateway()
         try self.prepare(gateway)

@@ -76,7 +76,7 @@ struct PrometheusTests {
         #expect(try gateway.admin("/metrics", "-X", "POST").status == 405)
     }
 
-    @Test("It scrapes for a minute's worth, the dashboard's every expression has data, and a stopped worker is told")
+    @Test("Prometheus scrapes, each expression of the dashboard has data, and a stopped worker raises an alert")
     func scrapes() throws {
         let gateway = try RunningGateway()
         let prometheus = try PrometheusServer(jobs: self.job(gateway))

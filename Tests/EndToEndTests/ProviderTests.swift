@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Providers prove who they are", .serialized, .timeLimit(.minutes(15)))
+@Suite("Authentication of providers", .serialized, .timeLimit(.minutes(15)))
 final class ProviderTests {
     private static let token = String(repeating: "a7", count: 32)
     private static let topic = "com.example.auth"
@@ -106,7 +106,7 @@ final class ProviderTests {
         #expect(try self.answers([good]) == ["200"])
     }
 
-    @Test("The first other token that is refused on a useless connection ends it, behind its answer")
+    @Test("On an unusable connection the first different token is refused, and the connection ends after that answer")
     func endsUselessConnection() throws {
         try self.asking.useKey("KEY0000001", topic: Self.topic)
         let old = try self.authorization("KEY0000001", age: 3700)

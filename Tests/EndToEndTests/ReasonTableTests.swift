@@ -15,7 +15,7 @@ struct ReasonTableTests {
     private let topic = "com.example.reasons"
     private let token = String(repeating: "4ea5", count: 16)
 
-    @Test("The article has every status and reason of the code, and no other, in the code's order")
+    @Test("The article has exactly the statuses and reasons of the code, in the code's order")
     func complete() throws {
         let article = try ReasonArticle()
         #expect(article.rows.map(\.reason) == APNSReason.allCases.map(\.rawValue))
@@ -30,7 +30,7 @@ struct ReasonTableTests {
         #expect(Set(article.rows.map(\.reason)) == Set(counted.keys))
     }
 
-    @Test("Every test that the article names is there, and speaks of the reason")
+    @Test("Every test that the article names exists, and mentions the reason")
     func tests() throws {
         let folder = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests")
         for row in try ReasonArticle().rows {
@@ -41,7 +41,7 @@ struct ReasonTableTests {
         }
     }
 
-    @Test("What a malformed push is answered is what the article says of it, both ways")
+    @Test("The article and the tests of malformed pushes list the same reasons")
     func malformed() throws {
         let rows = try ReasonArticle().rows(of: "MalformedPushTests.table")
         #expect(Set(rows.map(\.reason)) == Set(MalformedPushTests.cases.map(\.reason)))
@@ -61,7 +61,7 @@ struct ReasonTableTests {
         #expect(try gateway.stats().integer("pushes", "rejected", reason) == 1)
     }
 
-    @Test("A connection that is idle for too long is told so by GOAWAY as APNs words it")
+    @Test("A connection that is idle for too long receives a GOAWAY in the format of APNs")
     func idle() throws {
         let gateway = try RunningGateway(["--set", "limits.idleSeconds=1"])
         let file = RunningGateway.client("goaway.py")

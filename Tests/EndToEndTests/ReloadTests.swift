@@ -9,7 +9,7 @@ struct ReloadTests {
     private let token = String(repeating: "4e10ad", count: 10) + "0000"
     private static let open = ["--set", "registration=open"]
 
-    @Test("Reloads under pushes at full rate cost no push and no connection, and the new policy is in force")
+    @Test("Reloads under pushes at full rate lose no push and no connection, and the new policy takes effect")
     func fullRate() throws {
         let gateway = try ReloadingGateway(Self.open)
         let address = gateway.served.url(.edge).replacingOccurrences(of: "https://", with: "")
@@ -37,7 +37,7 @@ struct ReloadTests {
         try gateway.served.ask(.admin, "GET", "/v1/stats").integer("pushes", "accepted") ?? 0
     }
 
-    @Test("With any fault nothing changes, and every fault is said to whoever asked, and logged")
+    @Test("With any fault nothing changes, and every fault is returned to the client and logged")
     func allOrNothing() throws {
         let gateway = try ReloadingGateway(Self.open)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -65,7 +65,7 @@ struct ReloadTests {
         #expect(try gateway.answer().keys("changed") == ["policy.dailyLaunches"])
     }
 
-    @Test("What needs a restart is named each time and keeps nothing else back; what the command line says wins")
+    @Test("Settings that need a restart are named each time and block no others; the command line wins")
     func restart() throws {
         let gateway = try ReloadingGateway(Self.open + ["--set", "policy.dailyLaunches=50"])
         try gateway.write([
@@ -95,7 +95,7 @@ struct ReloadTests {
         #expect(try gateway.reload().output == "nothing has changed\nlaunch policy: version 1\n")
     }
 
-    @Test("New handshakes show the new certificate, and connections that are there stay")
+    @Test("New handshakes use the new certificate, and existing connections stay")
     func certificate() throws {
         let gateway = try ReloadingGateway(Self.open)
         let worker = try gateway.served.worker(self.topic)
@@ -157,7 +157,7 @@ struct ReloadTests {
         #expect(try gateway.push(self.token, topic: self.topic).status == 403)
     }
 
-    @Test("Other authorities of clients judge every connection from the next request on; those they trust go on")
+    @Test("New client authorities apply from the next request; connections that are still trusted continue")
     func clientAuthorities() throws {
         let (old, new) = (try TestAuthority("Old"), try TestAuthority("New"))
         let subject = "/UID=\(self.topic)"
@@ -225,7 +225,7 @@ struct ReloadTests {
         return try ChildProcess(RunningGateway.python, arguments)
     }
 
-    @Test("What-if replays under the policy that is in force after a reload, of the device's own topic")
+    @Test("What-if replays under the current policy of the device's topic after a reload")
     func whatIf() throws {
         let gateway = try ReloadingGateway(Self.open, members: ["policy": ["launchInterval": 3600]])
         let worker = try gateway.served.worker(self.topic)

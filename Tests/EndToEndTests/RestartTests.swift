@@ -32,7 +32,7 @@ struct RestartFilesTests {
     private let topic = "com.example.files"
     private let token = String(repeating: "f1", count: 32)
 
-    @Test("The way of every push is told after a process that was killed at once, also when the history's log is torn")
+    @Test("The history of every push survives a kill of the process, also when the history's log is torn")
     func killed() throws {
         let folder = try RestartFolder()
         var identifiers: [String] = []
@@ -77,7 +77,7 @@ struct RestartFilesTests {
         #expect(errors.contains("warning history") && errors.contains("what happened before"), "\(errors)")
     }
 
-    @Test("The history outlives the process with its key; without it, it is set aside with a warning, and begins anew")
+    @Test("The history survives a restart with its key; without it, it is set aside with a warning, and started over")
     func historyKey() throws {
         let folder = try RestartFolder()
         let first = try folder.start()

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-@Suite("Who may do what, over HTTP", .serialized, .timeLimit(.minutes(15)))
+@Suite("Access by role, over HTTP", .serialized, .timeLimit(.minutes(15)))
 struct RoleRouteTests {
     /// The caller: without credentials, with an invalid token, with a token of another gateway, or with a role and a
     /// topic.

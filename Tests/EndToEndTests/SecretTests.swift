@@ -6,7 +6,7 @@ import WakeGateTestKit
 @Suite("Nothing secret is written", .serialized, .timeLimit(.minutes(15)))
 struct SecretTests {
     @Test(
-        "No token, key or payload is in any log, whatever goes right or wrong",
+        "No token, key or payload is in any log, in success and failure",
         arguments: ["debug", "info", "warning", "error"],
         ["text", "json"]
     )
@@ -252,7 +252,7 @@ final class SecretScene {
         let key = try Data(contentsOf: self.gateway.state.appendingPathComponent("token.key"))
         self.credentials["key of bearer tokens"] = key.base64EncodedString()
         self.credentials["key of bearer tokens, as hexadecimal"] = key.map { String(format: "%02x", $0) }.joined()
-        self.credentials["key of bearer tokens, as it is"] = String(decoding: key, as: UTF8.self)
+        self.credentials["key of bearer tokens, unchanged"] = String(decoding: key, as: UTF8.self)
             .trimmingCharacters(in: .whitespacesAndNewlines)
     }
 

@@ -16,7 +16,7 @@ struct ServiceTests {
         return try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     }
 
-    @Test("The manager hears that it is ready, that it stops, and how long that may take")
+    @Test("The manager learns that the service is ready and that it stops, and how long that may take")
     func notices() throws {
         let service = try ManagedService([], Self.serve + ["--set", "drainTimeout=20"])
         let told = try service.next("told: READY=1 ")
@@ -24,12 +24,12 @@ struct ServiceTests {
         _ = try self.ready(service)
         let ended = try service.end()
         #expect(ended.output.contains("told: STOPPING=1 EXTEND_TIMEOUT_USEC=35000000 STATUS="))
-        #expect(!ended.output.contains("WATCHDOG"), "nobody asked for it")
+        #expect(!ended.output.contains("WATCHDOG"), "the service has no watchdog")
         #expect(ended.status == 0)
     }
 
     @Test(
-        "The manager hears when a reload begins, by its own clock, and when and how it has ended, whoever asked for it"
+        "The manager learns of the begin of each reload, by its own clock, and of its end and outcome"
     )
     func reload() throws {
         let folder = try RestartFolder()
@@ -90,7 +90,7 @@ struct ServiceTests {
         #expect(try service.end().status == 0)
     }
 
-    @Test("It has a loop for each processor it may run on, and not for others of the machine")
+    @Test("The gateway has one loop for each processor that it may use")
     func loops() throws {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let ours = try #require(status.firstMatch(of: /Cpus_allowed_list:\s*(\d+)/)).1
@@ -107,7 +107,7 @@ struct ServiceTests {
         #expect(names.filter { $0.hasPrefix("loop-") } == ["loop-0"])
     }
 
-    @Test("It serves on the sockets it was given, tells their addresses, and opens none for those listeners")
+    @Test("The gateway serves on passed sockets, reports their addresses, and opens no others for their listeners")
     func sockets() throws {
         // A development gateway creates the certificate that serve needs.
         let development = try RunningGateway()

@@ -23,7 +23,7 @@ struct SharedDatabaseTests {
             try gateway.eventually("both gateways") {
                 (try gateway.stats().value("gateways") as? [[String: Any]])?.count == 2
             }
-            try gateway.eventually("the worker's slots, whoever has it") {
+            try gateway.eventually("the worker's slots on both gateways") {
                 try gateway.stats().integer("workers", "slots") == 4
             }
             #expect(try gateway.stats().integer("pushes", "accepted") == 1)
@@ -54,7 +54,7 @@ struct SharedDatabaseTests {
         }
     }
 
-    @Test("A gateway whose database goes away says so, and goes on when it is back")
+    @Test("A gateway that loses its database reports it, and resumes when the database is back")
     func databaseGoes() throws {
         let server = try PostgresServer()
         let gateway = try RunningGateway(["--set", "store=\(try server.database())"])

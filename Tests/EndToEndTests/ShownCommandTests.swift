@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("What articles show of a running gateway is what happens", .serialized, .timeLimit(.minutes(15)))
+@Suite("Commands of articles with a running gateway", .serialized, .timeLimit(.minutes(15)))
 struct ShownCommandTests {
     private let topic = "com.example.app"
     private let device = String(repeating: "ca", count: 32)
@@ -88,7 +88,7 @@ struct ShownCommandTests {
         try terminal.run(ShownCommand(command: shown[0].command, output: shown[0].output))
     }
 
-    @Test("The targets that the article on fuzzing names are there, and its command would run them")
+    @Test("The targets in the article on fuzzing exist, and its command would run them")
     func fuzzing() throws {
         let shown = try ShownCommand.all(in: "Fuzzing")
         try #require(shown.count == 1)

@@ -43,7 +43,7 @@ struct AttackTests {
 
 @Suite("Crashes", .serialized, .timeLimit(.minutes(15)))
 struct CrashTests {
-    @Test("No push that was answered 200 is missing, and no book differs, after eight kills at random moments")
+    @Test("After eight kills at random moments no push answered 200 is missing, and all counters agree")
     func kills() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         let arguments = ["crash.driver", "--program", RunningGateway.program, "--kills", "8", "--devices", "80"]
@@ -55,7 +55,7 @@ struct CrashTests {
 
 @Suite("Damage", .serialized, .timeLimit(.minutes(15)))
 struct DamageTests {
-    @Test("A start over damaged, cut, swapped or missing files has everything, or says by name what it does without")
+    @Test("A start over damaged, cut, swapped or missing files has everything, or names what is missing")
     func starts() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         // Damages each file of each state once.
@@ -68,7 +68,7 @@ struct DamageTests {
 
 @Suite("The transfers agent in a process", .serialized, .timeLimit(.minutes(15)))
 struct TransferAgentProcessTests {
-    @Test("Entities that change, servers that lie, full disks, strangers, kills: each file is whole, or not there")
+    @Test("Changing entities, faulty servers, full disks, other users, kills: each file is complete or absent")
     func scenes() throws {
         try #require(FileManager.default.fileExists(atPath: RunningGateway.python), "run deploy/setup first")
         let arguments = ["soak.transfer_scenes", "--program", RunningGateway.program]

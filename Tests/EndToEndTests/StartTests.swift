@@ -53,7 +53,7 @@ struct StartTests {
 struct ServeTests {
     private static let tokens = ["5c", "6d"].map { String(repeating: $0, count: 32) }
 
-    @Test("serve runs with a file that sets something in every section, and ends with 0 when it is told to")
+    @Test("serve runs with a file that sets something in every section, and exits with 0 on SIGTERM")
     func serve() throws {
         // A development gateway creates the certificate that serve needs.
         let development = try RunningGateway()
@@ -96,7 +96,7 @@ struct ServeTests {
     }
 }
 
-@Suite("What the system does not give a gateway, or takes away", .serialized, .timeLimit(.minutes(15)))
+@Suite("Missing system resources", .serialized, .timeLimit(.minutes(15)))
 struct ProcessLimitTests {
     private let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
 
@@ -133,7 +133,7 @@ struct ProcessLimitTests {
         #expect(ended.errors.contains("\(path) is not a regular file"), "\(ended.errors)")
     }
 
-    @Test("A pipe is no configuration")
+    @Test("A pipe is not a valid configuration file")
     func configurationPipe() throws {
         let folder = try RestartFolder()
         let path = folder.folder.appendingPathComponent("wakegate.json5").path

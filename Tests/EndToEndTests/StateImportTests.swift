@@ -38,7 +38,7 @@ struct StateImportTests {
         }
     }
 
-    @Test("Devices, waiting pushes and counters are as they were, what waits is launched, and it is moved once")
+    @Test("An import keeps devices, pending pushes and counters, the pushes launch, and a second import is refused")
     func moved() throws {
         let server = try PostgresServer.shared()
         let address = try server.database()
@@ -108,7 +108,7 @@ struct StateImportTests {
         #expect(stats["accepted"] == found)
     }
 
-    @Test("An import that is cut off goes on where it was, and everything is there once")
+    @Test("An interrupted import resumes where it stopped, and imports everything once")
     func cutOff() throws {
         let server = try PostgresServer.shared()
         let address = try server.database()

@@ -20,7 +20,7 @@ struct SystemdTests {
     }
 
     @Test(
-        "What a unit leaves open is little, by systemd's own count from 0 to 100",
+        "The exposure of each unit is low by systemd's own score",
         arguments: [
             ("wakegate-worker@.service", 20), ("wakegate.service", 14), ("wakegate-transfers@.service", 18),
         ]

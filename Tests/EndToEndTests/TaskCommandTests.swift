@@ -99,14 +99,14 @@ struct TaskCommandTests {
         let expire = try gateway.wakegate("task", "expire", self.token, self.refresh)
         #expect(expire.status == 0, "\(expire.errors)")
         #expect(try worker.line() == "stopped")
-        try worker.says("is over: operator, ")
+        try worker.says("has ended (operator): ")
         #expect(try gateway.stats().integer("tasks", "results", "expired") == 1)
         let none = try gateway.wakegate("task", "expire", self.token, self.refresh)
         #expect(none.status == 1)
         #expect(none.errors.contains("409"), "\(none.errors)")
     }
 
-    @Test("A continued task tells its progress, which lists show, and goes on past the first deadline")
+    @Test("A continued task reports its progress, which lists show, and continues past the first deadline")
     func continued() throws {
         let gateway = try self.gateway(["--set", "policy.progressWindow=4"])
         let script = #"""

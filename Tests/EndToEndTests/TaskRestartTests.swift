@@ -33,7 +33,7 @@ struct TaskCrashTests {
         }
     }
 
-    @Test("Each of a hundred runs again from what it told last, ends once, and the books balance")
+    @Test("Each of a hundred tasks resumes from its last progress, ends once, and the counters balance")
     func hundred() throws {
         let folder = try RestartFolder()
         let first = try folder.start(self.options)
@@ -72,7 +72,7 @@ struct TaskCrashTests {
         for (name, from) in launches {
             // A crash loses at most the reports of the last second.
             let least = try #require(told[name])
-            #expect((least...50).contains(from), "\(name) went on from \(from)")
+            #expect((least...50).contains(from), "\(name) resumed from \(from)")
         }
         for _ in 0..<100 { #expect(try worker.wait(for: "taskDelivered", within: 120).text("success") == "true") }
         let stats = try next.stats()

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("Continued tasks in a terminal, and who waits for one", .serialized, .timeLimit(.minutes(15)))
+@Suite("Continued tasks in a terminal", .serialized, .timeLimit(.minutes(15)))
 struct TaskWaitTests {
     private let topic = "com.example.tasks"
     private let export = "com.example.tasks.export"
@@ -69,7 +69,7 @@ struct TaskWaitTests {
     }
 
     @Test(
-        "On a terminal there are bars, live, which follow its size; Control-C ends the view, and cancels who waits",
+        "A terminal shows live bars that follow its size; Control-C ends the view, and cancels a waited-for task",
         arguments: ["watch", "wait", "cancel"]
     )
     func terminal(scene: String) throws {
@@ -93,7 +93,7 @@ struct TaskWaitTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Who waits has each step as a line, and the exit status of the task", arguments: Store.allCases)
+    @Test("task submit --wait prints each step as a line, and exits with the task's status", arguments: Store.allCases)
     func lines(store: Store) throws {
         let gateway = try self.gateway(store)
         let wait = try self.submit(gateway, self.export, "--title", "Export")
@@ -136,10 +136,10 @@ struct TaskWaitTests {
         let ended = try running.finish()
         #expect(ended.status == 5 && ended.output.hasSuffix("cancelled\n"), "\(ended.errors)")
         #expect(try gateway.stats().integer("tasks", "results", "cancelled") == 1)
-        try worker.says("is over: cancelled, ")
+        try worker.says("has ended (cancelled): ")
     }
 
-    @Test("Where nobody says how a task ends none is submitted, and the remedy is named")
+    @Test("A task is not submitted if its end cannot be observed, and the error names the remedy")
     func edge() throws {
         let gateway = try self.gateway()
         let wait = try self.submit(
@@ -155,7 +155,7 @@ struct TaskWaitTests {
         #expect(try gateway.stats().integer("tasks", "submitted") == 0)
     }
 
-    @Test("A gateway that goes away is waited for, and the task goes on from what it told last")
+    @Test("The client waits for a gateway that goes away, and the task resumes from its last reported progress")
     func gone() throws {
         let folder = try RestartFolder()
         let first = try folder.start()
@@ -202,7 +202,7 @@ struct TaskWaitTests {
         #expect(try next.stats().integer("tasks", "cancelled") == 1)
     }
 
-    @Test("Without a terminal the list has a line for what is new, or what the gateway says as it is")
+    @Test("Without a terminal the list prints a line for each change, or the gateway's JSON unchanged")
     func watch() throws {
         let gateway = try self.gateway()
         let list = ["task", "list", "--watch"]

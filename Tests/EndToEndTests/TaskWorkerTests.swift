@@ -29,13 +29,16 @@ struct TaskWorkerTests {
     }
 
     /// - `peer`: the gateway to which the worker is subscribed. It ends the stream on request.
-    private func stop(_ process: ChildProcess, _ peer: ScriptedGateway? = nil) throws {
+    @discardableResult
+    private func stop(_ process: ChildProcess, _ peer: ScriptedGateway? = nil) throws -> ChildProcess.Ended {
         process.send(SIGTERM)
         if let peer {
             try peer.request("/drain")
             try peer.endStream()
         }
-        #expect(try process.finish().status == 0)
+        let ended = try process.finish()
+        #expect(ended.status == 0)
+        return ended
     }
 
     private static func task(_ kind: String, _ more: String = "") -> String {
@@ -89,7 +92,7 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("Progress is told as the command tells it, and the last of it before the outcome", arguments: ["bash", "sh"])
+    @Test("Progress is reported as the command prints it, the last report before the end", arguments: ["bash", "sh"])
     func progress(shell: String) throws {
         let peer = try ScriptedGateway()
         let script = """
@@ -110,7 +113,7 @@ struct TaskWorkerTests {
         try self.stop(worker, peer)
     }
 
-    @Test("A command that floods its progress is told of once a second, and others run meanwhile")
+    @Test("A command that floods its progress is reported once a second, and other commands keep running")
     func flood() throws {
         let peer = try ScriptedGateway()
         let script = """
@@ -137,7 +140,7 @@ struct TaskWorkerTests {
         #expect(try worker.line() == "w1 done")
     }
 
-    @Test("What is no progress is named once, and does no harm")
+    @Test("Invalid progress is logged once, and does no harm")
     func faults() throws {
         let peer = try ScriptedGateway()
         let script = """
@@ -170,18 +173,38 @@ struct TaskWorkerTests {
     }
 
     @Test(
-        "A task whose conditions have gone gets SIGTERM, and the reason is said",
+        "A task whose conditions have gone gets SIGTERM, and the log says once why it ended",
         arguments: ["conditions", "operator"]
     )
     func expiration(reason: String) throws {
         let peer = try ScriptedGateway()
-        let script = "trap 'echo stopped; exit 0' TERM; echo running; while :; do read -t 1 <> <(:); done"
+        let script = "trap 'echo stopped; exit 1' TERM; echo running; while :; do read -t 1 <> <(:); done"
         let worker = try self.worker(peer, script: script)
         try peer.wake("w1", Self.task("processing"))
         #expect(try worker.line() == "w1 running")
         try peer.event("expired", #"{"wake":"w1","reason":"\#(reason)"}"#)
         #expect(try worker.line() == "w1 stopped")
-        try self.says(worker, "wake w1 is over: \(reason), ")
+        try self.says(worker, "wake w1 has ended (\(reason)): ")
+        try peer.request("/v1/wakes/w1")
+        let log = try self.stop(worker, peer).errors
+        #expect(log.split(separator: "\n").count { $0.contains("wake w1") } == 1, "\(log)")
+    }
+
+    @Test("A wake whose deadline is near before its command starts goes back to the gateway")
+    func queued() throws {
+        let peer = try ScriptedGateway()
+        let script = "trap 'exit 0' TERM; echo running; while :; do read -t 1 <> <(:); done"
+        let worker = try self.worker(peer, script: script)
+        try peer.wake("w1", Self.task("processing"))
+        #expect(try worker.line() == "w1 running")
+        try peer.wake("w2", Self.task("processing"))
+        // The worker hears of both in this order, and the second command would start when the first one ends.
+        for wake in ["w2", "w1"] {
+            try peer.event("expiring", #"{"wake":"\#(wake)","deadline":9999999999999,"timeLeft":30000}"#)
+        }
+        #expect(try peer.request("/v1/wakes/w1") == #"{"success":true}"#)
+        #expect(try peer.request("/v1/wakes/w2/release").contains("its deadline was near"))
+        #expect(try !self.stop(worker, peer).output.contains("w2"))
     }
 
     @Test("Each change of conditions is a line, and a stream that ends is subscribed to again")

@@ -48,7 +48,7 @@ struct TokenTests {
         #expect(try gateway.ask(.plain, "GET", self.path, token: token).reason == "BadQuery")
     }
 
-    @Test("A revocation is in force from the next request on, ends open streams, and leaves other tokens alone")
+    @Test("A revocation takes effect at the next request, ends open streams, and leaves other tokens alone")
     func revocation() throws {
         let gateway = try ServedGateway()
         let (token, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
@@ -95,7 +95,7 @@ struct TokenTests {
         #expect(try reason("Bearer \(token)", "Bearer \(token)") == "InvalidToken")
     }
 
-    @Test("A key or a list of revocations that others may use is not trusted, and the log says how to mend it")
+    @Test("A key or a list of revocations with loose permissions is not trusted, and the log says how to fix it")
     func unreadable() throws {
         for name in ["token.key", "token.revoked"] {
             let gateway = try ServedGateway()
@@ -138,7 +138,7 @@ struct TokenTests {
         #expect(try ChildProcess.run(RunningGateway.program, ["stats", "--token", token] + admin).status == 0)
     }
 
-    @Test("A token's file that is empty as it is written anew is read again")
+    @Test("A token file that is empty while it is rewritten is read again")
     func emptyFile() throws {
         let gateway = try ServedGateway()
         let (token, _) = try gateway.issue("--role", "operator")
@@ -217,7 +217,7 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "RevokedToken")
     }
 
-    @Test("What is asked for in the wrong way is refused with what to write")
+    @Test("A wrong command line is refused with what to write")
     func usage() throws {
         let folder = try RestartFolder()
         for (words, status, message) in [

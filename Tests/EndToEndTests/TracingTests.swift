@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Traces of pushes, from the provider to whoever handles the wake", .serialized, .timeLimit(.minutes(15)))
+@Suite("Traces of pushes, from the provider to the worker", .serialized, .timeLimit(.minutes(15)))
 struct TracingTests {
     private let topic = "com.example.traces"
     private let token = String(repeating: "7ace", count: 16)

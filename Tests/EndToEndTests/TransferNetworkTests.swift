@@ -12,7 +12,7 @@ final class TransferNetworkTests: TransferScene {
         return try ChildProcess("python3", [path] + arguments, isInputOpen: true)
     }
 
-    @Test("HTTP/2 is spoken where the server does, and a cut download goes on by Range there, too")
+    @Test("HTTP/2 is used where the server supports it, and a cut download resumes by Range there, too")
     func http2() throws {
         let content = TransferServer.content(1_500_000, seed: 21)
         let sum = try self.server.put("film", content)
@@ -108,7 +108,7 @@ final class TransferNetworkTests: TransferScene {
         #expect(failed.status == 1 && failed.errors.contains("/nowhere/own.pem cannot be read"), "\(failed.errors)")
     }
 
-    @Test("An answer that was cut is no file, however it is cut, and one that ends with its connection is one")
+    @Test("A cut answer is downloaded again, however it was cut; an answer may end with its connection")
     func endings() throws {
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
         let certificate = try self.server.authority.issue("/CN=127.0.0.1", extensions: extensions)
@@ -134,7 +134,7 @@ final class TransferNetworkTests: TransferScene {
         }
     }
 
-    @Test("A network that NetworkManager calls metered holds a transfer, which goes on when it is another")
+    @Test("A network that NetworkManager calls metered holds a transfer, which resumes on another network")
     func metered() throws {
         let content = TransferServer.content(600_000, seed: 25)
         try self.server.put("film", content)
@@ -307,7 +307,7 @@ struct TransferServiceTests {
         #expect(try agent.finish().status == 0)
     }
 
-    @Test("It serves on the socket it was given, and says that it is ready, alive and that it stops")
+    @Test("The agent serves on the passed socket, and notifies that it is ready, alive and stopping")
     func service() throws {
         let socket = self.path("passed.sock")
         let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]

@@ -326,7 +326,7 @@ final class RunningTransferAgent {
             try self.curl("/metrics").output.contains(#/(?m)^wakegate_transfers_listeners [1-9]/#)
         }
         guard isFollowed else {
-            throw ChildProcess.Failure(description: "nobody follows any session within a minute")
+            throw ChildProcess.Failure(description: "no client followed a session within a minute")
         }
     }
 

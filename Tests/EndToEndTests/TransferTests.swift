@@ -4,7 +4,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("Transfers, their agent, and whoever asked for them", .serialized, .timeLimit(.minutes(15)))
+@Suite("Transfers, their agent and its clients", .serialized, .timeLimit(.minutes(15)))
 final class TransferTests: TransferScene {
     private static let topic = "com.example.transfers"
     private static let session = "com.example.transfers.downloads"
@@ -80,6 +80,30 @@ final class TransferTests: TransferScene {
         #expect(try outbox() == [0, 1])
     }
 
+    @Test("A force-quit of the app holds a download, and a session may continue all the same")
+    func forceQuit() throws {
+        try self.server.put("film", TransferServer.content(100_000))
+        let gateway = try RunningGateway()
+        #expect(try gateway.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
+        #expect(try gateway.wakegate("device", "conditions", self.device, "appState=forceQuit").status == 0)
+        let read = try gateway.edge("/v1/devices/\(self.device)/conditions")
+        #expect(read.status == 200 && read.value("appState") as? String == "forceQuit")
+        let agent = try RunningTransferAgent(gateway)
+        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
+        #expect(made.status == 0, "\(made.errors)")
+        try self.server.hold(after: 50_000)
+        let url = "http://\(self.server.plain)/files/film"
+        let id = try agent.add(Self.session, url)
+        let held = try agent.eventually("a hold", Self.session, id) { $0["held"] as? String == "forceQuit" }
+        #expect(held["state"] as? String == "waiting")
+        let listed = try agent.transfer("list", Self.session)
+        #expect(listed.output.contains("The app was force-quit on the device"), "\(listed.output)")
+        try self.server.release()
+        let change = try agent.transfer("session", Self.session, "--after-force-quit", "yes")
+        #expect(change.output.contains("continuesAfterForceQuit  yes"), "\(change.output)")
+        try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
+    }
+
     /// Starts a worker whose command moves finished files to the paths in their notes.
     private func worker(_ gateway: RunningGateway, _ agent: RunningTransferAgent) throws -> ChildProcess {
         let script = """
@@ -128,7 +152,7 @@ final class TransferTests: TransferScene {
         #expect(again?.code == .alreadyTaken)
     }
 
-    @Test("A worker that is started anew goes on with the download that it had begun")
+    @Test("A restarted worker continues its earlier download")
     func goesOn() async throws {
         try self.server.put("film", TransferServer.content(500_000, seed: 3))
         let agent = try RunningTransferAgent()
@@ -150,7 +174,7 @@ final class TransferTests: TransferScene {
 
     // MARK: Network faults
 
-    @Test("A cut download goes on by Range, and begins anew when the entity has changed")
+    @Test("A cut download resumes by Range, and starts over when the entity has changed")
     func resumes() throws {
         let content = TransferServer.content(1_000_000, seed: 4)
         try self.server.put("film", content)
@@ -180,7 +204,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
     }
 
-    @Test("A server without ranges begins anew, and the file is whole")
+    @Test("A server without ranges causes a new download, and the file is complete")
     func withoutRanges() throws {
         let content = TransferServer.content(600_000, seed: 6)
         try self.server.put("film", content)
@@ -193,7 +217,7 @@ final class TransferTests: TransferScene {
         #expect(try self.server.requests().map(\.status) == [200, 200])
     }
 
-    @Test("Corrupted bytes are caught where the SHA-256 was given, and no file is there")
+    @Test("Corrupted bytes are detected with a SHA-256, and no file is created")
     func corrupted() throws {
         let sum = try self.server.put("film", TransferServer.content(300_000, seed: 7))
         let agent = try RunningTransferAgent()
@@ -469,7 +493,7 @@ final class TransferFaultTests: TransferScene {
 
     // MARK: Followers
 
-    @Test("A stream of events too many of one user is refused with the limit's name, and who leaves makes room")
+    @Test("A user's excess event stream is refused with the limit's name, and an ended one frees a place")
     func followers() throws {
         let agent = try RunningTransferAgent(nil, ["--set", "limits.followers=2"])
         #expect(try agent.transfer("session", Self.session).status == 0)

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 import Testing
 
-@Suite("What people get wrong, and what they are told", .timeLimit(.minutes(15)))
+@Suite("User mistakes and their messages", .timeLimit(.minutes(15)))
 struct UserMistakeTests {
     /// Returns the output for a mistake if it differs from the expected one.
     private static func fault(of mistake: UserMistake, _ scene: MistakeScene.Place) throws -> String? {

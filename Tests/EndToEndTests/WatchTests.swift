@@ -33,7 +33,7 @@ struct WatchTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("It says that the gateway is gone, and goes on when it is back")
+    @Test("The view says that the gateway is gone, and resumes when it is back")
     func gone() throws {
         let folder = try RestartFolder()
         let gateway = try folder.start()
@@ -74,7 +74,7 @@ struct WatchTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("Into a pipe that is full and that nobody reads it ends with a signal")
+    @Test("The view ends at a signal when its pipe is full and unread")
     func unread() throws {
         let (gateway, worker) = try self.gatewayAtWork()
         // Reports once that its pipe, which holds a page, is full.
@@ -100,7 +100,7 @@ struct WatchTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A gateway that is not there, or refuses, is said at once, with what to do")
+    @Test("A missing or refusing gateway is reported immediately, with what to do")
     func refused() throws {
         let absent = try ChildProcess.run(
             RunningGateway.program,

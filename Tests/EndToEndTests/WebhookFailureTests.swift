@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A webhook that fails", .serialized, .timeLimit(.minutes(15)))
 struct WebhookFailureTests {
-    @Test("One that cannot be reached rests, its pushes keep their attempts, and it is used again once it is there")
+    @Test("An unreachable webhook rests, its pushes keep their attempts, and it is used again when it is reachable")
     func unreachable() throws {
         let rig = try WebhookRig()
         let port = try rig.freePort()
@@ -36,7 +36,7 @@ struct WebhookFailureTests {
         #expect(try gateway.isBalanced())
     }
 
-    @Test("One that answers with errors rests, and gets a single wake to try it with")
+    @Test("A webhook that answers with errors rests, and then gets a single wake as a probe")
     func probe() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -86,7 +86,7 @@ struct WebhookFailureTests {
         #expect(try gateway.isBalanced())
     }
 
-    @Test("One that accepts wakes and never reports a result rests, though each was answered as agreed")
+    @Test("A webhook that accepts wakes and never reports a result rests, too")
     func acceptedInVain() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -99,7 +99,7 @@ struct WebhookFailureTests {
         #expect(try gateway.results("expired") >= 5)
     }
 
-    @Test("One that accepts the wake that tries it is used again once the result is posted")
+    @Test("A webhook that accepts the probe is used again once the result is posted")
     func acceptedProbe() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -197,7 +197,7 @@ struct WebhookFailureTests {
         }
     }
 
-    @Test("Wakes that expire in a row do not silence it for ever")
+    @Test("Wakes that expire in a row do not suspend the webhook forever")
     func expired() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -223,7 +223,7 @@ struct WebhookFailureTests {
         #expect(throws: ChildProcess.Failure.self) { try receiver.next(within: 0.1) }
     }
 
-    @Test("A receiver that is killed under load leaves no wake behind, and every push ends once")
+    @Test("A receiver killed under load leaves no wake in flight, and every push ends once")
     func killed() throws {
         let rig = try WebhookRig()
         var receiver = try rig.receiver()

@@ -67,7 +67,7 @@ struct WebhookTests {
         #expect(try gateway.isBalanced())
     }
 
-    @Test("A request that is given up is told so at once, whether others go on over its connection or none does")
+    @Test("The receiver learns of each abandoned request immediately, whether others use its connection or not")
     func givenUpOneByOne() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
@@ -237,7 +237,7 @@ struct TaskWebhookTests {
         #expect(refused.status == 409 && refused.reason == "NoWorker")
     }
 
-    @Test("A task that is cancelled is given up, and that is no failure of the receiver")
+    @Test("A cancelled task's request is abandoned, and that does not count as a failure of the receiver")
     func cancelled() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()

@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("What becomes of a worker's commands", .serialized, .timeLimit(.minutes(15)))
+@Suite("The life of a worker's commands", .serialized, .timeLimit(.minutes(15)))
 struct WorkerCommandTests {
     private let topic = "com.example.processes"
     private let token = String(repeating: "9c", count: 32)
@@ -11,7 +11,7 @@ struct WorkerCommandTests {
         trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
         """
 
-    @Test("A command is told to stop by SIGTERM before its deadline, and its exit status counts until then")
+    @Test("A command gets SIGTERM before its deadline, and its exit status counts until then")
     func expiring() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=4", "--set", "policy.maxAttempts=1"])
         let script = """
@@ -35,7 +35,7 @@ struct WorkerCommandTests {
         #expect(try worker.line()?.hasPrefix("the wake has ") == true)
         #expect(try worker.line() == "done")
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
-        #expect(!worker.process.errors.contains("told to stop"))
+        #expect(!worker.process.errors.contains("gets SIGTERM"))
     }
 
     @Test("A command finds the gateway of the worker's options wherever it runs")
@@ -54,7 +54,7 @@ struct WorkerCommandTests {
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
     }
 
-    @Test("A command that outlasts its wake is told to stop by SIGTERM")
+    @Test("A command that outlasts its wake gets SIGTERM")
     func expiration() throws {
         let gateway = try RunningGateway(
             ["--set", "policy.executionWindow=1", "--set", "policy.expirationLead=0"]
@@ -80,10 +80,10 @@ struct WorkerCommandTests {
         let group = try #require(try worker.line().flatMap { Int32($0) })
         #expect(WorkerProcess.isGroupThere(group))
         try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
-        try worker.says("ended with a signal")
+        try worker.says("has ended (deadline): it brought no result before its deadline; its command is stopped")
     }
 
-    @Test("What a command leaves running when it ends is killed, and its result counts")
+    @Test("Processes that a command leaves behind are killed, and its result counts")
     func leftBehind() throws {
         let gateway = try RunningGateway()
         let worker = try WorkerProcess(gateway, topic: self.topic, script: "tail -f /dev/null & echo $$")
@@ -110,7 +110,7 @@ struct WorkerCommandTests {
         try gateway.eventually("three lost wakes") { try gateway.stats().integer("wakes", "results", "lost") == 3 }
     }
 
-    @Test("A guard that somebody kills is replaced, and the new one knows the commands that run")
+    @Test("A killed guard is replaced, and the new one knows the running commands")
     func guardKilled() throws {
         let gateway = try RunningGateway()
         let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
@@ -124,7 +124,7 @@ struct WorkerCommandTests {
         try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
     }
 
-    @Test("SIGTERM: no new wake is taken, the command ends by itself, its result arrives, and the exit status is 0")
+    @Test("On SIGTERM no new wake is taken, the command may finish, its result arrives, and the exit status is 0")
     func stop() throws {
         let gateway = try RunningGateway()
         let worker = try WorkerProcess(
@@ -243,7 +243,7 @@ struct WorkerCommandTests {
     }
 }
 
-@Suite("What a worker's commands read and write", .serialized, .timeLimit(.minutes(15)))
+@Suite("Input and output of a worker's commands", .serialized, .timeLimit(.minutes(15)))
 struct WorkerOutputTests {
     private let topic = "com.example.output"
     private let token = String(repeating: "07", count: 32)
@@ -260,7 +260,7 @@ struct WorkerOutputTests {
         try worker.says("\(id) wrong\n\(id) left\n")
     }
 
-    @Test("With --output inherit the commands write where the worker writes, as it is")
+    @Test("With --output inherit the commands write directly to the worker's output")
     func inherit() throws {
         let gateway = try RunningGateway()
         let options = ["--output", "inherit"]
@@ -273,7 +273,7 @@ struct WorkerOutputTests {
         #expect(bad.errors.contains("it is log or inherit"))
     }
 
-    @Test("A command that writes without end is not held up, nobody's memory grows, and what is dropped is counted")
+    @Test("A command that writes endlessly is not blocked, the worker's memory is bounded, and dropped lines count")
     func loud() throws {
         let gateway = try RunningGateway()
         // The worker's output has no reader while the command writes 4 MB and then one long line.
@@ -306,7 +306,7 @@ struct WorkerOutputTests {
         try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
     }
 
-    @Test("A payload that grows as it is written reaches a worker of the SDK whole")
+    @Test("A payload that grows when it is escaped reaches an SDK worker complete")
     func growth() throws {
         let gateway = try RunningGateway()
         let script = "read -r payload; echo ${#payload}"

@@ -3,7 +3,7 @@ import Glibc
 import Testing
 import WakeGateTestKit
 
-@Suite("How workers show who they are", .serialized, .timeLimit(.minutes(15)))
+@Suite("Credentials of workers", .serialized, .timeLimit(.minutes(15)))
 struct WorkerCredentialTests {
     private let device = String(repeating: "c4ed", count: 16)
 
@@ -27,7 +27,7 @@ struct WorkerCredentialTests {
         try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
     }
 
-    @Test("A token in a file is read anew: the stream of one that expires comes back with the one that replaced it")
+    @Test("A token file is read again: a stream whose token expires continues with the new token")
     func tokenFile() throws {
         let gateway = try ServedGateway()
         try self.register(gateway)
@@ -48,7 +48,7 @@ struct WorkerCredentialTests {
         #expect(try worker.process.finish().status == 1)
     }
 
-    @Test("A token's file that is empty or cut short as it is written anew drops no result and ends no worker")
+    @Test("A token file that is empty or truncated while it is rewritten loses no result and ends no worker")
     func tokenFileRewritten() throws {
         let gateway = try ServedGateway()
         try self.register(gateway)
@@ -88,7 +88,7 @@ struct WorkerCredentialTests {
         #expect(try worker.process.finish().status == 1)
     }
 
-    @Test("A token is taken as it is, and without one, or with another topic's, the worker is refused by name")
+    @Test("A token is sent unchanged; without one, or with another topic's, the worker fails with the reason")
     func token() throws {
         let gateway = try ServedGateway()
         try self.register(gateway)
@@ -132,7 +132,7 @@ struct WorkerCredentialTests {
         #expect(try accepted.stop() == 0)
     }
 
-    @Test("wakegate worker shows the token of its file, as it is now, and a client certificate")
+    @Test("wakegate worker uses the current token of its file, and a client certificate")
     func commandLine() throws {
         let authority = try TestAuthority()
         let gateway = try ServedGateway(["--set", "tls.clientCA=\(authority.certificate)"])

@@ -101,7 +101,7 @@ struct WorkerSDKTests {
         #expect(try gateway.wakes(endedAs: "failed") == 1 && gateway.wakes(endedAs: "expired") == 0)
     }
 
-    @Test("A delegate is told of an expiration, and need not call its completion handler any more")
+    @Test("A delegate receives an expiration, and need not call its completion handler any more")
     func delegate() throws {
         let gateway = try RunningGateway(["--set", "policy.executionWindow=1"])
         let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "1", "--form", "delegate"])
@@ -112,7 +112,7 @@ struct WorkerSDKTests {
         try worker.wait(for: "delivered")
     }
 
-    @Test("A worker that is stopped takes no new wake, finishes what runs, and loses nothing")
+    @Test("A stopped worker takes no new wake, finishes its running handlers, and loses nothing")
     func stop() throws {
         let gateway = try RunningGateway()
         let worker = try SDKWorker.subscribed(to: gateway, ["--slots", "4"])
@@ -242,7 +242,7 @@ struct WorkerSDKTests {
         #expect(stats.integer("pushes", "completed") == 1)
     }
 
-    @Test("A gateway that is not trusted, or is none, is an error that names the remedy")
+    @Test("An untrusted or wrong gateway is an error that names the remedy")
     func refused() throws {
         let gateway = try RunningGateway()
         let untrusted = try SDKWorker("https://\(gateway.edge)", authority: nil)

@@ -25,7 +25,7 @@ struct WorkerStopTests {
         }
     }
 
-    @Test("A worker of a frozen gateway ends by itself, without a command and with one", arguments: [false, true])
+    @Test("A stopped worker of a frozen gateway ends on its own, with and without a command", arguments: [false, true])
     func frozen(hasCommand: Bool) throws {
         let gateway = try RunningGateway()
         let worker = try WorkerProcess(gateway, topic: self.topic, ["--stop-within", "5"], script: Self.stubborn)
@@ -61,7 +61,7 @@ struct WorkerStopTests {
         try self.isGone(group)
     }
 
-    @Test("The result of a command that ends while the gateway is frozen is tried to be told, and then given up")
+    @Test("The result of a command that ends while the gateway is frozen is attempted, and then abandoned")
     func frozenResult() throws {
         let gateway = try RunningGateway()
         let script = "echo running; until [ -e go ]; do read -t 0.05 <> <(:); done; echo done"
@@ -80,7 +80,7 @@ struct WorkerStopTests {
         try gateway.eventually("the end of the wake") { try gateway.stats().integer("workers", "connected") == 0 }
     }
 
-    @Test("A worker of the SDK ends by itself when the network swallows everything, whatever its handler does")
+    @Test("An SDK worker ends on its own when the network drops everything, whatever its handler does")
     func swallowed() throws {
         let gateway = try RunningGateway()
         let script = RunningGateway.client("transfer_proxy.py")
@@ -100,7 +100,7 @@ struct WorkerStopTests {
         #expect(ended.status == 0, "\(ended.errors)")
     }
 
-    @Test("A worker ends though its peer goes on to talk, and never ends the stream", arguments: [1, 2])
+    @Test("A stopped worker ends although its gateway keeps sending and never ends the stream", arguments: [1, 2])
     func endless(signals: Int) throws {
         let peer = try ScriptedGateway()
         let options = ["--stop-within", signals == 1 ? "5" : "86400"]
@@ -116,7 +116,7 @@ struct WorkerStopTests {
         #expect(peer.process.isRunning)
     }
 
-    @Test("A worker that cannot tell its gateway that it stops, as its token is being written, does so once it can")
+    @Test("A worker that cannot report its stop while its token is rewritten reports it once it can")
     func drainWithoutToken() throws {
         let peer = try ScriptedGateway()
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-token-\(UUID())")
@@ -207,7 +207,7 @@ struct WorkerRestartTests {
         return wake
     }
 
-    @Test("After a crash the wake is lost and its push launches again; a result of the lost wake is told so")
+    @Test("After a crash the wake is lost and its push launches again; a late result is answered with the outcome lost")
     func crash() throws {
         let folder = try RestartFolder()
         let first = try folder.start(Self.settings)
@@ -229,7 +229,7 @@ struct WorkerRestartTests {
         #expect(try worker.stop() == 0)
     }
 
-    @Test("A handler that outlasts a crash is told that its result came too late, and its push is completed once")
+    @Test("The result of a handler that outlasts a crash is dropped as too late, and its push is completed once")
     func outlasted() throws {
         let folder = try RestartFolder()
         let first = try folder.start(Self.settings)

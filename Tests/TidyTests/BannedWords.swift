@@ -4,13 +4,13 @@ enum BannedWords {
         let word: String
         let replacement: String
         var scope = Scope.sources
-        /// Comments too, or code alone.
+        /// True if comments are checked as well as code.
         var includesComments = false
     }
 
     enum Scope {
         case sources, tests, everywhere
-        /// The modules that hold rules and own no clock, no thread and no randomness.
+        /// The modules that contain rules and have no clock, threads or randomness.
         case pure
     }
 
@@ -44,7 +44,7 @@ enum BannedWords {
         }
         return applying.flatMap { ban in
             zip(1..., ban.includesComments ? file.lines : file.code).compactMap { number, line in
-                // The search of the standard library is fast, and nearly always enough.
+                // The search of the standard library is fast, and is enough for nearly all lines.
                 guard line.contains(ban.word), self.contains(ban.word, in: line) else { return nil }
                 return Violation(path: file.path, line: number, message: "no `\(ban.word)`: \(ban.replacement)")
             }
@@ -60,8 +60,8 @@ enum BannedWords {
         }
     }
 
-    /// Whether `word` stands in `line` as a word of its own: `print(` does not stand in `fingerprint(`. One that ends
-    /// in `_` may be the beginning of a longer one.
+    /// Returns true if `word` is in `line` as a separate word: `print(` is not in `fingerprint(`. A word with the
+    /// ending `_` may be the beginning of a longer one.
     static func contains(_ word: String, in line: String) -> Bool {
         let line = Array(line.utf8)
         let word = Array(word.utf8)

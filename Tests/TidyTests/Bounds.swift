@@ -1,6 +1,6 @@
-/// The bounds of what a peer can make the program hold or do, and where each is tested.
+/// The bounds on what a peer can make the program store or do, and the test of each bound.
 enum Bounds {
-    /// The files that declare what an operator can set, or a test in their place.
+    /// The files that declare the settings of an operator, or of a test in the operator's place.
     static let settable = [
         "Sources/Server/Storage/Journal/Journal.swift",
         "Sources/Server/HTTPTransport/Basics/TransportLimits.swift",
@@ -8,7 +8,7 @@ enum Bounds {
         "Sources/Transfers/TransferAgent/Policy/TransferLimits.swift",
     ]
 
-    /// A test at a fixed bound: its file, and a part of it.
+    /// A test of a fixed bound: its file, and a part of its text.
     struct Proof {
         let path: String
         let text: String
@@ -16,8 +16,8 @@ enum Bounds {
 
     private static let transport = "Tests/Server/HTTPTransportTests/"
 
-    /// The fixed bounds of the transport, as `FILE name`; nil for what bounds nothing that a peer can do: memory that
-    /// is kept for the next, the length of a code, how much is done before something else has its turn.
+    /// The fixed bounds of the transport, as `FILE name`; nil for a constant that does not limit a peer: memory that is
+    /// kept for later use, the length of a code, or the amount of work in one turn.
     static let fixed: [String: Proof?] = [
         "OpenSSL clientChainBytesMax": Proof(
             path: transport + "TLSTests.swift",
@@ -52,7 +52,7 @@ enum Bounds {
         "FieldBlock textBytesMax": nil, "System eventsMax": nil, "FieldCoding shortCountMax": nil,
     ]
 
-    /// Bounds that no test names.
+    /// Returns the bounds that no test names.
     static func violations(in files: [SourceText]) -> [Violation] {
         let tests = files.filter { !$0.isSource && $0.module != "TidyTests" }
         let settable = files.filter { self.settable.contains($0.path) }.flatMap { file in
@@ -70,7 +70,7 @@ enum Bounds {
         return settable + fixed
     }
 
-    /// Whether a line of a test that is no comment names a bound, in code or as a key of the configuration.
+    /// Returns true if a line of a test, other than a comment, names a bound, in code or as a configuration key.
     private static func names(_ bound: String, in test: SourceText) -> Bool {
         test.text.contains(bound)
             && zip(test.lines, test.code).contains { line, code in
@@ -86,7 +86,7 @@ enum Bounds {
         return isThere ? nil : "\(proof.path) has no test of \(bound): it lacks \(proof.text)"
     }
 
-    /// What is declared behind `words`, with its line.
+    /// Returns the names that are declared after `words`, with their lines.
     private static func names(in file: SourceText, after words: String) -> [(String, Int)] {
         zip(1..., file.code).compactMap { number, line in
             guard let start = line.firstRange(of: words)?.upperBound else { return nil }
@@ -96,7 +96,7 @@ enum Bounds {
 }
 
 extension SourceText {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     fileprivate var name: String {
         String(self.path.split(separator: "/").last?.split(separator: ".").first ?? "")
     }

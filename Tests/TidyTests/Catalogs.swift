@@ -1,14 +1,14 @@
-/// What stands in `Sources/LAYER/MODULE/MODULE.docc`, from which `deploy/docs` makes the documentation.
+/// The files in `Sources/LAYER/MODULE/MODULE.docc`, from which `deploy/docs` builds the documentation.
 enum Catalogs {
-    /// The command that builds it.
+    /// The command that builds the documentation.
     static let command = "deploy/docs"
 
-    /// Library modules without a catalog of their own, pages that lack what a module's page has, and articles that no
-    /// page leads to.
+    /// Returns the library modules without a catalog, the module pages with missing parts, and the articles that no
+    /// page links to.
     ///
     /// - Parameters:
     ///   - files: every file below `Sources`, as paths from the repository's root.
-    ///   - text: the text of one of them.
+    ///   - text: returns the text of one of these files.
     static func violations(in files: [String], text: (String) throws -> String) rethrows -> [Violation] {
         var violations: [Violation] = []
         for (folder, files) in self.modules(files).sorted(by: { $0.key < $1.key }) {
@@ -45,13 +45,13 @@ enum Catalogs {
         return missing.map { Violation(path: path, line: 1, message: "it lacks \($0)") }
     }
 
-    /// The files of each module, of Swift or of its documentation, by the module's folder.
+    /// The Swift and documentation files of each module, by the module's folder.
     private static func modules(_ files: [String]) -> [String: [String]] {
         let parts = files.filter { $0.hasPrefix("Sources/") && ($0.hasSuffix(".swift") || $0.contains(".docc/")) }
         return Dictionary(grouping: parts) { Layout.folder(of: $0) }
     }
 
-    /// A module that is no program: nobody imports those.
+    /// Returns true if a module is not a program. Other modules cannot import a program.
     private static func isLibrary(_ files: [String], _ text: (String) throws -> String) rethrows -> Bool {
         let sources = files.filter { $0.hasSuffix(".swift") }
         return try !sources.isEmpty

@@ -1,9 +1,9 @@
-/// Replaces comments and the contents of string literals by spaces; newlines stay where they are.
+/// Replaces comments and the contents of string literals by spaces. Newlines stay where they are.
 ///
-/// It reads Swift as far as that needs: nested block comments, raw and multi-line strings. What stands inside an
-/// interpolation counts as string, and the sources keep no braces of consequence there.
+/// It only parses the Swift that is needed for this: nested block comments, raw strings and multi-line strings. The
+/// inside of an interpolation counts as string, and the sources have no braces there that matter.
 struct CommentBlanker {
-    /// What comments and string literals begin with.
+    /// The first bytes of comments and string literals.
     private static let openers = Array("/\"#".utf8)
 
     private let input: [UInt8]
@@ -17,7 +17,7 @@ struct CommentBlanker {
 
     mutating func blanked() -> String {
         while self.position < self.input.count {
-            // Nearly every byte is settled here.
+            // Nearly every byte is handled here.
             guard Self.openers.contains(self.input[self.position]) else {
                 self.keep()
                 continue
@@ -81,7 +81,7 @@ struct CommentBlanker {
         let interpolation = escape + "("
         for _ in 0..<quote.utf8.count { self.keep() }
         while self.position < self.input.count, !self.matches(end) {
-            // An unterminated literal would be a syntax error; stopping at the line's end bounds the harm.
+            // An unterminated literal would be a syntax error. Stopping at the end of the line limits the damage.
             if !isMultiLine, self.input[self.position] == UInt8(ascii: "\n") { return }
             if self.matches(interpolation) {
                 self.blank(escape.utf8.count)
@@ -95,7 +95,7 @@ struct CommentBlanker {
         for _ in 0..<end.utf8.count where self.position < self.input.count { self.keep() }
     }
 
-    /// From the opening parenthesis to its partner, string literals inside included.
+    /// Blanks from the opening parenthesis to the closing one, including the string literals inside.
     private mutating func blankInterpolation() {
         var depth = 0
         repeat {

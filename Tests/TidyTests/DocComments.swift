@@ -1,5 +1,5 @@
-/// How the comments of declarations begin: each is read alone, in a list of symbols or beside the cursor, so it may
-/// not open on a word that stands for something in the comment before it.
+/// The beginnings of doc comments. Each comment is read alone, in a list of symbols or in a popup, so it must not begin
+/// with a word that refers to the comment before it.
 enum DocComments {
     static let pronouns: Set<Substring> = ["It", "Its", "That", "Their", "Them", "These", "They", "Those"]
     static let references = [
@@ -18,7 +18,7 @@ enum DocComments {
             let word = sentence.prefix { $0.isLetter }
             let reference = self.references.first { sentence.hasPrefix($0) }
             guard let opening = self.pronouns.contains(word) ? String(word) : reference else { continue }
-            let message = "a comment that opens on \"\(opening)\": name what it is about, for whoever reads it alone"
+            let message = "a comment that opens on \"\(opening)\": name its subject, for a reader who sees it alone"
             violations.append(Violation(path: file.path, line: number, message: message))
         }
         return violations

@@ -1,4 +1,4 @@
-/// Places where a rule does not hold, each with its reason. The list is meant to stay short.
+/// The places where a rule is allowed to be broken, each with its reason. This list should stay short.
 enum Exceptions {
     struct Exception {
         let path: String
@@ -11,7 +11,7 @@ enum Exceptions {
         Exception(
             path: "Tests/FuzzTests/Targets/RecordTarget.swift",
             rule: "@testable",
-            reason: "it reads the engine's records one by one, which nobody but the engine is to do"
+            reason: "it reads the engine's records one by one, which only the engine may do"
         ),
         Exception(
             path: "Sources/Transfers/TransferAgent/Room/AgentRoom+Commands.swift",
@@ -20,14 +20,14 @@ enum Exceptions {
         ),
     ]
 
-    /// The violations no exception covers.
+    /// Returns the violations that no exception covers.
     static func remaining(_ violations: [Violation], exceptions: [Exception] = Self.all) -> [Violation] {
         violations.filter { violation in
             !exceptions.contains { $0.path == violation.path && violation.message.contains($0.rule) }
         }
     }
 
-    /// Exceptions that cover nothing any more.
+    /// Returns the exceptions that no longer cover a violation.
     static func unused(for violations: [Violation], exceptions: [Exception] = Self.all) -> [String] {
         exceptions.filter { exception in
             !violations.contains { $0.path == exception.path && $0.message.contains(exception.rule) }

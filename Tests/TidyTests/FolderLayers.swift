@@ -1,10 +1,10 @@
-/// Whether the folders of a module lie in layers as modules do: each is named in its module's order, and needs only
-/// folders that are named before it.
+/// Checks that the folders of a module form layers as modules do: the order names each folder of the module, and a
+/// folder needs only folders that come before it.
 ///
-/// A folder needs another one when a file of it names a type that is declared, outside of all types, in the other. What
-/// an extension in another folder adds to a type is not seen.
+/// A folder needs another one if one of its files names a type that is declared at file level in the other folder.
+/// Members that an extension in another folder adds to a type are not detected.
 enum FolderLayers {
-    /// The folders of each module that has any, from what needs no other one to what needs most; "." is the files at
+    /// The folders of each module that has folders, beginning with those that need no other folder; "." is the files at
     /// the module's root.
     static let order: [String: [String]] = [
         "CCommit": ["include", "."],
@@ -42,7 +42,7 @@ enum FolderLayers {
         ],
     ]
 
-    /// Folders that the order does not name, and those that it names and that are not there.
+    /// Returns the folders that the order does not name, and the folders that it names but that do not exist.
     ///
     /// - Parameter paths: every file of the repository, from its root.
     static func strangers(in paths: [String], order: [String: [String]] = Self.order) -> [String] {
@@ -57,7 +57,7 @@ enum FolderLayers {
         return Set(there).symmetricDifference(named).sorted()
     }
 
-    /// The first line of each folder that needs another one which is not named before it.
+    /// Returns the first line of each folder that needs a folder which the order does not name before it.
     static func violations(in files: [SourceText], order: [String: [String]] = Self.order) -> [Violation] {
         var violations: [Violation] = []
         for (module, files) in Dictionary(grouping: files.filter(\.isSource), by: \.module) {
@@ -73,7 +73,7 @@ enum FolderLayers {
         return violations.sorted { ($0.path, $0.line) < ($1.path, $1.line) }
     }
 
-    /// The first place at which a folder names something of another one.
+    /// The first place where a folder names a type of another folder.
     private struct Need {
         let from: String
         let to: String
@@ -82,7 +82,7 @@ enum FolderLayers {
         let name: String
     }
 
-    /// Which folders of a module need which others.
+    /// Returns which folders of a module need which other folders.
     private static func needs(_ files: [SourceText]) -> [Need] {
         var homes: [Substring: String] = [:]
         for file in files {
@@ -107,13 +107,13 @@ enum FolderLayers {
         String(Layout.folder(of: path).split(separator: "/").last ?? "")
     }
 
-    /// The folder of a file in its module, with a slash when it is in another folder; "." at the module's root.
+    /// The folder of a file in its module, with a slash if it is in a subfolder; "." at the module's root.
     private static func folder(of path: String) -> String {
         let rest = path.dropFirst(Layout.folder(of: path).count + 1).split(separator: "/").dropLast()
         return rest.isEmpty ? "." : rest.joined(separator: "/")
     }
 
-    /// The type that a line declares outside of all types for the whole module; nil when it declares none.
+    /// Returns the type that a line declares at file level for the whole module; nil if it declares none.
     private static func declared(_ line: String) -> Substring? {
         guard let first = line.first, first != " " else { return nil }
         let words = line.split(separator: " ")
@@ -126,7 +126,7 @@ enum FolderLayers {
     private static let keywords: Set<Substring> = ["struct", "class", "enum", "protocol", "actor", "typealias"]
     private static let modifiers: Set<Substring> = ["public", "package", "internal", "final", "indirect"]
 
-    /// The words of a line that may be names of types: those that begin with a capital letter.
+    /// Returns the words of a line that may be type names: those that begin with a capital letter.
     private static func names(_ line: String) -> [Substring] {
         var names: [Substring] = []
         var start: String.Index?

@@ -1,26 +1,28 @@
-/// What stands at the top of the repository, which secrets it must not hold, and where its pages link to.
+/// The files and folders at the top of the repository, the secrets that it must not contain, and the links of its
+/// pages.
 enum Layout {
     static let topLevel = ["Package.swift", "README.md", "Sources", "Tests", "certs", "deploy"]
 
-    /// The folders below `Sources` and `Tests` that hold modules, from what imports nothing to what imports most.
+    /// The folders below `Sources` and `Tests` that contain modules, in the order of their imports: the first imports
+    /// no other.
     static let layers: Set<Substring> = [
         "Libraries", "Core", "Server", "Cluster", "Transfers", "SDK", "Tools", "Measurements", "Testing",
     ]
 
-    /// The folder of the module that the file at `path` belongs to: in its layer's folder, or,
-    /// for a module of no layer, in `Sources` or `Tests`.
+    /// The folder of the module that the file at `path` belongs to. It is in its layer's folder, or in `Sources` or
+    /// `Tests` if the module has no layer.
     static func folder(of path: String) -> String {
         let parts = path.split(separator: "/")
         let isInLayer = parts.count > 2 && self.layers.contains(parts[1])
         return parts.dropLast().prefix(isInLayer ? 3 : 2).joined(separator: "/")
     }
 
-    /// What is at the top and should not be, and the reverse.
+    /// Returns the names at the top that should not be there, and the missing ones.
     static func strangers(in names: [String]) -> [String] {
         Set(names).symmetricDifference(self.topLevel).sorted()
     }
 
-    /// Lines that contain the first line of a private key in PEM form, as a file or in a string.
+    /// Returns the lines that contain the first line of a PEM private key, as a file or in a string.
     static func privateKeys(path: String, text: String) -> [Violation] {
         return zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false)).compactMap { number, line in
             guard line.contains(/-----BEGIN [A-Z ]*PRIVATE KEY-----/) else { return nil }
@@ -28,9 +30,9 @@ enum Layout {
         }
     }
 
-    /// Links of a Markdown page into this repository that lead nowhere.
+    /// Returns the broken links of a Markdown page into this repository.
     ///
-    /// - Parameter exists: Whether a path from the repository's root exists.
+    /// - Parameter exists: returns true if a path from the repository's root exists.
     static func deadLinks(path: String, text: String, exists: (String) -> Bool) -> [Violation] {
         zip(1..., text.split(separator: "\n", omittingEmptySubsequences: false)).flatMap { number, line in
             self.targets(in: line).compactMap { target in
@@ -44,7 +46,7 @@ enum Layout {
         }
     }
 
-    /// What stands in `](...)`.
+    /// Returns the targets in `](...)`.
     private static func targets(in line: Substring) -> [String] {
         line.split(separator: "](", omittingEmptySubsequences: false).dropFirst().compactMap { rest in
             rest.firstIndex(of: ")").map { String(rest[..<$0]) }

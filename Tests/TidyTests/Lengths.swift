@@ -1,4 +1,4 @@
-/// How long files, lines and functions may be.
+/// The maximum lengths of files, lines and functions.
 enum Lengths {
     static let fileLinesMax = 600
     static let lineCharactersMax = 120
@@ -15,7 +15,7 @@ enum Lengths {
                 )
             )
         }
-        // No line has more characters than bytes, which are counted at once.
+        // A line never has more characters than bytes, and counting bytes is fast.
         let long = zip(1..., file.lines).filter { $1.utf8.count > self.lineCharactersMax }
         for (number, line) in long where line.count > self.lineCharactersMax {
             violations.append(
@@ -40,7 +40,7 @@ enum Lengths {
         let lineCount: Int
     }
 
-    /// Every function, initialiser and deinitialiser with a body, in the order they start.
+    /// Returns every function, initialiser and deinitialiser with a body, in the order in which they start.
     static func functions(in file: SourceText) -> [Function] {
         var functions: [Function] = []
         for (index, line) in file.code.enumerated() where self.declaresFunction(line) {
@@ -51,7 +51,7 @@ enum Lengths {
     }
 
     private static func declaresFunction(_ line: String) -> Bool {
-        // Nearly every line is settled by the search of the standard library, which is fast; `deinit` has `init` in it.
+        // The fast search of the standard library is enough for nearly every line. `deinit` contains `init`.
         guard line.contains("func") || line.contains("init") else { return false }
         let words = line.split(whereSeparator: { !($0.isLetter || $0.isNumber || $0 == "_" || $0 == "." || $0 == "@") })
         guard let index = words.firstIndex(where: { ["func", "init", "deinit"].contains($0) }) else { return false }
@@ -63,12 +63,12 @@ enum Lengths {
         return words[..<index].allSatisfy { $0.hasPrefix("@") || modifiers.contains($0) }
     }
 
-    /// The line of the brace that closes the body of the declaration on line `start`; nil when it has none.
+    /// Returns the line of the brace that closes the body of the declaration on line `start`; nil if it has no body.
     private static func lastLineOfBody(from start: Int, in code: [String]) -> Int? {
         var parentheses = 0
         var braces = 0
         for index in start..<code.count {
-            // A requirement has no body: the next declaration, or the end of the type, comes first.
+            // A requirement has no body: the next declaration or the end of the type comes first.
             if index > start, braces == 0, parentheses == 0, self.declaresFunction(code[index]) { return nil }
             for byte in code[index].utf8 {
                 switch byte {

@@ -1,10 +1,10 @@
-/// The page that lists every lock in the order in which they are taken: it and the sources say the same.
+/// The page that lists every lock in the order in which they are taken. It must agree with the sources.
 enum Locks {
     static let page = "Sources/Server/Gateway/Gateway.docc/LocksAndShutdown.md"
 
-    /// A lock of the sources, or of the page.
+    /// A lock in the sources, or on the page.
     struct Lock: Hashable {
-        /// The path from the layer's folder on; it begins with the module.
+        /// The path starting after the layer's folder. It begins with the module.
         let file: String
         /// The property or variable that holds it.
         let name: String
@@ -16,7 +16,7 @@ enum Locks {
 
     private static let types = ["Monitor", "Mutex", "Latch", "DispatchQueue"]
 
-    /// The locks that files declare.
+    /// Returns the locks that files declare.
     static func declared(in files: [SourceText]) -> [Lock] {
         let declaration = /\b(?:let|var) (\w+)(?:: | = )(?:Mutex[<(]|(?:Monitor|Latch)\b|DispatchQueue(?:\(label|$))/
         return files.filter(\.isSource).flatMap { file in
@@ -30,7 +30,7 @@ enum Locks {
         }
     }
 
-    /// The locks of the page in their order, each with those that are taken under it.
+    /// Returns the locks on the page in their order, each with the locks that are taken under it.
     static func listed(in page: String) -> [(lock: Lock, taken: [Lock])] {
         zip(1..., page.split(separator: "\n", omittingEmptySubsequences: false)).compactMap { number, line in
             let parts = line.split(separator: "`", omittingEmptySubsequences: false).map(String.init)
@@ -43,8 +43,8 @@ enum Locks {
         }
     }
 
-    /// Locks that the page does not list, or lists although they are not there, and locks that are taken against the
-    /// page's order.
+    /// Returns the locks that the page does not list, the listed locks that do not exist, and the locks that are taken
+    /// in a different order from that of the page.
     static func violations(in page: String, files: [SourceText]) -> [Violation] {
         let listed = self.listed(in: page)
         let declared = self.declared(in: files)
@@ -56,7 +56,7 @@ enum Locks {
         }
         for (place, row) in listed.enumerated() {
             if !keys.contains(row.lock.key) || places[row.lock.key] != place {
-                let message = "\(row.lock.key) is no lock, or is listed before"
+                let message = "\(row.lock.key) is not a lock, or is listed before"
                 violations.append(Violation(path: self.page, line: row.lock.line, message: message))
             }
             for lock in row.taken where places[lock.key].map({ $0 <= place }) ?? true {

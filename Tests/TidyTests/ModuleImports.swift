@@ -48,7 +48,7 @@ enum ModuleImports {
         return violations
     }
 
-    /// The module an import line names, or nil when the line is no import.
+    /// Returns the module that an import line names; nil for any other line.
     static func importedModule(_ line: String) -> String? {
         guard line.contains("import") else { return nil }
         let words = line.split(separator: " ")

@@ -1,15 +1,14 @@
-/// What this program does in one way each: the place that knows what the system or a library offers for it, which
-/// nobody else mentions.
+/// The features of the system and of libraries that this program uses in only one place. No other file names them.
 enum OneWay {
     struct Way {
         let name: String
-        /// What is mentioned at home alone; one that ends in `_` is the beginning of names.
+        /// The words that only the homes may name. A word with the ending `_` is the beginning of names.
         let words: [String]
-        /// The files that may, as `MODULE/FILE.swift`; none where no code needs to.
+        /// The files that may name them, as `MODULE/FILE.swift`; empty if no code needs to.
         let homes: Set<String>
-        /// What everybody else does.
+        /// The way for all other code.
         let remedy: String
-        /// A line that mentions this as well is none of the way's business.
+        /// A line that also contains this text is not checked.
         var unless: String?
     }
 
@@ -37,9 +36,9 @@ enum OneWay {
             ],
             homes: [
                 "Platform/SystemClock.swift",
-                // Its waits go by a clock of the system's.
+                // Its waits use one of the system's clocks.
                 "Platform/Monitor.swift",
-                // The moments that the SDK shows its users are the standard library's.
+                // The moments in the SDK's public API use the types of the standard library.
                 "WakeWorker/BackgroundTask.swift", "WakeWorker/BackgroundTaskTable.swift",
                 "WakeWorker/WakeNotification.swift", "WakeWorkerTesting/TestWake.swift",
             ],
@@ -96,14 +95,14 @@ enum OneWay {
             words: ["multipliedFullWidth", "0x0000_0100_0000_01b3"],
             homes: [
                 "Wire/HashKey.swift",
-                // State folders hold fingerprints of policies, made with FNV-1a.
+                // State directories contain fingerprints of policies, which are made with FNV-1a.
                 "Engine/EngineConfiguration.swift",
             ],
             remedy: "mix words with the `FoldedProduct` of Bytes, and what strangers choose with a `HashKey`"
         ),
     ]
 
-    /// The mentions away from home.
+    /// Returns the places outside the homes that name a word.
     static func violations(in file: SourceText) -> [Violation] {
         guard file.isSource else { return [] }
         let home = self.home(of: file)
@@ -114,7 +113,7 @@ enum OneWay {
         }
     }
 
-    /// Homes that mention nothing of what they are the home of.
+    /// Returns the homes that do not name any of their words.
     static func unneeded(for files: [SourceText]) -> [String] {
         self.all.flatMap { way in
             way.homes.subtracting(

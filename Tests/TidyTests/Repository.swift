@@ -1,6 +1,6 @@
 import Foundation
 
-/// The files of this repository, as a checkout has them.
+/// The files of this repository in a checkout.
 enum Repository {
     static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -8,14 +8,14 @@ enum Repository {
     /// Every Swift file below `Sources` and `Tests`.
     static func sources() throws -> [SourceText] { try self.read.get() }
 
-    /// What all tests of the sources share: reading and blanking each file once takes seconds.
+    /// The files that all tests of the sources share, because reading and blanking each file takes seconds.
     private static let read = Result {
         try ["Sources", "Tests"].flatMap { try files(below: $0) }
             .filter { $0.hasSuffix(".swift") }
             .map { SourceText(path: $0, text: try text(of: $0)) }
     }
 
-    /// Everything that would be committed: all files but those of hidden folders at the top, and what
+    /// Returns all files that would be committed: all except those of hidden folders at the top, and those that
     /// `certs/.gitignore` ignores.
     static func committedFiles() throws -> [String] {
         try self.topLevel().flatMap { name in
@@ -36,7 +36,7 @@ enum Repository {
         FileManager.default.fileExists(atPath: self.root.appendingPathComponent(path).path)
     }
 
-    /// The paths, from the root, of all files below `path`, or `path` itself when it is a file; sorted.
+    /// Returns the paths from the root of all files below `path`, or `path` itself if it is a file; sorted.
     private static func files(below path: String) throws -> [String] {
         guard try self.isFolder(path) else { return self.exists(path) ? [path] : [] }
         let folder = self.root.appendingPathComponent(path).path

@@ -1,6 +1,6 @@
 import Testing
 
-/// Each rule is shown a text that breaks it, and one that only looks as if it did.
+/// Each rule gets a text that breaks it, and one that only seems to break it.
 @Suite("The tidy rules find what they look for", .timeLimit(.minutes(15)))
 struct RuleTests {
     @Test("A banned word is found where its rule holds", arguments: BannedWords.all.map(\.word))
@@ -22,14 +22,14 @@ struct RuleTests {
     }
 
     @Test(
-        "A banned word inside a longer one is no banned word",
+        "A banned word inside a longer one is not banned",
         arguments: ["fingerprint(x)", "x.mapAsync()", "trail!", "sleeper(x)"]
     )
     func longerWord(code: String) {
         #expect(BannedWords.violations(in: SourceText(path: "Sources/Core/Policy/A.swift", text: code)).isEmpty)
     }
 
-    @Test("What is done in one way is mentioned at its home, and nowhere else", arguments: OneWay.all.map(\.name))
+    @Test("Code that has one home may appear only there", arguments: OneWay.all.map(\.name))
     func oneWay(name: String) throws {
         let way = try #require(OneWay.all.first { $0.name == name })
         for word in way.words {
@@ -86,7 +86,7 @@ struct RuleTests {
         #expect(found.map(\.path) == places)
     }
 
-    @Test("What a folder needs of one that is not named before it is found, at the line that makes it")
+    @Test("A type from a folder that the order lists later is found, at the line that uses it")
     func folderLayers() {
         let files = [
             SourceText(path: "Sources/Server/Sample/Root.swift", text: "package enum Root {}\n"),
@@ -171,7 +171,7 @@ struct RuleTests {
         #expect(Lengths.violations(in: SourceText(path: "Sources/A/A.swift", text: wide + "x\n")).count == 1)
     }
 
-    @Test("A function is measured from its declaration to its closing brace, whatever its strings and comments hold")
+    @Test("A function is measured from its declaration to its closing brace, despite braces in strings and comments")
     func functions() {
         let text = #"""
             struct A {
@@ -253,7 +253,7 @@ struct RuleTests {
         )
     }
 
-    @Test("What the way of a push names and is not there is found, and so is a figure that is wrong")
+    @Test("A missing file or function on the push path page is found, and so is a wrong figure")
     func wayOfAPush() {
         let page = """
             ## In
@@ -275,7 +275,7 @@ struct RuleTests {
         #expect(
             found.map(\.message) == [
                 "A/A.swift declares no run; follow the way anew",
-                "there is no A/Gone.swift; follow the way anew",
+                "A/Gone.swift does not exist; follow the way anew",
                 "its figures should be \"| to the answered result | 2 | 2 | 3 | 2 |\"",
             ]
         )
@@ -316,8 +316,8 @@ struct RuleTests {
                 "1: `A/A.swift` `begun` is not listed; say what it guards and what is done under it",
                 "4: `A/A.swift` `queue` does not stand below `A/A.swift` `value`, under which it is taken",
                 "4: `B/B.swift` `other` does not stand below `A/A.swift` `value`, under which it is taken",
-                "6: `B/B.swift` `gone` is no lock, or is listed before",
-                "7: `A/A.swift` `value` is no lock, or is listed before",
+                "6: `B/B.swift` `gone` is not a lock, or is listed before",
+                "7: `A/A.swift` `value` is not a lock, or is listed before",
             ]
         )
     }

@@ -3,7 +3,8 @@ import Testing
 
 @Suite("The articles and interfaces of the SDK")
 struct SDKArticleTests {
-    /// A module for users and its articles; a file for each has the blocks, which are compiled with the tests.
+    /// A public module and its articles. For each article, a file contains its code blocks, which are compiled with the
+    /// tests.
     struct Module: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let articles: [String]
@@ -24,7 +25,7 @@ struct SDKArticleTests {
         try Repository.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    /// What stands between a line that begins a block and the next one that ends it.
+    /// Returns the lines of each block, between the line that begins it and the next one that ends it.
     private static func blocks(_ lines: [String], from begins: (String) -> Bool, to end: String) -> [[String]] {
         var blocks: [[String]] = []
         var block: [String]?
@@ -68,7 +69,7 @@ struct SDKArticleTests {
                 declarations += 1
                 var above = index - 1
                 if lines[above].trimmingCharacters(in: .whitespaces) == ")" {
-                    // An attribute of several lines.
+                    // An attribute with several lines.
                     while above > 0, !lines[above].contains("@available(") { above -= 1 }
                 }
                 while above >= 0, lines[above].drop(while: { $0 == " " }).hasPrefix("@") { above -= 1 }

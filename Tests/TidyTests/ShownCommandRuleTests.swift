@@ -11,7 +11,7 @@ struct ShownCommandRuleTests {
         #expect(ShownCommands.unrun.allSatisfy { $0.reason.count > 10 })
     }
 
-    @Test("What nobody runs is named, and so is a list that says what is not so")
+    @Test("A command that no test runs is named, and so is a wrong entry of a list")
     func faults() {
         let texts = [
             "Good.md": "# Good\n```sh\n# first terminal\none\n```\n```text\n$x\n```\n",

@@ -1,25 +1,25 @@
-/// The commands that pages show to be pasted, and who runs them.
+/// The commands that pages show for pasting, and the tests that run them.
 enum ShownCommands {
-    /// A command that no test runs as it stands.
+    /// A command that no test runs exactly as shown.
     struct Unrun {
         let page: String
         let command: String
-        /// Why nobody does, and what is tested instead.
+        /// The reason why no test runs it, and what is tested instead.
         let reason: String
     }
 
     private static let articles = "Sources/Server/Gateway/Gateway.docc"
     private static let manyGateways = "\(Self.articles)/ManyGateways.md"
 
-    /// The tests that run the commands of a page, all of them but for those that are listed as not run.
+    /// The tests that run the commands of a page, except the commands that are listed as not run.
     static let runners: [String: [String]] = {
         let pages = [
             "PageTests": [
                 "APNsClients", "Configuration", "ContinuousIntegration", "TestingABackend", "UpgradingAndRollback",
             ],
             "ArticleTests": [
-                "BackgroundTasks", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways", "SizingACluster",
-                "Reloading", "Transfers", "Webhooks",
+                "BackgroundTasks", "Checklist", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways",
+                "SizingACluster", "Reloading", "Transfers", "Webhooks",
             ],
             "ShownCommandTests": ["Bounds", "Dashboard", "DeliveryLog", "Tracing", "Workers", "Logs"],
         ]
@@ -31,7 +31,7 @@ enum ShownCommands {
         for (test, articles) in pages {
             for article in articles { runners["\(Self.articles)/\(article).md"] = [Self.endToEnd(test)] }
         }
-        // What needs a machine of its own, with systemd.
+        // Commands that need a separate machine with systemd.
         for article in ["OperatorsGuide", "Workers", "Logs"] {
             runners["\(Self.articles)/\(article).md", default: []].append("deploy/test-package")
         }
@@ -71,12 +71,13 @@ enum ShownCommands {
         ),
     ]
 
-    /// What begins a line that is a command, in a block that is not said to have any.
+    /// The beginnings of command lines, in a block that is not marked as having commands.
     private static let beginnings = [
         "$ ", "apt-get ", "curl ", "deploy/", "journalctl ", "openssl ", "podman ", "sudo ", "systemctl ", "wakegate ",
     ]
 
-    /// Pages whose commands nobody runs, tests that do not name their page, and entries that nothing needs.
+    /// Returns the pages whose commands no test runs, the tests that do not name their page, and the entries that are
+    /// not needed.
     static func violations(
         in pages: [String],
         runners: [String: [String]] = Self.runners,
@@ -116,7 +117,7 @@ enum ShownCommands {
 
     private struct Block {
         let language: String
-        /// The lines between its fences, with their numbers.
+        /// The lines between the fences, with their numbers.
         var lines: [(line: Int, text: String)] = []
     }
 
@@ -138,7 +139,7 @@ enum ShownCommands {
         return blocks
     }
 
-    /// The commands of a block: each line of a script, and what stands behind a prompt.
+    /// Returns the commands of a block: each line of a script, and the text after each prompt.
     private static func commands(in block: Block) -> [(line: Int, text: String)] {
         switch block.language {
         case "sh": block.lines.filter { !$0.text.isEmpty && !$0.text.hasPrefix("#") }
@@ -150,7 +151,7 @@ enum ShownCommands {
     }
 
     private static func hidden(in block: Block, of page: String) -> [Violation] {
-        // What is printed may begin as a command does.
+        // Output may begin like a command.
         let beginnings =
             switch block.language {
             case "", "bash", "shell": self.beginnings
@@ -162,7 +163,7 @@ enum ShownCommands {
         }
     }
 
-    /// Whether a test's text names a page.
+    /// Returns true if a test's text names a page.
     private static func names(_ test: String, _ page: Substring) -> Bool {
         test.contains("\"\(page)\"") || test.contains("\(page).md") || test.contains("shown \(page) ")
     }

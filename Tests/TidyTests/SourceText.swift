@@ -1,12 +1,12 @@
-/// One Swift file, and the same file with what is not code blanked out, so that rules neither match words in
-/// comments and strings nor count their braces.
+/// A Swift file, and a copy in which everything except code is blank. Rules therefore do not match words or count
+/// braces in comments and strings.
 struct SourceText {
     /// The path from the repository's root, with `/` between its parts.
     let path: String
     let lines: [String]
-    /// As many lines as `lines`; comments and the contents of string literals are spaces.
+    /// The same number of lines as `lines`. Comments and the contents of string literals are replaced by spaces.
     let code: [String]
-    /// All lines, and all of the code, each as one text: a search of it settles at once what stands on no line.
+    /// All lines, and all code, each as one text. One search of it is enough if a word is on no line.
     let text: String
     let codeText: String
 
@@ -19,7 +19,7 @@ struct SourceText {
         self.code = Self.lines(of: self.codeText)
     }
 
-    /// The module the file belongs to.
+    /// The module that the file belongs to.
     var module: String { String(Layout.folder(of: self.path).split(separator: "/").last ?? "") }
 
     var isSource: Bool { self.path.hasPrefix("Sources/") }

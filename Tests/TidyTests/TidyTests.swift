@@ -35,7 +35,7 @@ struct TidyTests {
         #expect(FolderLayers.strangers(in: files).isEmpty)
     }
 
-    @Test("No private key is committed, and git ignores those that are made in certs")
+    @Test("No private key is committed, and git ignores the keys in certs")
     func privateKeys() throws {
         let files = try Repository.committedFiles()
         #expect(files.count > 50, "the tidy test must see the files")
@@ -64,7 +64,7 @@ struct TidyTests {
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
-    @Test("Every file and function of the way of a push is there, and the page's figures are those of its rows")
+    @Test("Every file and function on the push path page exists, and the page's figures match its rows")
     func wayOfAPush() throws {
         let text = try Repository.text(of: WayOfAPush.page)
         #expect(WayOfAPush.steps(in: text).count > 100, "the tidy test must see the page's rows")

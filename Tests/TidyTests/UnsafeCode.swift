@@ -1,7 +1,8 @@
-/// Where the compiler's proof of memory safety ends: the code that says `unsafe`.
+/// The code with `unsafe`, where the compiler no longer proves memory safety.
 ///
-/// The one file that imports a C module may, as nobody else makes its calls. What else may is named here, each with
-/// its reason; everybody else reaches memory, files and clocks by types that cannot be misused.
+/// The only file that imports a C module may use `unsafe`, because no other file calls that module. All other places
+/// that may use it are listed here, each with its reason. The rest of the code uses memory, files and clocks through
+/// types that cannot be misused.
 enum UnsafeCode {
     struct Home {
         /// A module, a folder of it as `MODULE/FOLDER`, or one file of it as `MODULE/FILE.swift`.
@@ -54,7 +55,7 @@ enum UnsafeCode {
             }
     }
 
-    /// Homes of no unsafe code.
+    /// Returns the homes that have no unsafe code.
     static func unneeded(for files: [SourceText], homes: [Home] = Self.homes) -> [String] {
         let used = files.filter { $0.isSource && !self.importsC($0) && !self.lines(of: $0).isEmpty }
         return Set(homes.map(\.place)).subtracting(used.flatMap(self.places)).sorted()

@@ -1,23 +1,23 @@
-/// The page that follows a push file by file and function by function: what it names must be there.
+/// The page that follows a push through files and functions. Everything that it names must exist.
 enum WayOfAPush {
     static let page = "Sources/Server/Gateway/Gateway.docc/WayOfAPush.md"
 
-    /// A row of one of its tables.
+    /// A row of one of the page's tables.
     struct Step {
         /// Counted from 1.
         let line: Int
         let section: String
-        /// The path from the layer's folder on; it begins with the module.
+        /// The path starting after the layer's folder. It begins with the module.
         let file: String
         /// A function, or another declaration.
         let name: String
-        /// Whether the push, or what becomes of it, is handed on here.
+        /// True if the push or its result is passed on here.
         let handsOn: Bool
 
         var module: Substring { self.file.prefix { $0 != "/" } }
     }
 
-    /// How many files and modules a way leads through.
+    /// The numbers of files and modules on a path of the push.
     struct Figures: Hashable {
         let files: Int
         let modules: Int
@@ -32,12 +32,12 @@ enum WayOfAPush {
         }
     }
 
-    /// How many of the sections with tables, from the first on, each figure is about; nil for all of them.
+    /// The number of table sections, starting with the first one, that each figure covers; nil for all sections.
     private static let ways: [(name: String, sectionCount: Int?)] = [
         ("to the 200", 4), ("to the 200 and the wake", 5), ("to the answered result", nil),
     ]
 
-    /// The rows that name a file and a function, in their order.
+    /// Returns the rows that name a file and a function, in their order.
     static func steps(in text: String) -> [Step] {
         var steps: [Step] = []
         var section = ""
@@ -58,12 +58,13 @@ enum WayOfAPush {
         return steps
     }
 
-    /// Files and functions that the page names and that are not there, and figures that are not those of its rows.
+    /// Returns the files and functions that the page names but that do not exist, and the figures that do not match its
+    /// rows.
     ///
     /// - Parameters:
     ///   - page: the text of the page.
     ///   - files: the repository's files.
-    ///   - text: the text of one of them.
+    ///   - text: returns the text of one of these files.
     static func violations(
         in page: String,
         files: [String],
@@ -73,13 +74,13 @@ enum WayOfAPush {
             + self.wrongFigures(in: page, self.steps(in: page))
     }
 
-    /// Files and functions that the tables of a page name and that are not there.
+    /// Returns the files and functions that the tables of a page name but that do not exist.
     ///
     /// - Parameters:
     ///   - page: the text of the page.
-    ///   - path: where the page is.
+    ///   - path: the path of the page.
     ///   - files: the repository's files.
-    ///   - text: the text of one of them.
+    ///   - text: returns the text of one of these files.
     static func missing(
         in page: String,
         of path: String,
@@ -91,14 +92,14 @@ enum WayOfAPush {
             let source = files.first { $0.hasPrefix("Sources/") && $0.hasSuffix("/" + file) }
             let declared = try source.map { self.declared(in: SourceText(path: $0, text: try text($0))) }
             for step in steps where declared?.contains(Substring(step.name)) != true {
-                let fault = declared == nil ? "there is no \(file)" : "\(file) declares no \(step.name)"
+                let fault = declared == nil ? "\(file) does not exist" : "\(file) declares no \(step.name)"
                 violations.append(Violation(path: path, line: step.line, message: "\(fault); follow the way anew"))
             }
         }
         return violations.sorted { $0.line < $1.line }
     }
 
-    /// The names of all functions, properties and types.
+    /// Returns the names of all functions, properties and types.
     private static func declared(in file: SourceText) -> Set<Substring> {
         let keywords: Set<Substring> = ["func", "var", "let", "struct", "enum", "class"]
         return file.code.reduce(into: []) { names, line in

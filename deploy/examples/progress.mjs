@@ -6,7 +6,7 @@ if (process.argv.length < 4) { console.error("usage: node progress.mjs TOPIC TAS
 const { WAKEGATE_URL = "https://127.0.0.1:2197", WAKEGATE_CA = ".wakegate/ca.pem", WAKEGATE_TOKEN } = process.env;
 const proof = WAKEGATE_TOKEN ? { authorization: `bearer ${WAKEGATE_TOKEN}` } : {};
 const steps = 50;
-const running = new Map(); // What is being done: the wake's id and what stops it.
+const running = new Map(); // The running wakes: for each id, the controller that stops it.
 const session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) });
 session.on("error", (error) => { console.error(error.message); process.exit(1); });
 session.setTimeout(45_000, () => session.destroy(new Error("the gateway is silent"))); // A comment comes every 15 s.
@@ -22,7 +22,7 @@ function show(title, done) {
   process.stdout.write(`\r${title} ${bar} ${done}/${steps}${process.stdout.isTTY ? "" : "\n"}`);
 }
 
-// What this worker is for: goes on from where an earlier launch was lost, until `signal` says that its time is over.
+// The worker's own task: continues where an earlier launch was lost, until `signal` reports that its time is over.
 async function work(wake, signal) {
   let told = 0;
   for (let done = (wake.resumedFrom?.completed ?? 0) + 1; done <= steps; done++) {
@@ -31,7 +31,7 @@ async function work(wake, signal) {
     if (Date.now() - told < 250 && done < steps) continue; // Four reports a second are enough; the last one counts.
     told = Date.now();
     const report = { completed: done, total: steps, subtitle: `step ${done}` };
-    await post(`/v1/wakes/${wake.wake}/progress`, report); // An advance gives it its time anew.
+    await post(`/v1/wakes/${wake.wake}/progress`, report); // Progress restarts its time.
   }
 }
 
@@ -56,4 +56,4 @@ let text = "";
 for await (const chunk of stream.setEncoding("utf8")) [...(text + chunk).split("\n\n")].forEach((event, index, all) => {
   if (index < all.length - 1) take(event); else text = event;
 });
-process.exit(1); // What runs when the stream ends launches again, and goes on from its progress.
+process.exit(1); // When the stream ends, running tasks are launched again and continue from their progress.

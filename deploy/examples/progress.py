@@ -18,13 +18,13 @@ def show(title: str, done: int) -> None:
 
 @worker.continued(sys.argv[2])
 async def export(task: Task) -> None:
-    """What this worker is for: goes on from where an earlier launch was, and is cancelled when its time is over."""
+    """The purpose of this worker: resumes from the progress of an earlier launch, and is cancelled at its deadline."""
     first = task.resumed_from.completed if task.resumed_from else 0
     try:
         for done in range(first + 1, STEPS + 1):
             await asyncio.sleep(0.1)  # The work of one step.
             show(task.progress.title or task.identifier, done)
-            # The library reports four times a second; an advance gives the task its time anew.
+            # The library reports four times a second. Progress restarts the task's time.
             task.progress.update(completed=done, total=STEPS, subtitle=f"step {done}")
     except asyncio.CancelledError:
         print(f"\n{task.identifier} is cancelled", file=sys.stderr)

@@ -15,7 +15,7 @@ show() { # TITLE DONE
     printf '\r%s %s%s %s/%s%s' "$1" "${bar// /█}" "${rest// /·}" "$2" "$steps" "$end"
 }
 
-# What this worker is for: goes on from where an earlier launch was lost, and is killed when its time is over.
+# The worker's own task: continues where an earlier launch was lost, and is killed when its time is over.
 work() { # WAKE DATA
     local title=$3 done=0 told=0 now
     [[ ! "$2" =~ \"resumedFrom\":\{\"completed\":([0-9]+) ]] || done="${BASH_REMATCH[1]}"
@@ -26,7 +26,7 @@ work() { # WAKE DATA
         now=$(date +%s%3N)
         ((now - told >= 250 || done == steps)) || continue # Four reports a second are enough; the last one counts.
         told=$now
-        # An advance gives it its time anew. When it is no longer wanted an `expired` event says so.
+        # Progress restarts its time. If the task is no longer wanted, an `expired` event reports it.
         post "$1/progress" "{\"completed\":$done,\"total\":$steps,\"subtitle\":\"step $done\"}" || true
     done
     post "$1" '{"success":true}'
@@ -56,4 +56,4 @@ while IFS= read -r -t 45 line <&"$events"; do
             ;;
     esac
 done
-# What runs when the stream ends launches again, and goes on from its progress.
+# When the stream ends, running tasks are launched again and continue from their progress.

@@ -11,7 +11,7 @@ const [topic, ...devices] = process.argv.slice(2);
 const payload = JSON.stringify({ aps: { "content-available": 1 }, hello: "world" });
 let session, token, madeAt = 0;
 
-// Shows a provider token as APNs takes them: signed with ES256, good for an hour, made anew after 50 minutes.
+// Returns a provider token in the format of APNs: signed with ES256, valid for an hour, renewed after 50 minutes.
 function proof() {
   if (!WAKEGATE_PROVIDER_KEY) return {};
   const now = Math.floor(Date.now() / 1000);
@@ -24,9 +24,9 @@ function proof() {
   return { authorization: `bearer ${token}` };
 }
 
-// The status, headers and body of one answer; status 0 when there is none.
+// The status, headers and body of one answer; the status is 0 if no answer arrives.
 function request(headers) {
-  if (!session || session.closed || session.destroyed) { // The gateway has said goodbye, or is gone.
+  if (!session || session.closed || session.destroyed) { // The gateway is closing the connection, or has stopped.
     session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) }).on("error", () => {});
   }
   return new Promise((resolve) => {
@@ -37,7 +37,7 @@ function request(headers) {
   });
 }
 
-// Pushes until there is an answer that is final. The name makes it count once, however often it is sent.
+// Pushes until there is a final answer. With its apns-id, the push counts once, even if it is sent several times.
 async function push(device) {
   const headers = { ":method": "POST", ":path": `/3/device/${device}`, "apns-topic": topic, "apns-id": randomUUID() };
   Object.assign(headers, { "apns-push-type": "background", "apns-priority": "5" });

@@ -10,8 +10,8 @@ shift
 
 base64url() { basenc --base64url --wrap=0 | tr -d =; }
 
-# A provider token as APNs takes them: signed with ES256, and good for an hour. openssl writes the two numbers of a
-# signature as DER; a token has them as 32 bytes each.
+# A provider token in the format of APNs: signed with ES256, and valid for an hour. openssl writes the two numbers of
+# the signature as DER; a token contains them as 32 bytes each.
 provider_token() {
     local signed
     signed="$(printf '{"alg":"ES256","kid":"%s"}' "$WAKEGATE_KEY_ID" | base64url)"
@@ -22,8 +22,8 @@ provider_token() {
         basenc --decode --base16 | base64url
 }
 
-# Pushes until there is an answer that is final: curl retries 429, 503 and broken connections, and obeys retry-after.
-# The name makes the push count once, however often it is sent.
+# Pushes until there is a final answer: curl retries 429, 503 and broken connections, and obeys retry-after.
+# With its apns-id, the push counts once, even if it is sent several times.
 push() {
     local apns_id
     apns_id="$(</proc/sys/kernel/random/uuid)"

@@ -15,7 +15,7 @@ async def show(session: BackgroundSession) -> None:
 async def main(name: str, url: str, path: str) -> None:
     session = BackgroundSession(name)
     showing = asyncio.create_task(show(session))
-    taken = await session.download(url, to=path)  # It goes on whatever becomes of the agent meanwhile.
+    taken = await session.download(url, to=path)  # It continues even if the agent restarts.
     showing.cancel()
     print(path, taken["bytes"])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Downloads a file with the transfers agent; run again, it goes on with it. Usage: transfers.sh SESSION URL PATH
+# Downloads a file with the transfers agent, or continues the download. Usage: transfers.sh SESSION URL PATH
 set -euo pipefail
 (($# >= 3)) || { echo "usage: transfers.sh SESSION URL PATH" >&2 && exit 64; }
 agent="${WAKEGATE_TRANSFERS:-${XDG_RUNTIME_DIR:-}/wakegate/transfers.sock}"
@@ -7,7 +7,7 @@ curl=(curl --silent --show-error --unix-socket "${agent#unix:}")
 session="http://localhost/v1/sessions/$1"
 path="$(realpath --no-symlinks "$3")"
 
-# The agent's answer, also of one that is just starting anew; what it refuses ends the program.
+# Prints the agent's answer, also while the agent restarts. An error ends the program.
 ask() {
     local answer
     answer="$("${curl[@]}" --retry 20 --retry-delay 1 --retry-connrefused --write-out '\n%{http_code}' "$@")"
@@ -18,20 +18,20 @@ ask() {
     printf '%s\n' "${answer%$'\n'*}"
 }
 
-# A text as JSON has it.
+# Prints a text as JSON.
 quoted() {
     local text="${1//\\/\\\\}"
     printf '"%s"' "${text//\"/\\\"}"
 }
 
-# The member of an object that is a word, a number, or a text without a quotation mark.
+# Prints a member of an object: a word, a number, or a text without a quotation mark.
 member() { [[ "$2" =~ \"$1\":\"?([^,\"\}]*) ]] && printf '%s' "${BASH_REMATCH[1]}"; }
 
-# Waits until the transfer has ended, whatever becomes of the agent meanwhile, and prints it.
+# Waits until the transfer has ended, even if the agent restarts, and prints it.
 end() {
     local found events
     while true; do
-        # The first event comes at once; whatever came before it shows in the transfer.
+        # The first event arrives immediately. Earlier changes are visible in the transfer.
         exec {events}< <(exec "${curl[@]}" --no-buffer --fail "$session/events" 2>/dev/null)
         while IFS= read -r -t 45 -u "$events" line; do
             [[ "$line" == "event: progress" ]] || [[ "$line" != "event: "* ]] && continue
@@ -39,12 +39,12 @@ end() {
             case "$(member state "$found")" in finished | failed | cancelled) printf '%s' "$found" && return ;; esac
         done
         exec {events}<&-
-        sleep 0.5 # The agent starts anew; it has forgotten nothing.
+        sleep 0.5 # The agent restarts. It still has all transfers.
     done
 }
 
 ask --request PUT --data '{}' "$session" >/dev/null
-# Each transfer of the list on a line of its own: one that this program added before has the same URL and place.
+# Each transfer in the list on its own line. A transfer from an earlier run has the same URL and path.
 earlier="$(ask "$session/transfers" | sed 's/{"transfer":/\n&/g' | grep --fixed-strings "\"url\":$(quoted "$2")," |
     grep --fixed-strings "\"note\":$(quoted "$path")," | grep '"taken":false' |
     grep --extended-regexp '"state":"(waiting|running|finished)"' | head -n 1 || true)"

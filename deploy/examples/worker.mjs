@@ -5,9 +5,9 @@ import { setTimeout as wait } from "node:timers/promises";
 if (process.argv.length < 3) { console.error("usage: node worker.mjs TOPIC"); process.exit(64); }
 const { WAKEGATE_URL = "https://127.0.0.1:2197", WAKEGATE_CA = ".wakegate/ca.pem", WAKEGATE_TOKEN } = process.env;
 const proof = WAKEGATE_TOKEN ? { authorization: `bearer ${WAKEGATE_TOKEN}` } : {};
-const running = new Map(); // What is being handled: the wake's id -> [AbortController, promise].
+const running = new Map(); // The running wakes: the wake's id -> [AbortController, promise].
 let session, isStopping;
-// What this worker is for: "newData", "noData" or "failed". `signal` says when its time is over.
+// The worker's own task. Returns "newData", "noData" or "failed". `signal` reports when its time is over.
 async function handle(wake, signal) {
   console.log(wake.device, JSON.stringify(wake.payload));
   return "newData";
@@ -15,29 +15,29 @@ async function handle(wake, signal) {
 
 async function answer(wake, signal) {
   const result = await handle(wake, signal).catch((error) => (console.error(wake.wake, error), "failed"));
-  for (let attempt = 0; attempt < 8 && !signal.aborted; attempt++) { // To tell it twice does no harm.
+  for (let attempt = 0; attempt < 8 && !signal.aborted; attempt++) { // Reporting the result twice is harmless.
     const status = await new Promise((resolve, reject) => {
       const request = session.request({ ":method": "POST", ":path": `/v1/wakes/${wake.wake}`, ...proof });
       request.on("error", reject).on("response", (head) => resolve(head[":status"])).resume();
       request.end(JSON.stringify({ result }));
-    }).catch(() => 503); // There is no session at the moment.
-    if (status < 500) return; // 204, or 404 and 409 when it came too late.
+    }).catch(() => 503); // There is currently no session.
+    if (status < 500) return; // 204, or 404 and 409 if it was too late.
     await wait((100 + Math.random() * 100) * 2 ** attempt);
   }
 }
 
 function take(event) {
   const field = (name) => event.split("\n").flatMap((line) => line.startsWith(name) ? line.slice(name.length) : []);
-  const wake = JSON.parse(field("data: ").join("\n") || "{}"); // A comment has no data; it keeps the stream alive.
+  const wake = JSON.parse(field("data: ").join("\n") || "{}"); // A comment has no data. It keeps the stream alive.
   if (field("event: ")[0] === "expired") running.get(wake.wake)?.[0].abort();
-  if (field("event: ")[0] !== "wake" || isStopping) return; // What is not started launches again elsewhere.
+  if (field("event: ")[0] !== "wake" || isStopping) return; // A wake that is not started is launched elsewhere.
   const abort = new AbortController();
   running.set(wake.wake, [abort, answer(wake, abort.signal).finally(() => running.delete(wake.wake))]);
 }
 
-// Takes wakes until the stream ends. A comment comes every 15 s: 45 s without a byte mean that it is broken.
+// Handles wakes until the stream ends. A comment arrives every 15 s: after 45 s without a byte, it is broken.
 async function listen() {
-  session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) }).on("error", () => {}); // The stream has it, too.
+  session = connect(WAKEGATE_URL, { ca: readFileSync(WAKEGATE_CA) }).on("error", () => {}); // The stream has it too.
   session.setTimeout(45_000, () => session.destroy(new Error("the gateway is silent")));
   const stream = session.request({ ":path": `/v1/topics/${process.argv[2]}/wakes?slots=4&name=node`, ...proof });
   stream.on("response", (head) => head[":status"] === 200 || stream.destroy(new Error(`status ${head[":status"]}`)));

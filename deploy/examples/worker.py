@@ -2,7 +2,7 @@
 import asyncio, contextlib, json, os, random, signal, ssl, sys
 import httpx
 
-running, stopping = {}, asyncio.Event()  # What is being handled: the wake's id and its task.
+running, stopping = {}, asyncio.Event()  # The running wakes: for each id, its task.
 
 
 async def handle(wake: dict) -> str:
@@ -17,15 +17,15 @@ async def answer(client: httpx.AsyncClient, wake: dict) -> None:
     except Exception as error:
         print(f"wake {wake['wake']}: {error!r}", file=sys.stderr)
         result = "failed"
-    for attempt in range(8):  # To tell it twice does no harm.
+    for attempt in range(8):  # Reporting the result twice is harmless.
         with contextlib.suppress(httpx.TransportError):
             if (await client.post(f"/v1/wakes/{wake['wake']}", json={"result": result})).status_code < 500:
-                return  # 204, or 404 and 409 when it came too late.
+                return  # 204, or 404 and 409 if it was too late.
         await asyncio.sleep(random.uniform(0.1, 0.2) * 2**attempt)
 
 
 async def listen(client: httpx.AsyncClient, topic: str) -> None:
-    timeout = httpx.Timeout(10, read=45)  # A comment comes every 15 s: silence means that the stream is broken.
+    timeout = httpx.Timeout(10, read=45)  # A comment arrives every 15 s: silence means a broken stream.
     async with client.stream("GET", f"/v1/topics/{topic}/wakes?slots=4&name=python", timeout=timeout) as response:
         rest = ""
         async for text in response.raise_for_status().aiter_text():  # aiter_lines would split at U+2028, too.
@@ -34,7 +34,7 @@ async def listen(client: httpx.AsyncClient, topic: str) -> None:
                 wake = json.loads("".join(line[6:] for line in lines if line.startswith("data: ")) or "{}")
                 if "event: expired" in lines and wake["wake"] in running:
                     running[wake["wake"]].cancel()
-                elif "event: wake" in lines and not stopping.is_set():  # What is not started launches again elsewhere.
+                elif "event: wake" in lines and not stopping.is_set():  # Otherwise, it is launched elsewhere.
                     running[wake["wake"]] = task = asyncio.create_task(answer(client, wake))
                     task.add_done_callback(lambda _, wake=wake: running.pop(wake["wake"]))
 
@@ -50,7 +50,7 @@ async def main(topic: str, url: str, ca: str, token: str | None) -> None:
                 return await asyncio.gather(*running.values(), return_exceptions=True)
             print(f"the stream ended: {stream.exception()!r}", file=sys.stderr)
             for task in running.values():
-                task.cancel()  # A wake is lost with its stream, and launches again elsewhere.
+                task.cancel()  # A wake is lost with its stream, and is launched elsewhere.
         await asyncio.sleep(random.uniform(0.5, 5))
 
 settings = {"WAKEGATE_URL": "https://127.0.0.1:2197", "WAKEGATE_CA": ".wakegate/ca.pem", "WAKEGATE_TOKEN": None}

@@ -7,24 +7,24 @@ curl=(curl --silent --show-error --http2 --fail --cacert "${WAKEGATE_CA:-.wakega
 [[ -z "${WAKEGATE_TOKEN:-}" ]] || curl+=(--header "authorization: Bearer $WAKEGATE_TOKEN")
 stopping=false wake="" stream=""
 
-# What this worker is for. It finds the wake as JSON on standard input; exit status 0 is newData, 3 noData, else failed.
+# The worker's own task. Standard input is the wake as JSON; exit status 0 means newData, 3 noData, others failed.
 handle() { cat; }
 export -f handle
 
-# Runs `handle` for a wake, and ends it when its time is over.
+# Runs `handle` for a wake, and stops it when its time is over.
 run() {
     local result=newData status=0
     [[ "$1" =~ \"deadline\":([0-9]+) ]]
     timeout "$(((BASH_REMATCH[1] - $(date +%s%3N)) / 1000 + 1))" bash -c handle <<<"$1" || status=$?
     ((status == 0)) || result=failed
     ((status != 3)) || result=noData
-    # curl tries again after broken connections and 5xx: to tell it twice does no harm. 404, 409: it came too late.
+    # curl retries after broken connections and 5xx; reporting twice is harmless. 404 and 409 mean: too late.
     "${curl[@]}" --output /dev/null --max-time 5 --retry 5 --retry-connrefused --data "{\"result\":\"$result\"}" \
         "$gateway/v1/wakes/$wake" || printf 'the result of wake %s did not count\n' "$wake" >&2
     wake=""
 }
 
-# Takes wakes until the stream ends. A comment comes every 15 s: 45 s without a byte mean that it is broken.
+# Handles wakes until the stream ends. A comment arrives every 15 s: after 45 s without a byte, it is broken.
 listen() {
     local line event="" data=""
     while [[ "$stopping" == false ]] && IFS= read -r -t 45 line; do

@@ -35,6 +35,9 @@ static const unsigned char diagnosis_js[] = {
 static const unsigned char dom_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/dom.js"
 };
+static const unsigned char durations_js[] = {
+#embed "../../Server/Gateway/Edge/Dashboard/durations.js"
+};
 static const unsigned char feed_js[] = {
 #embed "../../Server/Gateway/Edge/Dashboard/feed.js"
 };
@@ -137,6 +140,7 @@ static const wakegate_embedded_file files[] = {
     FILE("devicetasks.js", devicetasks_js),
     FILE("diagnosis.js", diagnosis_js),
     FILE("dom.js", dom_js),
+    FILE("durations.js", durations_js),
     FILE("feed.js", feed_js),
     FILE("firststeps.js", firststeps_js),
     FILE("format.js", format_js),

@@ -127,7 +127,7 @@ struct Program {
             Line.show("unhandled", worker, [("wake", .text(wake)), ("kind", .text(kind))])
         case .started: break
         case .expiring(let wake): Line.show("expiring", worker, [("wake", .text(wake))])
-        case .expired(let wake): Line.show("expired", worker, [("wake", .text(wake))])
+        case .expired(let wake, _): Line.show("expired", worker, [("wake", .text(wake))])
         case .warned(let warning): Line.show("warned", worker, [("warning", .text(warning))])
         case .lost(let wake): Line.show("lost", worker, [("wake", .text(wake))])
         case .handlerFailed(let wake, _): Line.show("threw", worker, [("wake", .text(wake))])

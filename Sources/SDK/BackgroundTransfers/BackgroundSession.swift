@@ -378,6 +378,11 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var sendsLaunchEvents: Bool?
     /// True if transfers may use a metered network. The default is true.
     public var allowsMetered: Bool?
+    /// True if transfers may use a network with data saving, as in Low Data Mode on iOS. The default is true.
+    public var allowsConstrained: Bool?
+    /// True if transfers continue after the app was force-quit on ``device``. The default is false: they wait until the
+    /// app is used again. iOS cancels them.
+    public var continuesAfterForceQuit: Bool?
     /// The longest time without a byte from the server before a transfer is retried. The default is one minute.
     public var requestTimeout: Duration?
     /// The time after which an unfinished transfer fails. The default is seven days.
@@ -410,6 +415,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
             json.member("discretionary", ifPresent: self.isDiscretionary)
             json.member("sendsLaunchEvents", ifPresent: self.sendsLaunchEvents)
             json.member("allowsMetered", ifPresent: self.allowsMetered)
+            json.member("allowsConstrained", ifPresent: self.allowsConstrained)
+            json.member("continuesAfterForceQuit", ifPresent: self.continuesAfterForceQuit)
             json.member("acceptsEarlyAnswers", ifPresent: self.acceptsEarlyAnswers)
             json.member("requestTimeout", ifPresent: self.requestTimeout)
             json.member("resourceTimeout", ifPresent: self.resourceTimeout)

@@ -16,6 +16,8 @@ public final class TestScheduler: Sendable {
         var pending: [PendingTaskRequest] = []
         var cancelled: [String] = []
         var transfers: [String: Int] = [:]
+        /// The ids of the reports, by session.
+        var reports: [String: Set<String>] = [:]
         var refusal: BackgroundTaskError.Code?
     }
 
@@ -33,7 +35,8 @@ public final class TestScheduler: Sendable {
     /// The cancelled identifiers, in order. A call of `cancelAll` adds the identifiers of all pending requests.
     public var cancelledIdentifiers: [String] { self.state.withLock { $0.cancelled } }
 
-    /// The number of finished transfers that the code under test reported, by session.
+    /// The number of finished transfers that the code under test reported, by session. A report with the id of an earlier
+    /// one of its session does not count, as at a gateway.
     public var finishedTransfers: [String: Int] { self.state.withLock { $0.transfers } }
 
     /// The code with which requests are refused; nil to accept them.
@@ -72,7 +75,10 @@ extension TestScheduler: TaskRequestRecorder {
         }
     }
 
-    package func transfersFinished(session: String, count: Int) {
-        self.state.withLock { $0.transfers[session, default: 0] += count }
+    package func transfersFinished(session: String, count: Int, id: String?) {
+        self.state.withLock { state in
+            if let id, !state.reports[session, default: []].insert(id).inserted { return }
+            state.transfers[session, default: 0] += count
+        }
     }
 }

@@ -396,6 +396,9 @@ package final class MeteredWatch {
     private let property: PropertyWatch
     /// True if the network is metered; nil while unknown.
     package private(set) var isMetered: Bool?
+    /// True if a person set the connection to metered, as iOS has a Low Data Mode for each network; a network that is
+    /// only taken to be metered, such as a phone's hotspot, is not. Nil while nothing reports it.
+    package private(set) var isConstrained: Bool?
 
     /// - Parameter root: `/`, or a folder that replaces it, with `run`.
     package convenience init(root: String = "/") {
@@ -424,9 +427,10 @@ package final class MeteredWatch {
         self.property.take(now: now) { news in
             switch news {
             // NM_METERED_YES and NM_METERED_GUESS_YES, NM_METERED_NO and NM_METERED_GUESS_NO.
-            case .answer(.number(1)), .answer(.number(3)): self.isMetered = true
-            case .answer(.number(2)), .answer(.number(4)): self.isMetered = false
-            case .answer, .lost: self.isMetered = nil
+            case .answer(.number(1)): (self.isMetered, self.isConstrained) = (true, true)
+            case .answer(.number(3)): (self.isMetered, self.isConstrained) = (true, false)
+            case .answer(.number(2)), .answer(.number(4)): (self.isMetered, self.isConstrained) = (false, false)
+            case .answer, .lost: (self.isMetered, self.isConstrained) = (nil, nil)
             case .silence: ()
             }
         }

@@ -69,7 +69,8 @@ package final class DispatchRig {
         sessions: [String] = [],
         resources: [String] = [],
         reportsConditions: Bool = false,
-        devices: [Int] = []
+        devices: [Int] = [],
+        label: String = ""
     ) -> Bool {
         let request = SubscriptionRequest(
             slots: slots,
@@ -78,7 +79,8 @@ package final class DispatchRig {
             sessions: sessions.map { IdentifierPattern($0) },
             resources: resources,
             reportsConditions: reportsConditions,
-            devices: devices.map { EngineRig.token($0) }
+            devices: devices.map { EngineRig.token($0) },
+            label: label
         )
         let limit = EngineRig.topicName(topic).withByteView { topic in
             self.dispatcher.subscribed(Self.address(stream), topic: topic, request)

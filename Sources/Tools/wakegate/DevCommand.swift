@@ -29,7 +29,7 @@ extension CommandDefinition {
         notes: [
             """
             It listens on loopback only, unless --network names who may reach it besides, such as the containers of
-            172.17.0.0/16: everybody else is refused then. It asks nobody for proof, and registers devices with
+            172.17.0.0/16: everybody else is refused then. It authenticates no client, and registers devices with
             their first push. The state folder (default ./.wakegate) holds its authority and certificates, and every
             push it has answered for;
             they outlive it. Client commands find the gateway when they run in the folder where it was started.

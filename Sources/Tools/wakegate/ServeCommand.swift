@@ -26,13 +26,13 @@ extension CommandDefinition {
             """,
             """
             SIGTERM or SIGINT lets wakes in flight end, for at most drainTimeout seconds, and stops it. SIGHUP, as
-            `wakegate reload`, reads FILE again and goes on with it, all of it or nothing; --set and the options of the
+            `wakegate reload`, reads FILE again and applies it, all of it or nothing; --set and the options of the
             command line still win. --check finds what a start or a reload would find, in the database of store as
             well: also a port in use, but for those of a gateway that runs on the state folder, and a store that a newer
             version wrote. It touches nothing.
             """,
             """
-            As a service of systemd (Type=notify) it tells when it is ready, what it does and that it is alive
+            As a service of systemd (Type=notify) it reports that it is ready, what it does and that it is alive
             (WatchdogSec=). Listening sockets that systemd passes take the place of a listener's addresses:
             FileDescriptorName= is edge, admin or plain.
             """,

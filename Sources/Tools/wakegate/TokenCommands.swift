@@ -42,7 +42,7 @@ extension CommandDefinition {
             """,
             """
             From the first token on, `wakegate serve` asks every worker for one; on addresses other than loopback it
-            does so in any case. Operators are asked on addresses other than loopback. `wakegate dev` asks nobody. A
+            does so in any case. Operators are asked on addresses other than loopback. `wakegate dev` asks none. A
             running gateway needs no restart. Removing token.key ends every token, as does another key; a gateway that
             has asked does not start without one, unless it asks for certificates or unaskedWorkers is set.
             """,

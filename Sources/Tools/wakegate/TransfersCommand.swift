@@ -27,6 +27,12 @@ extension CommandDefinition {
                 "treat the network as metered: auto, yes or no",
                 words: ["auto", "yes", "no"]
             ),
+            OptionDefinition(
+                "--constrained",
+                "WORD",
+                "save data on the network: auto, yes or no",
+                words: ["auto", "yes", "no"]
+            ),
             OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
             OptionDefinition("--config", "FILE", "the configuration file, JSON5; options override it"),
             OptionDefinition("--check", "", "check the configuration, show every fault, and end"),
@@ -45,12 +51,12 @@ extension CommandDefinition {
                 + AgentKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }.joined(separator: "\n"),
             """
             One agent serves one user: its socket has mode 0600, and a caller of another user but root is refused. It
-            reads and writes files with its user's rights. When the last transfer of a session has ended and nobody
-            follows its events, it asks the gateway to wake the session's device, until the gateway answers.
+            reads and writes files with its user's rights. When the last transfer of a session has ended and no
+            client follows its events, it asks the gateway to wake the session's device, until the gateway answers.
             """,
             """
-            SIGTERM or SIGINT stops it within seconds; what has come of transfers stays, and the next start goes on
-            with it. As a service of systemd (Type=notify) it tells when it is ready and that it is alive
+            SIGTERM or SIGINT stops it within seconds; received bytes stay, and the next start continues the
+            transfers. As a service of systemd (Type=notify) it reports that it is ready and alive
             (WatchdogSec=); a listening socket that systemd passes takes the place of --listen.
             """,
         ],
@@ -60,7 +66,7 @@ extension CommandDefinition {
 
 /// `wakegate transfers`.
 package enum TransfersCommand {
-    private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "trust"]
+    private static let options = ["state", "listen", "gateway", "ca", "token", "metered", "constrained", "trust"]
 
     /// Returns the default settings: this user's state directory, and the socket where clients look first.
     private static func defaults(_ variables: [String: String]) -> AgentSettings {

@@ -14,7 +14,7 @@ struct ConnectTests {
         return try #require(link.link.failure)
     }
 
-    @Test("A wrong password, a wrong user and a wrong database are told apart, without the password")
+    @Test("A wrong password, user or database fails with its own error kind, and no error shows the password")
     func refused() throws {
         let server = try PostgresServer.shared()
         try server.query("DROP ROLE IF EXISTS secured; CREATE ROLE secured LOGIN PASSWORD 'r1ght'")
@@ -69,7 +69,7 @@ struct ConnectTests {
         #expect(link.link.hostIndex == [1, 1, 2, 1][first])
     }
 
-    @Test("Where nobody listens, the error says so and what to look at")
+    @Test("An unreachable server is named in the error, with advice to check the firewall")
     func nobody() throws {
         let error = try self.failure("postgresql://postgres@127.0.0.1:1/postgres")
         #expect(error.kind == .unreachable)
@@ -93,7 +93,7 @@ struct ConnectTests {
         #expect(link.link.version >= 150_000)
     }
 
-    @Test("One connection too many is told as that")
+    @Test("Exceeding the connection limit fails with tooManyConnections")
     func tooMany() throws {
         let server = try PostgresServer.shared()
         try server.query("CREATE ROLE single LOGIN CONNECTION LIMIT 1")
@@ -164,7 +164,7 @@ struct AddressTests {
     }
 
     @Test(
-        "What is no address is refused without a word of it",
+        "A malformed address is refused, and the error contains no part of it",
         arguments: [
             "postgresql://zora:s3cret@x@localhost/wakes", "postgresql://zora:s3/cret@localhost/wakes",
             "postgresql://zora:s3#cret@localhost:x/wakes", "postgresql://zora:s3cret%zz@localhost/wakes",
@@ -181,7 +181,7 @@ struct AddressTests {
     }
 
     @Test(
-        "Off loopback the server must prove who it is",
+        "A server that is not on loopback must prove its identity",
         arguments: [
             "postgresql://db1/wakes", "postgresql://db1/wakes?sslmode=require", "postgresql://10.0.0.1/wakes",
             "postgresql://localhost,db2/wakes", "postgresql://localhost/wakes?hostaddr=10.0.0.1",
@@ -219,7 +219,7 @@ struct AddressTests {
     }
 
     @Test(
-        "What is meant as an address is told from other stores",
+        "A PostgreSQL address is distinguished from other store settings",
         arguments: [
             ("postgresql://x", true), ("postgres://x", true), ("sqlite", false), ("host=x", false), ("", false),
         ]

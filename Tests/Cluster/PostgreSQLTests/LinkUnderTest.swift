@@ -3,18 +3,18 @@ import PostgresStore
 import Testing
 import Wire
 
-/// A link that is waited for: what came of its runs, in their order.
+/// A link whose results the test waits for: the outcomes of its runs, in order.
 final class LinkUnderTest {
-    /// What came of one run of statements.
+    /// The outcome of one run of statements.
     struct Outcome {
         var results: [PostgresRows] = []
         var errors: [PostgresError] = []
         var abortedCount = 0
-        /// Whether the run was answered to its end.
+        /// True if the run was answered completely.
         var isSynced = false
     }
 
-    /// The longest wait, in milliseconds: the server has hung up.
+    /// The longest wait, in milliseconds. After it, the test assumes that the server has stopped responding.
     static let waitMax: Int64 = 60_000
 
     let link: PostgresLink
@@ -41,7 +41,7 @@ final class LinkUnderTest {
         }
     }
 
-    /// A link that is made.
+    /// Creates a link and waits until it is connected.
     static func connected(_ text: String, settings: [PostgresSetting] = []) throws -> LinkUnderTest {
         let link = LinkUnderTest(try PostgresAddress(text), settings: settings)
         if let failure = link.link.failure { throw failure }
@@ -56,13 +56,13 @@ final class LinkUnderTest {
         _ = self.link.flush()
     }
 
-    /// Sends a run of statements and waits for what comes of it.
+    /// Sends a run of statements and waits for its outcome.
     func run(_ body: (PostgresLink) -> Void) -> Outcome {
         self.send(body)
         return self.outcome()
     }
 
-    /// Waits for what comes of the next run: until it is answered or the connection is lost.
+    /// Waits for the outcome of the next run, until it is answered or the connection is lost.
     func outcome() -> Outcome {
         var outcome = Outcome()
         let deadline = SystemClock.monotonic + Self.waitMax
@@ -91,7 +91,7 @@ final class LinkUnderTest {
         #expect(self.link.isLost)
     }
 
-    /// Waits until something has come, and takes it.
+    /// Waits until the link has received something, and handles it.
     func wait() {
         var waits = [Descriptor.Wait(self.link.descriptor, .readable)]
         if self.link.flush() == .someLeft { waits.append(Descriptor.Wait(self.link.descriptor, .writable)) }
@@ -102,7 +102,7 @@ final class LinkUnderTest {
 }
 
 extension PostgresElements {
-    /// The bytes of every element that is whole; nil for NULL.
+    /// The bytes of every complete element; nil for NULL.
     var all: [[UInt8]?] {
         var rest = self
         var all: [[UInt8]?] = []

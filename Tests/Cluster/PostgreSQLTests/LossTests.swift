@@ -8,7 +8,7 @@ struct LossTests {
         try server.wait(for: "\(waiting)", of: "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
     }
 
-    /// A server whose commits wait for a standby that there is not.
+    /// Creates a server whose commits wait for a standby that does not exist.
     private func hesitant() throws -> PostgresServer {
         let server = try PostgresServer()
         try server.query("CREATE TABLE t (x int)")
@@ -18,7 +18,7 @@ struct LossTests {
         return server
     }
 
-    @Test("A server that is killed within a commit leaves it in doubt, and the row is there or not")
+    @Test("A server killed during a commit leaves its outcome unknown")
     func killed() throws {
         let server = try self.hesitant()
         let link = try LinkUnderTest.connected(server.address())
@@ -41,7 +41,7 @@ struct LossTests {
         #expect(!link.link.consume())
         #expect(link.link.flush() == .failed)
         try server.start()
-        // On this server it is durable: it only waited for others.
+        // The commit is durable on this server. It only waited for the standby.
         #expect(try server.query("SELECT count(*) FROM t") == "1")
         #expect(try LinkUnderTest.connected(server.address()).link.phase == .ready)
     }
@@ -66,7 +66,7 @@ struct LossTests {
         link.waitForLoss()
     }
 
-    @Test("A session that asks nothing hears why it ends")
+    @Test("An idle session learns why it ends")
     func idle() throws {
         let server = try PostgresServer.shared()
         let link = try LinkUnderTest.connected(
@@ -105,7 +105,7 @@ struct LossTests {
         #expect(try PostgresClient(PostgresAddress(server.address()), application: "test").query("SELECT 1").count == 1)
     }
 
-    @Test("Of several servers the primary is found, also after another was promoted")
+    @Test("The primary is found among several servers, also after a promotion")
     func failover() throws {
         let primary = try PostgresServer(PostgresServer.Options(isDurable: false))
         let standby = try primary.makeStandby()

@@ -19,7 +19,7 @@ struct PipelineTests {
         #expect(outcome.results.map { $0.int64(0, 0) } == (0..<200).map(Int64.init))
     }
 
-    @Test("A failure has what is behind it passed over, and nothing before it happens")
+    @Test("After a failure the rest of the run is skipped, and its earlier statements are rolled back")
     func failure() throws {
         let link = try LinkUnderTest.connected(self.database)
         #expect(link.run { $0.query("CREATE TABLE t (x int PRIMARY KEY)") }.isSynced)
@@ -99,7 +99,7 @@ struct PipelineTests {
         #expect(link.link.transaction == .none)
     }
 
-    @Test("Settings are in force from the first moment, above those of the user")
+    @Test("Session settings apply from the first query and override those of the user")
     func settings() throws {
         let server = try PostgresServer.shared()
         try server.query("CREATE USER hasty; ALTER USER hasty SET statement_timeout = 1234")
@@ -116,7 +116,7 @@ struct PipelineTests {
         #expect(link.run { $0.query("SHOW application_name") }.results.first?.text(0, 0) == "test")
     }
 
-    @Test("What is notified arrives, with its sender")
+    @Test("A notification arrives with its sender")
     func notifications() throws {
         let (listener, sender) = (
             try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)
@@ -153,7 +153,7 @@ struct PipelineTests {
         #expect(many.first?.message == "1")
     }
 
-    @Test("A script is one transaction, and leaves the session as it was")
+    @Test("A script runs as one transaction and leaves the session usable")
     func script() throws {
         let client = try PostgresClient(PostgresAddress(self.database), application: "test")
         try client.script("CREATE TABLE s (x int); INSERT INTO s VALUES (1), (2);")

@@ -2,7 +2,7 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-@Suite("What a server refuses")
+@Suite("Refusals of a server")
 struct RefusalTests {
     private let database: String
 
@@ -47,7 +47,7 @@ struct RefusalTests {
         }
         let outcomes = links.map { link in
             let outcome = link.outcome()
-            // Who failed holds its locks until it says so.
+            // A session with a failed transaction holds its locks until it rolls back.
             if !outcome.errors.isEmpty { _ = link.run { $0.query("ROLLBACK") } }
             return outcome
         }
@@ -86,7 +86,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "What is not there or not allowed",
+        "Missing objects and invalid calls have their error kinds",
         arguments: [
             ("SELECT * FROM nothing", PostgresError.Kind.wrongSchema), ("SELECT missing", .wrongSchema),
             ("SELECT", .client), ("SELECT nowhere()", .wrongSchema), ("SELECT pg_sleep('x')", .other),
@@ -118,7 +118,7 @@ struct RefusalTests {
     }
 
     @Test(
-        "Codes are told apart",
+        "Each SQLSTATE code maps to its error kind",
         arguments: [
             ("53100", PostgresError.Kind.diskFull), ("53200", .outOfMemory), ("53300", .tooManyConnections),
             ("57P01", .adminShutdown), ("57P02", .adminShutdown), ("57P03", .adminShutdown), ("57P05", .idleTimeout),
@@ -132,7 +132,7 @@ struct RefusalTests {
         #expect(error.description == "PostgreSQL: db1:5432: no (\(state)). \(kind.remedy)")
     }
 
-    @Test("Every kind has a sentence for whoever runs the database", arguments: PostgresError.Kind.allCases)
+    @Test("Every error kind has a remedy that is a full sentence", arguments: PostgresError.Kind.allCases)
     func remedies(kind: PostgresError.Kind) {
         #expect(kind.remedy.hasSuffix("."))
         #expect(kind.remedy.count > 20)

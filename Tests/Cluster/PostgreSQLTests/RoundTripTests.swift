@@ -11,14 +11,14 @@ struct RoundTripTests {
         self.client = try PostgresClient(PostgresAddress(PostgresServer.shared().address()), application: "test")
     }
 
-    /// Sends one parameter and returns what comes back of it, which the server knows to be of that type.
+    /// Sends one parameter of this type and returns the rows that the server returns for it.
     private func back(_ type: String, _ append: (inout PostgresParameters) -> Void) throws -> PostgresRows {
         var parameters = PostgresParameters()
         append(&parameters)
         return try self.client.query("SELECT $1::\(type), $1::\(type)::text, pg_typeof($1)::text", parameters)
     }
 
-    @Test("Whole numbers", arguments: [0, 1, -1, Int64.max, .min, 0x0102_0304_0506_0708])
+    @Test("Integers of each size", arguments: [0, 1, -1, Int64.max, .min, 0x0102_0304_0506_0708])
     func integers(value: Int64) throws {
         #expect(try self.back("int8") { $0.append(value) }.int64(0, 0) == value)
         #expect(try self.back("int8") { $0.append(value) }.text(0, 1) == "\(value)")
@@ -69,7 +69,7 @@ struct RoundTripTests {
         #expect(rows.elements(0, 0)?.all == [[UInt8](0..<32), [UInt8](0..<32)])
     }
 
-    @Test("NULL is no value of no bytes")
+    @Test("NULL is read as an absent value without bytes")
     func null() throws {
         let rows = try self.back("bytea") { $0.appendNull() }
         #expect(rows.isNull(0, 0))
@@ -138,7 +138,7 @@ struct RoundTripTests {
         #expect(try self.client.query("SELECT $1::\(cases.type)::text", parameters).text(0, 0) == "{}")
     }
 
-    @Test("Where a row lies, which is nowhere for NULL and for what is no place")
+    @Test("A row's location is read; NULL and other types read as nowhere")
     func places() throws {
         let rows = try self.client.query("SELECT '(70000,3)'::tid, NULL::tid, 7::int8")
         #expect(rows.place(0, 0) == PostgresPlace(block: 70_000, offset: 3))
@@ -198,7 +198,7 @@ struct ArrayFormTests {
         words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * UInt32($0))) } }
     }
 
-    @Test("An array is its dimensions, its type, its count, and each element behind its length")
+    @Test("An array consists of its dimensions, type, count, and elements with their lengths")
     func form() {
         var array = PostgresArray(.int4)
         array.append(Int32(7))
@@ -226,7 +226,7 @@ struct ArrayFormTests {
         #expect(array.count == 0)
     }
 
-    @Test("What is written is read")
+    @Test("A written array is read back")
     func read() {
         var array = PostgresArray(.text)
         array.append("a")
@@ -252,7 +252,7 @@ struct ArrayFormTests {
     }
 
     @Test(
-        "What is no array of one dimension is none",
+        "An array that is malformed or not one-dimensional is refused",
         arguments: [
             [], [2, 0, 23, 1, 1, 1, 1, 4, 7], [1, 0, 23, 0x7FFF_FFFF, 1], [1, 0, 23, 0xFFFF_FFFF, 1],
             [0xFFFF_FFFF, 0, 23],

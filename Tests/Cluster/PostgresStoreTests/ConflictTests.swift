@@ -27,7 +27,7 @@ struct ConflictTests {
         return writes
     }
 
-    @Test("Of two gateways that add the same device one begins anew, and what is counted is what was written")
+    @Test("The second of two gateways that add the same device starts over, and counts are of committed writes")
     func newcomers() throws {
         let (one, read) = try self.first.load(.tokens([1, 2]))
         let (other, readToo) = try self.second.load(.tokens([2, 3]))
@@ -36,7 +36,7 @@ struct ConflictTests {
         self.second.submit(.commit(other, self.writes([2, 3], readToo)))
         let failure = #expect(throws: ClusterFailure.self) { try self.second.committed(other) }
         guard case .conflict = failure else {
-            Issue.record("\(String(describing: failure)) is no conflict")
+            Issue.record("\(String(describing: failure)) is not a conflict")
             return
         }
         #expect(try self.first.counts().total.accepted == 2)
@@ -80,7 +80,7 @@ struct ConflictTests {
         self.stop()
     }
 
-    @Test("What is kept and what topics there are, every gateway learns, and what one tells the others hear")
+    @Test("Values, topics and notices of one gateway reach the others")
     func sharing() throws {
         self.first.submit(.keep(name: "key", [1, 2]))
         let told = try self.second.wait("a value") { if case .value("key", let value) = $0 { value } else { nil } }

@@ -15,7 +15,7 @@ struct DeadGatewayTests {
         self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
     }
 
-    /// Ends the session that holds a gateway's number.
+    /// Ends the session that holds the number of a gateway.
     private func cut(_ number: GatewayNumber) throws {
         try self.server.query(
             """
@@ -37,7 +37,7 @@ struct DeadGatewayTests {
         #expect(try survivor.view().members.map(\.number) == [survivor.number, dead])
         dying.stop()
         _ = try survivor.view { $0.dead == [dead] }
-        // Too early: there are wakes.
+        // Too early, because there are still wakes.
         survivor.submit(.bury(dead))
         let (first, found) = try survivor.load(.selection(.wakes(of: dead, countMax: 2)))
         #expect(found.devices.map(\.token) == [.numbered(1), .numbered(2)])
@@ -66,15 +66,15 @@ struct DeadGatewayTests {
         survivor.stop()
     }
 
-    /// Refused pushes of one reason, as gateways write them.
+    /// Returns refused pushes with one reason, in the format that gateways write.
     private func refused(_ count: UInt8) -> [UInt8] { [3] + Array("Why".utf8) + [count, 0, 0, 0, 0, 0, 0, 0] }
 
-    @Test("What dead gateways refused is counted once, in one row for all of them")
+    @Test("Refused pushes of dead gateways are counted once, in one common row")
     func refusals() throws {
         let survivor = try StoreRig(self.address)
         for count: UInt8 in [2, 3] {
             let dying = try StoreRig(self.address)
-            // Of what one gateway has written the last row counts, whichever connection wrote it.
+            // Of the rows that one gateway has written, the last one counts, no matter which connection wrote it.
             for written in [1, count] {
                 let (number, _) = try dying.load(.tokens([]))
                 var writes = ClusterWrites()
@@ -93,7 +93,7 @@ struct DeadGatewayTests {
         survivor.stop()
     }
 
-    @Test("A gateway that lost its number is attached under another, and what it had open has not happened")
+    @Test("A gateway that lost its number attaches under a new one, and its open commit did not happen")
     func cutOff() throws {
         let rig = try StoreRig(self.address)
         let before = rig.number
@@ -102,7 +102,7 @@ struct DeadGatewayTests {
         _ = try rig.detached()
         let refused = #expect(throws: ClusterFailure.self) { try rig.committed(open) }
         guard case .refused = refused else {
-            Issue.record("\(String(describing: refused)) is no refusal")
+            Issue.record("\(String(describing: refused)) is not a refusal")
             return
         }
         var writes = ClusterWrites()
@@ -116,14 +116,14 @@ struct DeadGatewayTests {
         rig.stop()
     }
 
-    @Test("A gateway that stood still commits nothing when it goes on, although it does not know yet that it is dead")
+    @Test("A frozen gateway commits nothing after it resumes, even before it learns that it was declared dead")
     func frozen() throws {
         let survivor = try StoreRig(self.address)
         let frozen = try StoreRig(self.address)
         let dead = frozen.number
         let (open, loaded) = try frozen.load(.tokens([1]))
         frozen.hold()
-        // The view that comes has the store's thread stand still before it takes anything else.
+        // The next view stops the store's thread before the thread receives anything else.
         frozen.submit(.report(GatewayReport(name: "frozen", version: "1")))
         _ = try frozen.wait("view") { if case .view(let view) = $0 { view } else { nil } }
         var writes = ClusterWrites()
@@ -156,7 +156,7 @@ struct DeadGatewayTests {
         rig.stop()
     }
 
-    /// Whether the session that holds a gateway's number came through the server's socket file.
+    /// Returns true if the session that holds the number of a gateway is connected through the server's socket file.
     private func isLocal(_ number: GatewayNumber) throws -> Bool {
         let sql = """
             SELECT a.client_addr IS NULL FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
@@ -165,7 +165,7 @@ struct DeadGatewayTests {
         return try self.server.query(sql, database: self.database) == "t"
     }
 
-    @Test("Whoever was taken for dead asks the same server again; whose connection ends asks another one first")
+    @Test("A gateway declared dead reconnects to the same server; after a lost connection it tries another one first")
     func whichServer() throws {
         let folder = try self.server.query("SHOW unix_socket_directories").replacing("/", with: "%2F")
         let host = "@127.0.0.1:\(self.server.port)"

@@ -5,7 +5,8 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-/// Commits whose answers are lost, on a server of their own: what they wait for is a setting of the whole server.
+/// Commits whose answers are lost, each suite on its own server, because the setting they wait for applies to the whole
+/// server.
 @Suite(.timeLimit(.minutes(15)))
 struct DoubtTests {
     private let server: PostgresServer
@@ -25,10 +26,10 @@ struct DoubtTests {
         try self.server.reload()
     }
 
-    /// Commits until a commit waits for a standby: the server hears of its settings when it likes.
+    /// Commits until a commit waits for a standby. The server may apply its new settings with a delay.
     ///
-    /// - Returns: the commit that waits, and how many there were, with this one.
-    /// - Throws: when none does within a minute.
+    /// - Returns: the commit that waits, and the number of commits, including this one.
+    /// - Throws: an error if no commit waits within a minute.
     private func commit(_ record: UInt8) throws -> (number: TransactionNumber, count: Int64) {
         var count: Int64 = 0
         let limit = SystemClock.monotonic + StoreRig.waitSeconds * 1000
@@ -50,7 +51,7 @@ struct DoubtTests {
 
     private static let isWaiting = "wait_event = 'SyncRep' AND query LIKE '%COMMIT%'"
 
-    @Test("A commit whose answer is lost and that has happened is told as committed")
+    @Test("A commit that happened but whose answer was lost is reported as committed")
     func happened() throws {
         try self.waitForStandbys(true)
         let (number, count) = try self.commit(2)
@@ -66,7 +67,7 @@ struct DoubtTests {
     @Test("A commit whose connection is lost before it happened is refused, and has not happened")
     func didNotHappen() throws {
         let (number, loaded) = try self.rig.load(.tokens([1]))
-        // Another session has the mark's row, and keeps the transaction from its end.
+        // Another session holds a lock on the mark's row, so the transaction cannot end.
         let blocker = try PostgresClient(
             PostgresAddress(self.server.address(self.database)),
             application: "blocker"
@@ -83,7 +84,7 @@ struct DoubtTests {
         try blocker.query("ROLLBACK")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         #expect(try self.rig.find(.tokens([1])).devices.first?.record == [1])
@@ -98,19 +99,19 @@ struct DoubtTests {
         try self.server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         guard case .refused = failure else {
-            Issue.record("\(String(describing: failure)) is no refusal")
+            Issue.record("\(String(describing: failure)) is not a refusal")
             return
         }
         try self.waitForStandbys(false)
-        // The row is written on this server, and so is what was counted with it.
+        // The row was written on this server, together with its counts.
         try self.rig.write([2]) { .of($0, $1) }
         #expect(try self.rig.counts().total.accepted == 2 + count)
         self.rig.stop()
     }
 }
 
-/// Gateways whose commits wait for a standby that is away, and whose database has weak settings, on servers of their
-/// own.
+/// Gateways whose commits wait for an absent standby, and whose database has weak settings. They run on their own
+/// servers.
 @Suite(.timeLimit(.minutes(15)))
 struct WaitingStandbyTests {
     private let server: PostgresServer
@@ -128,12 +129,12 @@ struct WaitingStandbyTests {
         try self.server.reload()
     }
 
-    @Test("A topic and a value that wait for a standby do not end the gateway's number, and are there when it is back")
+    @Test("A topic and a value that wait for a standby do not detach the gateway, and are stored when it is back")
     func sharing() throws {
         let rig = try StoreRig(self.address)
         try self.set("synchronous_standby_names", "nobody")
         try self.server.wait(for: "nobody", of: "SHOW synchronous_standby_names")
-        // Sessions read settings when they like: topics are made until one waits.
+        // Sessions may read new settings with a delay, so the test creates topics until one waits.
         var count = 0
         while try self.server.query(Self.isWaiting) == "f" {
             count += 1
@@ -141,7 +142,7 @@ struct WaitingStandbyTests {
             rig.submit(.keep(name: "name", [UInt8(truncatingIfNeeded: count)]))
         }
         let start = try rig.view().wall
-        // Longer than a server may answer nothing on the connection that has the number.
+        // Longer than the server may stay silent on the connection that holds the number.
         var wall = start
         while wall < start + 7000 { wall = try rig.view().wall }
         #expect(rig.hasStayed)
@@ -155,14 +156,14 @@ struct WaitingStandbyTests {
         rig.stop()
     }
 
-    @Test("A weak synchronous_commit is overridden and told, also when it is set later", arguments: ["off", "local"])
+    @Test("A weak synchronous_commit is overridden with a warning, even when set later", arguments: ["off", "local"])
     func durability(weak: String) throws {
         try self.server.query("ALTER ROLE postgres SET synchronous_commit = \(weak)")
         let rig = try StoreRig(self.address)
         try self.set("synchronous_standby_names", "nobody")
         let warning = try rig.warning()
         #expect(warning.contains("synchronous_commit is \(weak)") && warning.contains("127.0.0.1:\(self.server.port)"))
-        // Commits wait for the standby, as they do with the setting that is on.
+        // Commits wait for the standby, as they do with the setting turned on.
         var number = try self.commit(rig)
         while try self.server.query(Self.isWaiting) == "f" {
             if rig.isAnswered(number) {

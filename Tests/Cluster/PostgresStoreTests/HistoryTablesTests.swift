@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// The delivery log as it lies in PostgreSQL: found by summaries of pages, bounded by age and by bytes.
+/// The delivery log in PostgreSQL: found by summaries of pages, and limited by age and by bytes.
 @Suite(.timeLimit(.minutes(15)))
 struct HistoryTablesTests {
     private static let device: UInt64 = 7
@@ -22,7 +22,7 @@ struct HistoryTablesTests {
         self.address = try self.server.database()
         self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
         try StoreRig(self.address).stop()
-        // The moment that the age of events is told from.
+        // The age of events is measured from this moment.
         try self.query("UPDATE wakegate.connection SET moment = \(Self.now)")
     }
 
@@ -33,7 +33,7 @@ struct HistoryTablesTests {
         PostgresHistory(try PostgresAddress(self.address), limits: limits)
     }
 
-    /// Writes that a push came at each of these moments, a row each.
+    /// Writes a received push for each of these moments, each in its own row.
     private func write(_ moments: [Int64]) throws {
         for moment in moments {
             let event = HistoryEvent(
@@ -74,7 +74,7 @@ struct HistoryTablesTests {
         return found
     }
 
-    @Test("What happened is told newest first, however long ago it was, and no longer than somebody listens")
+    @Test("Events are read newest first, whatever their age, until the caller has enough")
     func order() throws {
         let ages: [Int64] = [0, 1, Self.hour - 1, Self.hour, 3 * Self.hour, 24 * Self.hour, 24 * Self.hour + 1]
         let moments = (ages + [70 * Self.hour, Self.now]).map { Self.now - $0 }
@@ -90,7 +90,7 @@ struct HistoryTablesTests {
         #expect(earlier == Array(moments.dropFirst(2)))
     }
 
-    @Test("More rows than a page are told once each")
+    @Test("Events that fill more than one page are read once each")
     func pages() throws {
         let moments = (0..<200).map { Self.now - Int64($0) * 60_000 }
         try self.write(moments.reversed())
@@ -99,7 +99,8 @@ struct HistoryTablesTests {
 
     @Test("Pushes of one name, sent again and again, are listed once a moment, however many there are")
     func repeated() throws {
-        // More of each moment than a page has, in the log's own words: the case of a name's letters is not in them.
+        // Each moment has more rows than a page. The rows hold the identifier as the log stores it, without the case of
+        // its letters.
         try self.query(
             """
             INSERT INTO wakegate.push (apns, device, at)
@@ -111,7 +112,7 @@ struct HistoryTablesTests {
         #expect(found.pushes.map(\.at.milliseconds) == (0..<12).map { Self.now - $0 })
     }
 
-    /// Makes the tables what version 1 made of them.
+    /// Changes the tables back to those of version 1.
     private func goBack() throws {
         try self.query(
             """
@@ -129,11 +130,11 @@ struct HistoryTablesTests {
         )
     }
 
-    @Test("A newer gateway brings the tables up beside an older one, which goes on, until the older one has left")
+    @Test("A newer gateway migrates the tables next to an older one, which keeps working until it leaves")
     func rollingUpgrade() throws {
         let older = try StoreRig(self.address)
         try older.write([1]) { .of($0, $1) }
-        // As version 4 was.
+        // The state that version 4 left.
         try self.query(
             "UPDATE wakegate.meta SET version = 4, oldest = 4; UPDATE wakegate.gateway SET schema = 4 WHERE alive"
         )
@@ -145,7 +146,7 @@ struct HistoryTablesTests {
         #expect(beside.devices.map(\.record) == [[2], [3], [3]])
         #expect(!beside.keepsMemoryPressure)
         try older.tell(Self.burst(at: Self.now, from: 100, count: 40))
-        // A second of the newer one's passes, and the older is still there.
+        // The view of the newer gateway shows that the older one is still there.
         _ = try newer.view { $0.members.count == 2 }
         #expect(try self.query("SELECT oldest FROM wakegate.meta") == "4")
         older.stop()
@@ -153,14 +154,14 @@ struct HistoryTablesTests {
         #expect(try newer.find(.tokens([1])).keepsMemoryPressure)
         try newer.tell(Self.burst(at: Self.now + 1, from: 120, count: 40))
         newer.stop()
-        // What both have written is one log.
+        // The rows of both gateways form one log.
         let found = try self.history().pushes(behind: nil, notBefore: .distantPast, countMax: 100)
         #expect(found.pushes.map(\.device) == Array((120..<160).reversed()) + Array((100..<140).reversed()))
     }
 
     // MARK: Bundles
 
-    /// A push to each of some devices at one moment.
+    /// Creates a push to each of several devices, all at the same moment.
     private static func burst(at moment: Int64, from first: UInt64, count: Int) -> [HistoryEvent] {
         (0..<count).map { number in
             HistoryEvent(
@@ -176,7 +177,7 @@ struct HistoryTablesTests {
         APNsID(random: (UInt64(bitPattern: moment), device))
     }
 
-    /// Writes ten bursts of 100 pushes, a minute apart, and more to the device of this suite between them.
+    /// Writes ten bursts of 100 pushes, one minute apart, and more pushes to this suite's device between them.
     private func writeBursts() throws {
         let rig = try StoreRig(self.address)
         defer { rig.stop() }
@@ -196,7 +197,7 @@ struct HistoryTablesTests {
         #expect(try self.query("SELECT count(*) FROM wakegate.push") == "10")
     }
 
-    @Test("What happens to many devices at once is told of each, and of each push, like everything else")
+    @Test("Events of many devices in one row are read for each device and for each push")
     func bundles() throws {
         try self.writeBursts()
         let history = try self.history()
@@ -266,10 +267,10 @@ struct HistoryTablesTests {
         #expect(events[Self.device]?.count == 10)
     }
 
-    @Test("Of bundles that are too old, or too many, the oldest go")
+    @Test("The oldest bundles are removed when they are too old, or too many")
     func bundlesTidied() throws {
         try self.writeBursts()
-        // What the server counts of rows is what it goes by.
+        // The log depends on the server's own row counts.
         try self.server.wait(
             for: "20|10",
             of: """
@@ -282,7 +283,7 @@ struct HistoryTablesTests {
         while young.tidy() {}
         #expect(young.takeFailure() == nil)
         #expect(try self.query("SELECT count(*), min(at) FROM wakegate.bundle") == "6|\(Self.now - 300_000)")
-        // 7 MB of older ones.
+        // 7 MB of older rows.
         try self.query(
             """
             INSERT INTO wakegate.bundle (at, keys, body)
@@ -302,7 +303,7 @@ struct HistoryTablesTests {
         #expect(try self.query("SELECT count(*) FROM wakegate.event") == "12")
     }
 
-    @Test("A question about a push looks at few rows, though nobody has summarised them yet")
+    @Test("A query for one push reads few rows, even before any rows are summarized")
     func looksAtFew() throws {
         try self.query(
             """
@@ -318,7 +319,7 @@ struct HistoryTablesTests {
         let looked = """
             SELECT sum(seq_tup_read), sum(idx_tup_fetch) FROM pg_stat_user_tables WHERE relname IN ('event', 'push')
             """
-        // Both summarise what is there, and have counted what the session has looked at.
+        // Both summarise the existing rows, and have counted the rows that the session has read.
         while history.tidy() {}
         let before = try self.numbers(looked)
         #expect(history.push(APNsID(5)).isEmpty)
@@ -354,7 +355,7 @@ struct HistoryTablesTests {
     @Test("Too many bytes: the oldest go, and not more than has to")
     func bytes() throws {
         try self.write([Self.now - 2 * 86_400_000])
-        // 100,000 rows of about 130 bytes, one a second, the last of them now.
+        // 100,000 rows of about 130 bytes, one for each second, the last one at the current time.
         try self.query(
             """
             INSERT INTO wakegate.event (device, at, body)
@@ -374,7 +375,7 @@ struct HistoryTablesTests {
         let left = try self.query("SELECT count(*), min(at), max(at) FROM wakegate.event").split(separator: "|")
             .compactMap { Int64($0) }
         try #require(left.count == 3)
-        // 8 MiB of 193 bytes for each event and its push.
+        // 8 MiB with 193 bytes for each event and its push.
         #expect((33_000...44_000).contains(left[0]))
         #expect(left[2] == Self.now)
         #expect(left[1] == Self.now - (left[0] - 1) * 1000)
@@ -405,16 +406,16 @@ struct HistoryTablesTests {
             try self.query("VACUUM wakegate.event")
         }
         #expect(history.takeFailure() == nil)
-        // When all room has been used again, no more are looked at than before. A vacuum of this database that is under
-        // way in a round keeps its summaries as they were, until the next rows go.
+        // When all space has been reused, deleting a row reads no more rows than before. A vacuum of this database that
+        // runs during a round keeps its summaries unchanged until the next rows are deleted.
         #expect(try #require(shares.last) <= Self.lookedAtMax, "\(shares)")
     }
 
-    /// The rows that are looked at for one that is deleted; without summaries of what is left there are ten times as
-    /// many.
+    /// The number of rows that may be read for each deleted row. Without summaries of the remaining rows, it is ten
+    /// times as high.
     private static let lookedAtMax: Int64 = 60
 
-    @Test("What is too old goes, and no more than that")
+    @Test("Only events older than the limit are removed")
     func age() throws {
         let week = 7 * 24 * Self.hour
         try self.write([Self.now - week - 1, Self.now - week, Self.now])
@@ -426,6 +427,6 @@ struct HistoryTablesTests {
 }
 
 extension APNsID {
-    /// An identifier that is no other number's.
+    /// Creates an identifier that is different for each number.
     fileprivate init(_ number: Int64) { self.init(random: (UInt64(bitPattern: number), 1)) }
 }

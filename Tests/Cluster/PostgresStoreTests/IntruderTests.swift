@@ -3,7 +3,7 @@ import PostgresStore
 import Testing
 import WakeGateTestKit
 
-/// Gateways under attack by a role whose only right is to connect to their database.
+/// Gateways under attack by a role that may only connect to their database.
 @Suite(.timeLimit(.minutes(15)))
 struct IntruderTests {
     private let server: PostgresServer
@@ -87,7 +87,7 @@ struct IntruderTests {
         let dead = GatewayNumber(rawValue: 999)
         _ = try survivor.view { $0.dead == [dead] }
         #expect(try survivor.view().members.map(\.number) == [survivor.number])
-        // A gateway that lives has its lock itself.
+        // A running gateway holds its own lock.
         let other = try StoreRig(self.address)
         try self.query("UPDATE wakegate.gateway SET reported_at = 0 WHERE number = \(other.number.rawValue)")
         _ = try survivor.view()
@@ -124,7 +124,7 @@ struct IntruderTests {
         try intruder.query("SELECT pg_notify('wakegate', E'99\\ne \(rig.number.rawValue) \(wake) deadline')")
         try intruder.query("SELECT pg_notify('wakegate', E'99\\na \(wake)')")
         try intruder.query("SELECT pg_notify('wakegate', i || E'\\nr 0') FROM generate_series(1, 20000) i")
-        // The role that owns the tables is heard, before and after the flood.
+        // Notices of the role that owns the tables are handled, before and after the flood.
         let deadline = 200
         var isHeard = false
         for _ in 0..<deadline where !isHeard {

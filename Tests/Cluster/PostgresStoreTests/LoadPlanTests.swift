@@ -21,7 +21,7 @@ struct LoadPlanTests {
 
     private func tokens(_ devices: [Int]) -> [DeviceToken] { devices.map { .numbered($0) } }
 
-    @Test("Devices are found by token as they were written, and those that there are not are left out")
+    @Test("Devices are found by token with the records that were written, and unknown tokens are left out")
     func tokens() throws {
         try self.rig.write([1, 2, 3]) { .of($0, $1, record: UInt8($0)) }
         let found = try self.rig.find(.tokens([3, 4, 1]))
@@ -37,7 +37,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("A wake finds its device in flight and after its end, and only its end by another gateway is told")
+    @Test("A device is found by its wake in flight and after its end; a wake held by another gateway is reported")
     func wakes() throws {
         let other = try StoreRig(self.address)
         try self.rig.write([1, 2]) {
@@ -57,7 +57,7 @@ struct LoadPlanTests {
         self.rig.stop()
     }
 
-    @Test("What is due comes first first and as much as is asked for, and what another has locked is passed over")
+    @Test("The earliest due devices are loaded first, up to the requested number, and locked ones are skipped")
     func due() throws {
         try self.rig.write([1, 2, 3, 4]) { .of($0, $1, due: .at($1.now - Int64($0))) }
         try self.rig.write([5]) { .of($0, $1, due: .at($1.now + 60_000)) }
@@ -122,7 +122,7 @@ struct LoadPlanTests {
     @Test("A claim reads what it claims, and the end of a wake that wake, however many wait and are in flight")
     func cost() throws {
         let database = self.database
-        // The store's statements were planned when the tables were empty.
+        // The store planned its statements when the tables were empty.
         try self.server.query(
             """
             INSERT INTO wakegate.device (token, topic, version, at, has_tasks, record, tasks, derived)
@@ -142,7 +142,7 @@ struct LoadPlanTests {
             try self.rig.write([1]) { .of($0, $1, launched: [(.numbered(wake), $1.now + 1000)]) }
             try self.rig.write([1]) { .of($0, $1, ended: [.numbered(wake)]) }
         }
-        // A session's counters are there once it has ended.
+        // The counters of a session are visible after its end.
         self.rig.stop()
         let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN ('ready', 'due', 'wake')"
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 30 AND 600", database: database)
@@ -175,7 +175,7 @@ struct LoadPlanTests {
         for _ in 1...20 {
             #expect(try self.rig.find(.selection(.ready(plan))).devices.map(\.token) == self.tokens([4, 3, 2, 1]))
         }
-        // Of names that many wait for, the oldest come first, up to the number that is asked for.
+        // If many tasks wait for a name, the oldest come first, up to the requested number.
         plan.tasks = ["a.export.*"]
         plan.sessions = []
         plan.takesPushes = false
@@ -206,7 +206,7 @@ struct LoadPlanTests {
         func token(_ number: Int) throws -> String {
             try self.server.query("SELECT encode(sha256('\(number)'), 'hex')", database: self.database)
         }
-        // The resources of all rows are different, and only those that the streams take are looked for.
+        // All rows have different resources. The claim searches only for the resources of its streams.
         var plan = ReadyPlan(topic: .first, takesPushes: true, countMax: 8)
         plan.tasks = ["a.x"]
         plan.resources = ["r2", "r5998", "z"]
@@ -214,7 +214,7 @@ struct LoadPlanTests {
             let tokens = try self.rig.find(.selection(.ready(plan))).devices.map(\.token.hex)
             #expect(tokens == [try token(2), try token(5998)])
         }
-        // No stream takes most of these names, and there are more than a claim looks at.
+        // Most of these names match no stream, and there are more of them than a claim reads.
         plan.tasks = ["b.*"]
         plan.resources = []
         let expected = try token(4001)
@@ -226,7 +226,7 @@ struct LoadPlanTests {
         }
         #expect(found == [expected])
         self.rig.stop()
-        // Each of the first claims reads a few rows, and each of the others 256 groups and 1,000 rows at most.
+        // Each of the first claims reads a few rows. Each of the others reads at most 256 groups and 1,000 rows.
         let read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'ready'"
         let bound = 20 * 50 + claims * 1400
         try self.server.wait(for: "t", of: "SELECT (\(read)) BETWEEN 1000 AND \(bound)", database: self.database)
@@ -341,7 +341,7 @@ struct LoadPlanTests {
     func questions() throws {
         let rig = try StoreRig(self.address, connections: 1)
         try rig.write([1, 2]) { .of($0, $1, launched: [(.numbered(UInt64($0)), $1.now + 1000)]) }
-        // The only connection that commits has a transaction open, with the rows locked.
+        // The only connection for commits has an open transaction that locks the rows.
         let (open, _) = try rig.load(.tokens([1, 2]))
         let used = "SELECT pg_snapshot_xmax(pg_current_snapshot())"
         let before = try self.server.query(used, database: self.database)
@@ -351,7 +351,7 @@ struct LoadPlanTests {
         for _ in 1...100 { #expect(try rig.read(plan).devices.map(\.token) == self.tokens([1, 2])) }
         #expect(try rig.counts().total.accepted == 2)
         let after = try self.server.query(used, database: self.database)
-        // The heartbeat has a few each second.
+        // The heartbeat uses a few transaction ids each second.
         #expect(try #require(Int(after)) - #require(Int(before)) < 50)
         rig.submit(.abandon(open))
         rig.stop()

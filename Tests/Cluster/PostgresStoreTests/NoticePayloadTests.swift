@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import PostgresStore
 import Testing
 import Wire
@@ -13,7 +14,7 @@ struct NoticePayloadTests {
         .notice(.ended(holder: Self.receiver, .numbered(7), reason: nil)), .notice(.answeredLate(.numbered(8))),
     ]
 
-    @Test("What is told is heard, but for one's own words and what ended at a third")
+    @Test("A receiver reads all notices except its own and those of wakes held by another gateway")
     func roundTrip() {
         let (text, end) = NoticePayload.write(Self.items, from: 0, sender: Self.sender)
         #expect(end == Self.items.count)
@@ -40,7 +41,7 @@ struct NoticePayloadTests {
     }
 
     @Test(
-        "What is no notice is passed over",
+        "A malformed notice is ignored",
         arguments: [
             "", "x", "\n", "3", "3\nq", "3\nr", "3\nr x", "3\nr -1", "3\ne 4 zz -", "3\nc 00 1", "3\na zz",
             "99999999999\nt", "3\ne 4 00000000000000000000000000000007 because", "3\nt t", "r 1",
@@ -50,7 +51,7 @@ struct NoticePayloadTests {
         #expect(NoticePayload.read(text, receiver: Self.receiver).isEmpty)
     }
 
-    @Test("No more is kept than a bound, however much is told")
+    @Test("The notice queue never exceeds its maximum")
     func bound() {
         var queue = NoticeQueue()
         for number in 0..<(NoticeQueue.countMax + 100) {
@@ -84,10 +85,18 @@ struct StoredReportTests {
                 freeSlots: 0
             ),
         ]
+        var counts = DurationCounts()
+        for bucket in [0, 77, DurationCounts.bucketCount - 1] { counts.add(Int64(bucket) + 1, bucket: bucket) }
+        counts.add(sum: 123_456, max: 1_000)
+        report.durations = [
+            .init(topic: .first, kind: .push, worker: nil, counts: counts),
+            .init(topic: .first, kind: .push, worker: "", counts: counts),
+            .init(topic: TopicIndex(rawValue: 9), kind: .processing, worker: "night", counts: counts),
+        ]
         return report
     }
 
-    @Test("A report is read back as it was kept, also with more behind it")
+    @Test("A report is restored unchanged, even with more bytes after it")
     func roundTrip() throws {
         for rest in [[], [1, 2, 3]] as [[UInt8]] {
             let bytes = Self.report.stored() + rest
@@ -99,6 +108,7 @@ struct StoredReportTests {
             #expect(found.digests == Self.report.digests)
             #expect(found.isDraining)
             #expect(found.offers == Self.report.offers)
+            #expect(found.durations == Self.report.durations)
         }
     }
 
@@ -106,14 +116,44 @@ struct StoredReportTests {
     func former() throws {
         var report = Self.report
         report.offers = []
-        let bytes = [1] + report.stored().dropFirst().dropLast(2)
+        report.durations = []
+        let bytes = [1] + report.stored().dropFirst().dropLast(4)
         let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
         #expect(found.workers == report.workers && found.digests == report.digests && found.offers.isEmpty)
     }
 
-    @Test("Of offers as many are kept as there is room for")
+    @Test("A report of version 2 has no durations")
+    func withoutDurations() throws {
+        var report = Self.report
+        report.durations = []
+        let bytes = [2] + report.stored().dropFirst().dropLast(2)
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(found.offers == report.offers && found.durations.isEmpty)
+    }
+
+    @Test("Durations are kept up to a size: those of topics, then of the slowest workers")
+    func manyDurations() throws {
+        var report = Self.report
+        report.offers = []
+        func row(_ worker: Int?, _ bucket: Int) -> WakeDurationRow {
+            var counts = DurationCounts()
+            counts.add(1, bucket: bucket)
+            counts.add(sum: 1, max: 1 << 30)
+            return .init(topic: .first, kind: .push, worker: worker.map { "worker \($0)" }, counts: counts)
+        }
+        report.durations = (0..<1000).map { row($0, $0 % 100) } + [row(nil, 3)]
+        let bytes = report.stored()
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
+        #expect(bytes.count < GatewayReport.durationBytesMax + 200)
+        #expect(found.durations.first == report.durations.last)
+        #expect(found.durations.count > 200)
+        #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
+    }
+
+    @Test("Offers are kept up to a size")
     func longOffers() throws {
         var report = Self.report
+        report.durations = []
         let offer = { (length: Int) -> StreamOffer in
             let tasks = (0..<length).map { "\($0)" + String(repeating: "a", count: 250) }
             return .init(topic: .first, takesPushes: false, tasks: tasks, streams: 1, freeSlots: 1)
@@ -125,7 +165,7 @@ struct StoredReportTests {
         #expect(bytes.count < GatewayReport.offerBytesMax + 200)
     }
 
-    @Test("A report that is cut off anywhere is none")
+    @Test("A truncated report is refused")
     func cutOff() {
         let bytes = Self.report.stored()
         for count in bytes.indices {

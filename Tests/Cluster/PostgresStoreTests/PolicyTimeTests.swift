@@ -24,20 +24,21 @@ struct PolicyTimeTests {
         func set(_ wall: Int64) throws { try self.run("UPDATE public.test_clock SET wall = \(wall)") }
     }
 
-    @Test("Policy time is the primary's clock, and stands while that is behind what was seen")
+    @Test("Policy time is the primary's clock, and stops while the clock is behind")
     func steps() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)
         #expect(rig.attachment.now == Instant(milliseconds: 1_000_000))
-        // What the other has seen itself is earlier than the row.
+        // The latest time that the other rig has seen is earlier than the row.
         let other = try StoreRig(clocked.address, clock: Clocked.expression)
         try clocked.set(1_005_000)
         try rig.write([1]) { .of($0, $1) }
         try clocked.set(1_001_000)
-        // The row was written later than the clock says now, wherever it is read.
+        // The row was written at a later time than the clock shows now, no matter who reads it.
         #expect(try other.find(.tokens([1])).now >= Instant(milliseconds: 1_005_000))
         #expect(try rig.find(.tokens([1])).now >= Instant(milliseconds: 1_005_000))
-        // So the wall time beside it does not go back either: what a wall time is told of keeps its distance from now.
+        // For this reason, the wall time of the view does not go back either, so wall times keep their distance from
+        // now.
         let view = try rig.find(.tokens([1]))
         #expect(view.wall == view.now.milliseconds)
         rig.stop()
@@ -61,7 +62,7 @@ struct PolicyTimeTests {
         rig.stop()
     }
 
-    @Test("Whoever is attached to a primary whose clock is behind goes on from the latest commit, at its pace")
+    @Test("On a primary whose clock is behind, a gateway's time continues from the latest commit at the clock's pace")
     func shift() throws {
         let clocked = try Clocked()
         let rig = try StoreRig(clocked.address, clock: Clocked.expression)
@@ -96,7 +97,7 @@ struct PolicyTimeTests {
         rig.stop()
     }
 
-    @Test("After a failover to a standby whose clock is behind, nothing that was committed is lost and time goes on")
+    @Test("After a failover to a standby whose clock is behind, no commit is lost and time continues")
     func failover() throws {
         let primary = try PostgresServer(PostgresServer.Options(isDurable: false))
         let name = try primary.database().split(separator: "/").last.map(String.init) ?? ""

@@ -15,7 +15,7 @@ struct RefusalTests {
         self.database = self.address.split(separator: "/").last.map(String.init) ?? ""
     }
 
-    /// What a store says that is not to be attached.
+    /// Returns the error message of a store that cannot be attached.
     private func refusal(_ address: String) throws -> String {
         let settings = StoreSettings(address: try PostgresAddress(address))
         let error = #expect(throws: StoreError.self) { try PostgresStore(settings) {} }
@@ -45,7 +45,7 @@ struct RefusalTests {
         #expect(try self.refusal(self.address).contains("target_session_attrs=read-write"))
     }
 
-    @Test("A server that waits for a standby that there is not is refused, and no session is left waiting there")
+    @Test("A server that waits for a missing standby is refused, and no session stays waiting")
     func noStandby() throws {
         let server = try PostgresServer()
         let address = try server.database()
@@ -59,7 +59,7 @@ struct RefusalTests {
         #expect(try server.query(waiting, database: database) == "0")
     }
 
-    @Test("A role without rights is told which, before the schema is made and after")
+    @Test("A role without rights gets an error that names the missing grant, before and after the schema exists")
     func rights() throws {
         try self.server.query("CREATE ROLE limited_\(self.database) LOGIN")
         let address = self.server.address(self.database, user: "limited_\(self.database)")
@@ -123,7 +123,7 @@ struct RefusalTests {
         #expect(DatabaseCheck.report(settings).warnings.isEmpty)
     }
 
-    @Test("A database that is not there is named, and no password is told")
+    @Test("A missing database is named in the error, and the password is not")
     func missing() throws {
         let message = try self.refusal("postgresql://postgres:secret@127.0.0.1:\(self.server.port)/nowhere")
         #expect(message.contains("nowhere"))

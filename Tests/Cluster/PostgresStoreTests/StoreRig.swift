@@ -5,11 +5,11 @@ import PostgresStore
 import WakeGateTestKit
 import Wire
 
-/// A store on a real server, and the engine's side of it in the hands of a test.
+/// A store on a real server. The test takes the role of the engine.
 final class StoreRig {
-    /// Where the test waits for the store's thread, and has that one wait.
+    /// The test waits here for the store's thread, and can also stop that thread here.
     ///
-    /// It is `Sendable` without the compiler's proof: `monitor` guards every field.
+    /// `@unchecked Sendable`: `monitor` guards every field.
     private final class Bell: @unchecked Sendable {
         private let monitor = Monitor()
         private var isRung = false
@@ -23,7 +23,7 @@ final class StoreRig {
             }
         }
 
-        /// Takes the first warning, which is waited for; nil when the moment came first.
+        /// Waits for the first warning and removes it; nil if the moment came first.
         func takeWarning(untilNanoseconds moment: Int64) -> String? {
             self.monitor.withLock {
                 while self.warnings.isEmpty {
@@ -41,7 +41,7 @@ final class StoreRig {
             }
         }
 
-        /// - Returns: false when the moment came first.
+        /// - Returns: false if the moment came first.
         func wait(untilNanoseconds moment: Int64) -> Bool {
             self.monitor.withLock {
                 defer { self.isRung = false }
@@ -60,7 +60,7 @@ final class StoreRig {
         }
     }
 
-    /// What was waited for did not come.
+    /// An expected event did not arrive.
     struct Missing: Error, CustomStringConvertible {
         let description: String
     }
@@ -71,15 +71,15 @@ final class StoreRig {
     private let bell: Bell
     private var replies: [ClusterReply] = []
     private var count: UInt64 = 0
-    /// As of the last attachment.
+    /// The number from the last attachment.
     private(set) var number = GatewayNumber(rawValue: 0)
     private(set) var attachment: Attachment
 
     /// Attaches a store with one topic.
     ///
-    /// - `clock`: takes the place of the primary's clock.
-    /// - `lockMilliseconds`: the longest wait of a load for the lock of one row; long, so that a slow machine is waited
-    ///   for.
+    /// - `clock`: replaces the primary's clock.
+    /// - `lockMilliseconds`: the longest wait of a load for the lock of one row. It is long, so that tests also pass on
+    ///   a slow machine.
     init(
         _ address: String,
         connections: Int = 2,
@@ -115,12 +115,12 @@ final class StoreRig {
         return self.attachment
     }
 
-    /// Waits until the store says that it is not attached.
+    /// Waits until the store reports that it is detached.
     func detached() throws -> StoreError {
         try self.wait("detached") { if case .detached(let error) = $0 { error } else { nil } }
     }
 
-    /// Waits for the first reply that `match` takes; those before it stay.
+    /// Waits for the first reply that `match` accepts. Earlier replies stay.
     func wait<Found>(_ what: String, _ match: (ClusterReply) -> Found?) throws -> Found {
         let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
         while true {
@@ -146,13 +146,13 @@ final class StoreRig {
         return warning
     }
 
-    /// True if the store has not been detached since the last attachment that the test has taken.
+    /// True if the store has not been detached since the last attachment that the test has handled.
     var hasStayed: Bool {
         self.store.takeReplies(into: &self.replies)
         return !self.replies.contains { if case .detached = $0 { true } else { false } }
     }
 
-    /// Takes the notices that have come.
+    /// Returns and removes the notices that have arrived.
     func takeTold() -> [ClusterNotice] {
         self.store.takeReplies(into: &self.replies)
         let notices = self.replies.compactMap { if case .told(let notice) = $0 { notice } else { nil } }
@@ -164,10 +164,10 @@ final class StoreRig {
 
     func stop() { self.store.stop() }
 
-    /// Has the store's thread stand still when it next has something to say.
+    /// Makes the store's thread stop when it next reports something.
     func hold() { self.bell.hold(true) }
 
-    /// Has the store's thread go on.
+    /// Lets the store's thread continue.
     func letGo() { self.bell.hold(false) }
 
     // MARK: Transactions
@@ -177,7 +177,7 @@ final class StoreRig {
         return TransactionNumber(rawValue: self.count)
     }
 
-    /// Asks for rows, and does not wait for them.
+    /// Requests rows, without waiting for them.
     func begin(_ plan: LoadPlan) -> TransactionNumber {
         let number = self.nextNumber()
         self.store.submit(.load(number, plan))
@@ -200,29 +200,29 @@ final class StoreRig {
         return (number, try self.loaded(number))
     }
 
-    /// The devices that a plan finds, of which nothing is written.
+    /// Returns the devices that a plan finds, without writing anything about them.
     func find(_ plan: LoadPlan) throws -> LoadedDevices {
         let (number, loaded) = try self.load(plan)
         self.store.submit(.abandon(number))
         return loaded
     }
 
-    /// The devices that a plan finds once it finds so many: a transaction that was abandoned holds its locks a little
-    /// longer.
+    /// Returns the devices that a plan finds, after waiting until it finds this many. An abandoned transaction holds
+    /// its locks a little longer.
     func find(_ count: Int, _ plan: LoadPlan) throws -> LoadedDevices {
         var loaded = try self.find(plan)
         for _ in 1...10_000 where loaded.devices.count < count { loaded = try self.find(plan) }
         return loaded
     }
 
-    /// Reads rows for a question.
+    /// Reads rows for a query.
     func read(_ plan: ReadPlan) throws -> LoadedDevices {
         let number = self.nextNumber()
         self.store.submit(.read(number, plan))
         return try self.loaded(number)
     }
 
-    /// Reads rows slice by slice, until so many were found or none are left.
+    /// Reads rows slice by slice, until it has found this many or there are no more.
     func list(_ plan: ReadPlan) throws -> LoadedDevices {
         var plan = plan
         var found: [SharedDevice] = []
@@ -257,7 +257,7 @@ final class StoreRig {
         }.get()
     }
 
-    /// Loads devices, and writes what `change` makes of each.
+    /// Loads devices, and writes the result of `change` for each one.
     @discardableResult
     func write(_ devices: [Int], _ change: (Int, LoadedDevices) -> SharedDeviceChange) throws -> [HeldElsewhere] {
         let (number, loaded) = try self.load(.tokens(devices))
@@ -268,7 +268,7 @@ final class StoreRig {
         return try self.committed(number)
     }
 
-    /// Writes what happened, and nothing else.
+    /// Writes these events, and nothing else.
     func tell(_ events: [HistoryEvent]) throws {
         let (number, _) = try self.load(.tokens([]))
         var writes = ClusterWrites()
@@ -284,7 +284,7 @@ final class StoreRig {
         return books
     }
 
-    /// Whether a commit was answered so far.
+    /// Returns true if a commit has been answered.
     func isAnswered(_ number: TransactionNumber) -> Bool {
         self.store.takeReplies(into: &self.replies)
         return self.replies.contains { reply in
@@ -295,7 +295,7 @@ final class StoreRig {
         }
     }
 
-    // MARK: Questions
+    // MARK: Queries
 
     func counts() throws -> ClusterCounts {
         let number = self.nextNumber()
@@ -308,7 +308,7 @@ final class StoreRig {
         return try self.wait("view") { if case .view(let view) = $0 { view } else { nil } }
     }
 
-    /// Asks for views until one is as said.
+    /// Requests views until one meets the condition.
     func view(where isIt: (ClusterView) -> Bool) throws -> ClusterView {
         let deadline = SystemClock.monotonic + Self.waitSeconds * 1000
         while SystemClock.monotonic < deadline {
@@ -338,7 +338,7 @@ extension LoadPlan {
 }
 
 extension DeviceToken {
-    /// A token of 32 bytes; those of greater numbers are greater.
+    /// Creates a token of 32 bytes. Higher numbers give higher tokens.
     static func numbered(_ number: Int) -> DeviceToken {
         var bytes = [UInt8](repeating: 7, count: 32)
         bytes[0] = UInt8(number >> 8)
@@ -348,7 +348,7 @@ extension DeviceToken {
 }
 
 extension SharedDeviceChange {
-    /// A device with a record of one byte.
+    /// Creates a device with a record of one byte.
     static func of(
         _ number: Int,
         _ loaded: LoadedDevices,

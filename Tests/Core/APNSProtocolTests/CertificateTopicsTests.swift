@@ -76,7 +76,7 @@ struct CertificateTopicsTests {
     ]
 
     @Test(
-        "What is no list of topics is refused",
+        "A malformed list of topics is refused",
         arguments: Self.malformedLists
     )
     func malformed(bytes: [UInt8]) {
@@ -143,7 +143,7 @@ struct CertificateTopicsTests {
         #expect(try self.topics(["a", "b"]).defaultTopic == nil)
     }
 
-    @Test("A certificate without a topic, or with something else in its place, is refused")
+    @Test("A certificate without a topic, or with a malformed one, is refused")
     func faults() {
         #expect(throws: CertificateTopics.Fault.noTopic) { try self.topics([]) }
         #expect(throws: CertificateTopics.Fault.badSubject("a b")) { try self.topics(["a b"]) }

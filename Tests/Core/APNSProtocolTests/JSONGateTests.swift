@@ -10,7 +10,7 @@ struct JSONGateTests {
     }
 
     @Test(
-        "What RFC 8259 allows is JSON",
+        "Text that RFC 8259 allows is JSON",
         arguments: [
             "0", "-0", "10", "-1.5", "1e400", "1E+9", "1e-9", "123456789012345678901234567890.5", "0.0e00", "\"\"",
             "null",
@@ -29,7 +29,7 @@ struct JSONGateTests {
     }
 
     @Test(
-        "What RFC 8259 does not allow is not JSON",
+        "Text that RFC 8259 does not allow is not JSON",
         arguments: [
             "", " ", "{", "}", "[", "]", "{]", "[}", "[1,]", "[,1]", "[1 2]", "{,}", "{\"a\"}", "{\"a\":}",
             "{\"a\":1,}",
@@ -48,7 +48,7 @@ struct JSONGateTests {
         if !text.allSatisfy(\.isWhitespace) { #expect(Self.judge("{\"a\":\(text)}") == .notJSON) }
     }
 
-    @Test("Every prefix of a document is no document")
+    @Test("No proper prefix of a document is valid JSON")
     func prefixes() {
         let text = [UInt8](
             "{\"aps\":{\"content-available\":1,\"b\":[true,null,-1.5e3]},\"ü\":\"\\u0041🦊 long enough\"}".utf8

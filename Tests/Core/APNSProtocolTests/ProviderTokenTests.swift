@@ -77,7 +77,7 @@ struct ProviderTokenTests {
     }
 
     @Test(
-        "What lacks a part, or says something else than ES256, is InvalidProviderToken",
+        "A token with a missing part, or another algorithm than ES256, is InvalidProviderToken",
         arguments: [
             "", ".", "..", "a.b", "a.b.c", Self.text() + ".", "." + Self.text(), Self.text() + "*",
             String(Self.text().dropLast(2)),
@@ -153,7 +153,7 @@ struct ProviderSignatureTests {
 
     private let zeros = [UInt8](repeating: 0, count: 31)
 
-    @Test("64 bytes are R and S as they are, even when they look like DER")
+    @Test("64 bytes are read as raw R and S, even when they look like DER")
     func raw() {
         #expect(self.read([UInt8](1...64)) == [UInt8](1...64))
         let der = self.sequence(self.integer([UInt8](repeating: 1, count: 30)) + self.integer([UInt8](1...28)))

@@ -3,7 +3,7 @@ import Wire
 
 @Suite("Header fields of a push")
 struct PushHeadersTests {
-    @Test("A push with every field is read as it was written")
+    @Test("A push with every field is read completely")
     func everything() throws {
         let push = try PushFixture().check().get()
         let id = "9d3220fe-444b-633e-d1f1-5d0dcb4f537a".withByteView { APNsID($0) }
@@ -30,14 +30,14 @@ struct PushHeadersTests {
     }
 
     @Test(
-        "What is not a canonical UUID is a bad message id",
+        "Anything but a canonical UUID is a bad message id",
         arguments: ["", "1", "9d3220fe444b633ed1f15d0dcb4f537a", "9d3220fe-444b-633e-d1f1-5d0dcb4f537g"]
     )
     func badIDs(value: String) {
         #expect(PushFixture.reason("apns-id", value) == .badMessageId)
     }
 
-    @Test("The identifier is known whatever else is wrong, and keeps its case")
+    @Test("The identifier is known despite other faults, and keeps its case")
     func earlyID() throws {
         var push = PushFixture()
         push.set("apns-id", "9D3220fe-444B-633E-d1f1-5d0dcb4f537a")
@@ -50,7 +50,7 @@ struct PushHeadersTests {
     }
 
     @Test(
-        "What is not a whole number of seconds is a bad expiration",
+        "Anything but a whole number of seconds is a bad expiration",
         arguments: ["", "-1", "+1", "1.5", "123.456", "1e9", "now", " 1", "1 ", "0x10", "1,000", "٣", "-0"]
     )
     func badExpirations(value: String) {
@@ -197,7 +197,7 @@ struct PushHeadersTests {
         #expect(push.reason == .duplicateHeaders)
     }
 
-    @Test("Four unknown apns fields are told apart; other fields may repeat")
+    @Test("Fields are compared by name: a repeated apns field is refused, and other fields may repeat")
     func otherFields() {
         var push = PushFixture()
         push.fields += [("apns-a", ""), ("apns-b", ""), ("apns-c", ""), ("apns-d", ""), ("apns-e", "")]
@@ -216,7 +216,7 @@ struct PushHeadersTests {
     }
 
     @Test(
-        "A dry run is asked for with 1 alone, once; whoever asks otherwise has nothing sent",
+        "Only a single wakegate-dry-run of 1 asks for a dry run; every other value is refused",
         arguments: [
             ["1"], ["0"], [""], ["true"], ["1 "], ["01"], ["1", "1"], ["1", "0"], ["0", "1"],
         ]

@@ -67,7 +67,7 @@ struct PushTargetTests {
         #expect(Self.reason("POST", path) == (isToken ? nil : .badDeviceToken))
     }
 
-    @Test("What is not hexadecimal is a bad token", arguments: ["g", " ", "%", "-", ".", "é", "#", "\u{0}"])
+    @Test("A token with a non-hexadecimal character is bad", arguments: ["g", " ", "%", "-", ".", "é", "#", "\u{0}"])
     func notHexadecimal(character: String) {
         let path = "/3/device/" + String(Self.token.dropLast(2)) + character + (character.utf8.count == 1 ? "0" : "")
         #expect(Self.reason("POST", path) == .badDeviceToken)
@@ -102,7 +102,7 @@ struct PushPayloadTests {
         #expect(push.reason == .payloadTooLarge)
     }
 
-    @Test("An empty body is empty; a body that was cut short is too large whatever came of it")
+    @Test("An empty body is PayloadEmpty; a body that was cut short is too large, whatever part arrived")
     func emptyAndCut() {
         var push = PushFixture()
         push.body = []
@@ -206,7 +206,7 @@ struct PushCheckOrderTests {
         Fault(.badDeviceToken, ["token"]) { $0.token = "xyz" + $0.token.filter { $0 == "?" } },
     ]
 
-    @Test("One fault is refused for itself")
+    @Test("Each single fault has its own reason")
     func single() {
         for (index, fault) in Self.faults.enumerated() {
             var push = PushFixture()
@@ -215,7 +215,7 @@ struct PushCheckOrderTests {
         }
     }
 
-    @Test("Of two faults the earlier is named, in whatever order they were made")
+    @Test("Of two faults the earlier check's reason is returned, in either order")
     func pairs() {
         var count = 0
         for (first, earlier) in Self.faults.enumerated() {

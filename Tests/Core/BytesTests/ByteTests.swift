@@ -154,7 +154,7 @@ struct ByteBufferTests {
         #expect(bytes == [0xAA] + (0..<12).map { UInt8($0) })
     }
 
-    @Test("Two views are appended one right after the other, whatever their counts", arguments: 0...20)
+    @Test("Two views are appended in sequence, whatever their lengths", arguments: 0...20)
     func pairs(count: Int) {
         for other in 0...40 {
             let first = (0..<count).map { UInt8($0) }

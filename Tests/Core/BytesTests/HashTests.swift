@@ -27,7 +27,7 @@ struct HashKeyTests {
         }
     }
 
-    @Test("A token hashes as its bytes do, whatever their count", arguments: DeviceToken.counts)
+    @Test("A token hashes as its bytes do, whatever their length", arguments: DeviceToken.counts)
     func tokens(count: Int) throws {
         let token = EngineRig.token(count, bytes: count)
         #expect(Self.key.hash(token) == token.withBytes { Self.key.hash($0) })

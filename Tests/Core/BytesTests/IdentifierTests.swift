@@ -45,7 +45,7 @@ struct APNsIDTests {
     }
 
     @Test(
-        "Anything but 8-4-4-4-12 digits is no identifier",
+        "Anything but 8-4-4-4-12 digits is not an identifier",
         arguments: [
             "", "x", "9d3220fe444b633ed1f15d0dcb4f537a", "9d3220fe-444b-633e-d1f1-5d0dcb4f537",
             "9d3220fe-444b-633e-d1f1-5d0dcb4f537aa", "{9d3220fe-444b-633e-d1f1-5d0dcb4f537}",
@@ -94,7 +94,7 @@ struct WakeIDTests {
         #expect(Self.text(WakeID(random: (0x0123_4567_89AB_CDEF, 0xF))) == "0123456789abcdef000000000000000f")
     }
 
-    @Test("What is written is read back, in either case")
+    @Test("A written id reads back, in either case")
     func roundTrip() {
         for bit in 0..<128 {
             let words: (UInt64, UInt64) = bit < 64 ? (1 << UInt64(bit), .max) : (0, 1 << UInt64(bit - 64))
@@ -106,7 +106,7 @@ struct WakeIDTests {
     }
 
     @Test(
-        "Anything but 32 digits is no id",
+        "Anything but 32 digits is not a wake id",
         arguments: [
             "", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdef0",
             "0123456789abcdef0123456789abcdeg", "+123456789abcdef0123456789abcdef",
@@ -142,7 +142,7 @@ struct DeviceTokenTests {
         #expect(token == nil || token?.count == count / 2)
     }
 
-    @Test("A token is written as it was read, in lower case", arguments: Array(stride(from: 32, through: 200, by: 2)))
+    @Test("A token is written as lowercase hex digits", arguments: Array(stride(from: 32, through: 200, by: 2)))
     func roundTrip(count: Int) throws {
         let hex = Self.hex(count: count, seed: UInt64(count))
         let token = try #require(Self.token(hex))
@@ -159,7 +159,7 @@ struct DeviceTokenTests {
         #expect(token.withBytes { $0.array } == bytes.compactMap { $0 })
     }
 
-    @Test("A character that is no digit, at any place, makes it no token", arguments: [64, 36, 198, 200])
+    @Test("A character that is not a hex digit makes a token invalid at any position", arguments: [64, 36, 198, 200])
     func notDigits(count: Int) {
         for place in 0..<count {
             for byte: UInt8 in [0, 0x10, 0x2F, 0x3A, 0x40, 0x47, 0x60, 0x67, 0x20, 0x25, 0x80, 0xB0, 0xFF] {

@@ -29,12 +29,12 @@ struct Base64Tests {
         }
     }
 
-    @Test("What is no base64 is nothing", arguments: ["A", "AAAAA", "AA A", "AA\n", "A=AA", "AAA*", "A===", "ÄAA"])
+    @Test("Invalid base64 is refused", arguments: ["A", "AAAAA", "AA A", "AA\n", "A=AA", "AAA*", "A===", "ÄAA"])
     func strangers(text: String) {
         #expect(text.withByteView { Base64.decoded($0) } == nil)
     }
 
-    @Test("Whatever is written is read again")
+    @Test("Encoded bytes of every length decode to the same")
     func everyLength() {
         var generator = SeededGenerator(seed: 4648)
         for count in 0..<100 {
@@ -169,7 +169,7 @@ struct JSONWriterTests {
         }
     }
 
-    @Test("Characters that end a line anywhere are written as escapes, and their neighbours as they are")
+    @Test("Unicode line separators are written as escapes, and the characters around them unchanged")
     func lineEnds() {
         let text = "a\u{85}b\u{2028}c\u{2029}\n\u{84}\u{86}\u{2027}\u{202A}\u{2068}é\u{10185}"
         let expected = "a\\u0085b\\u2028c\\u2029\\n\u{84}\u{86}\u{2027}\u{202A}\u{2068}é\u{10185}"
@@ -189,7 +189,7 @@ struct JSONWriterTests {
         return String(decoding: bytes, as: UTF8.self).unicodeScalars.flatMap { Array((escapes[$0] ?? String($0)).utf8) }
     }
 
-    @Test("Whatever byte begins a character, what follows decides whether it is one")
+    @Test("A byte sequence is a character or not, whatever its first byte")
     func sequences() {
         let others: [UInt8] = [
             0x00, 0x22, 0x41, 0x7F, 0x80, 0x85, 0x8F, 0x90, 0x9F, 0xA0, 0xA8, 0xA9, 0xBF, 0xC3, 0xE2, 0xF0,
@@ -208,7 +208,7 @@ struct JSONWriterTests {
         #expect(isAsExpected)
     }
 
-    @Test("A JSON text becomes one line that says the same, whoever divides it")
+    @Test("A JSON text is written as one line with the same value, at any alignment")
     func line() throws {
         let text = "{\"a\" :\r\n[\"\u{2028}\\\\\u{2029}\", \"häßlich \u{85} 日本語\"],\n\"long enough for a word\":\t{}\r}"
         for position in 0..<20 {
@@ -240,13 +240,13 @@ struct TraceParentTests {
 
     private static func read(_ text: String) -> TraceParent? { text.withByteView { TraceParent($0) } }
 
-    @Test("What is read is written back byte for byte", arguments: ["00", "01", "02", "ff"])
+    @Test("A valid header is written back byte for byte", arguments: ["00", "01", "02", "ff"])
     func roundTrip(flags: String) throws {
         let text = Self.text.dropLast(2) + flags
         #expect(Self.written(try #require(Self.read(String(text)))) == text)
     }
 
-    @Test("Of a newer version the known parts are read, and written as version 00")
+    @Test("The known parts of a newer version are read, and written as version 00")
     func newer() throws {
         let parts = Self.text.dropFirst(2).dropLast(2)
         #expect(Self.written(try #require(Self.read("cc\(parts)03"))) == "00\(parts)01")
@@ -255,7 +255,7 @@ struct TraceParentTests {
     }
 
     @Test(
-        "What is not as the W3C text has it is ignored",
+        "A header that does not follow the W3C text is ignored",
         arguments: [
             "", "00", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331", text + "-", text + "0", " " + text,
             "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -4,9 +4,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The books", .timeLimit(.minutes(15)))
+@Suite("The counters", .timeLimit(.minutes(15)))
 struct BooksTests {
-    @Test("They conserve after every step, whatever happens, and topics add up", arguments: UInt64(1)...20)
+    @Test("Counters balance after every step, and the topics add up to the total", arguments: UInt64(1)...20)
     func conserve(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let rig = EngineRig(
@@ -147,7 +147,7 @@ struct StoredBooksTests {
         return buffer.view.array
     }
 
-    @Test("Every count there is comes back as it was stored, and is added and taken away")
+    @Test("Every counter is restored with its stored value, and is included in sums and differences")
     func everyCount() throws {
         let leaves = Self.leaves(Self.books)
         #expect(leaves.count > 90)
@@ -171,7 +171,7 @@ struct StoredBooksTests {
         #expect(Self.leaves(Self.books - sum) == leaves.mapValues { -$0 })
     }
 
-    @Test("Books without counts take a byte; no part of books, and no unknown count, is taken for books")
+    @Test("Empty counters take one byte; truncated counters and unknown ones are refused")
     func unreadable() {
         let empty = self.stored(Books())
         #expect(empty.count == 1)

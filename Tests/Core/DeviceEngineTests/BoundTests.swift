@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What the engine takes no more of", .timeLimit(.minutes(15)))
+@Suite("Limits of the engine", .timeLimit(.minutes(15)))
 struct BoundTests {
     /// The memory of one push of `EngineRig` whose number has one digit, in bytes.
     private static let pushBytes: Int = {
@@ -24,7 +24,7 @@ struct BoundTests {
         return rig.engine.memoryRefusal(push, index, rig.engine.identity(index).topic)
     }
 
-    @Test("A topic has so many devices, removed ones among them; one more is refused, other topics are not concerned")
+    @Test("Devices of a topic are limited, including removed ones; other topics are not affected")
     func devicesPerTopic() {
         let rig = self.rig { $0.devicesPerTopicMax = 2 }
         #expect(rig.push(1) != nil)
@@ -148,7 +148,7 @@ struct PushRateTests {
         return EngineRig(configuration)
     }
 
-    @Test("A window has room for so many; the next is refused and changes nothing, until the window has passed")
+    @Test("Pushes per window are limited; an excess push is refused without effect, until the window ends")
     func window() throws {
         let rig = self.rig(3)
         #expect(rig.push(1) != nil)
@@ -191,7 +191,7 @@ struct PushRateTests {
         }
     }
 
-    @Test("None is no limit, and the most that may be set is one", arguments: [0, 65_535])
+    @Test("Zero means no limit, and the largest limit is enforced", arguments: [0, 65_535])
     func extremes(pushesMax: Int) {
         let rig = self.rig(pushesMax)
         for number in 0..<70_000 {

@@ -15,7 +15,7 @@ struct ContentMemoryTests {
         }
     }
 
-    @Test("Content counts from when it is held until it is let go of, in its topic and in all")
+    @Test("Content counts for its topic and the total while it is held")
     func counts() {
         var memory = ContentMemory()
         memory.grow(topicCount: 1)
@@ -154,7 +154,7 @@ struct PushTraceTests {
         #expect(Self.told(rig, pending: true) == Told(own: 1, state: Self.state))
     }
 
-    @Test("Traces outlive the process, of what waits and of what is in flight")
+    @Test("Traces of pending pushes and of wakes in flight survive a restart")
     func restored() throws {
         let rig = EngineRig()
         let store = SimulatedStore()

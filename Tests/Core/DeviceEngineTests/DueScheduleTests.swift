@@ -34,7 +34,7 @@ struct DueScheduleTests {
         (3, 1, [0..<1, 1..<2, 2..<3]),
     ]
 
-    @Test("Under another policy every device is looked at, so many in a step", arguments: Self.rounds.indices)
+    @Test("After a policy change every device is examined, a limited number per step", arguments: Self.rounds.indices)
     func judging(index: Int) {
         let round = Self.rounds[index]
         var schedule = DueSchedule()
@@ -60,7 +60,7 @@ struct DueScheduleTests {
 
 @Suite("The due index", .timeLimit(.minutes(15)))
 struct DueIndexTests {
-    @Test("It answers like a list that is searched each time", arguments: UInt64(1)...8)
+    @Test("The index gives the same answers as a list that is searched each time", arguments: UInt64(1)...8)
     func likeNaive(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var index = DueIndex()

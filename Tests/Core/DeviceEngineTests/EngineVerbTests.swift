@@ -163,7 +163,7 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.results[.expired] == 5)
     }
 
-    @Test("The engine tells what happened to a device, in its order, once")
+    @Test("The engine reports the events of a device once and in order")
     func events() throws {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)

@@ -66,7 +66,7 @@ struct EventRecordTests {
         }
     }
 
-    @Test("What was written is read again, whatever events share with the one before", arguments: 0..<100)
+    @Test("Written events are read back, whatever they share with the previous one", arguments: 0..<100)
     func roundTrip(seed: UInt64) throws {
         let events = Self.events(Int(seed) + 1, seed: seed)
         let read = try #require(Self.read(Self.written(events, sequence: seed + 1)))
@@ -88,14 +88,14 @@ struct EventRecordTests {
         #expect(Self.written(events).count == 21 + 34 + 6)
     }
 
-    @Test("A record that is cut off anywhere, or goes on behind its end, is refused")
+    @Test("A record that is truncated anywhere, or has bytes after its end, is refused")
     func truncated() {
         let bytes = Self.written(Self.events(30, seed: 3))
         for count in 0..<bytes.count { #expect(Self.read(Array(bytes.prefix(count))) == nil, "\(count) bytes") }
         #expect(Self.read(bytes + [0]) == nil)
     }
 
-    @Test("What no writer writes is refused")
+    @Test("A record that no writer creates is refused")
     func impossible() {
         let event = HistoryEvent(device: 1, at: Instant(milliseconds: 1), kind: .removed)
         let bytes = Self.written([event])
@@ -121,7 +121,7 @@ struct EventRecordTests {
         }
     }
 
-    @Test("An event of a task's wake is none without the code of a kind that there is")
+    @Test("An event of a task's wake needs the code of an existing kind")
     func impossibleKinds() {
         func kind(_ code: UInt8, _ attempt: UInt16, _ coalesced: UInt16) -> HistoryEvent.Kind? {
             HistoryEvent(
@@ -156,7 +156,7 @@ struct EventRecordTests {
         #expect(kind(21, 7, 3) == .extended(.continued, seconds: 7) && kind(21, 7, 5) == nil)
     }
 
-    @Test("More events than one record takes go on in the next")
+    @Test("Events that exceed one record continue in the next")
     func several() throws {
         let events = Self.events(20_000, seed: 9)
         var start = 0

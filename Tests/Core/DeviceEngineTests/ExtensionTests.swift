@@ -6,7 +6,7 @@ import Wire
 
 @Suite("More time for wakes", .timeLimit(.minutes(15)))
 struct ExtensionTests {
-    @Test("A wake lasts as long as it was given, and the history and the step say so")
+    @Test("A wake lasts as long as its extension allows, and the history and the step record the extension")
     func lasts() throws {
         let rig = EngineRig(EngineRig.open([(.maxExtension, 45)]))
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)

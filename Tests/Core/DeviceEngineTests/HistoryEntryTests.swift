@@ -47,7 +47,7 @@ struct HistoryEntryTests {
         for name in ["", Self.name(256, &random)] { #expect(Self.named(name).count == 1, "it is not kept") }
     }
 
-    @Test("Of a name that is not whole nothing is told, and of what follows everything")
+    @Test("An incomplete name is left out of its event, and later events keep theirs")
     func missing() {
         var random = SeededGenerator(seed: 2)
         let (name, other) = (Self.name(100, &random), Self.name(3, &random))
@@ -71,7 +71,7 @@ struct HistoryEntryTests {
         #expect(Self.entries(Array(bare)).map(\.name) == [nil], "a part without bytes")
     }
 
-    @Test("A record ends behind what happened, never within a name or right behind one", arguments: 0..<4)
+    @Test("A record ends after an event, never within a name or right after one", arguments: 0..<4)
     func records(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var events: [HistoryEvent] = []
@@ -108,7 +108,7 @@ struct HistoryEntryTests {
         #expect(Self.read(buffer.view) == events)
     }
 
-    @Test("Names in other letters come back; what is no text is no name")
+    @Test("Names with non-ASCII characters are restored; bytes that are not UTF-8 are not a name")
     func letters() {
         let name = "größe-測試-🚀-" + String(repeating: "é", count: 40)
         #expect(Self.entries(Self.named(name)).map(\.name) == [name])
@@ -122,7 +122,7 @@ struct HistoryEntryTests {
 struct PushTermsTests {
     private let now = Instant(milliseconds: 1_000_000)
 
-    @Test("Each lifetime that fits is kept as it is; longer ones in minutes, up to the longest that a number can say")
+    @Test("Lifetimes that fit are stored exactly, longer ones in minutes, up to the largest number of minutes")
     func lifetimes() {
         // The codes in between are minutes that can be stored exactly as seconds.
         for code in [UInt16](0...32_767) + [UInt16](33_315...UInt16.max) {
@@ -148,7 +148,7 @@ struct PushTermsTests {
         #expect(PushTerms(.passive, .nowOrNever, at: self.now).lifetime == .nowOrNever)
     }
 
-    @Test("An event tells the terms of its push; one that was written without them, or is of something else, has none")
+    @Test("An event has the terms of its push; older events and those of other kinds have none")
     func event() {
         let terms = PushTerms(priority: .immediate, lifetime: .seconds(60))
         let event = HistoryEvent(device: 1, at: self.now, kind: .push(.launched), terms: terms)
@@ -193,7 +193,7 @@ struct EventQueueTests {
         #expect(events.map(\.at.milliseconds) == [0, 1, 2, 3, 4, 5])
     }
 
-    @Test("What happened to a task comes right behind its name, whose parts are of the same device and moment")
+    @Test("A task's event follows its name, whose parts have the same device and time")
     func names() {
         let devices = Self.devices(2)
         var queue = EventQueue(key: EngineRig.historyKey)
@@ -214,7 +214,7 @@ struct EventQueueTests {
         #expect(entries.finish().map(\.name) == [nil, name])
     }
 
-    @Test("Events are taken once, behind those that wait elsewhere")
+    @Test("Events are taken once, after those that wait elsewhere")
     func taken() {
         let devices = Self.devices(1)
         var queue = EventQueue(key: EngineRig.historyKey)

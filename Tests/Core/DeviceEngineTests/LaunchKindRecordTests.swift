@@ -44,7 +44,7 @@ struct LaunchKindRecordTests {
         return [kind] + number(launched) + [UInt8(results.count)] + results.flatMap { [$0.code] + number($0.count) }
     }
 
-    @Test("What a topic's tasks launched and came to is read, and kept again as it was")
+    @Test("Launches and outcomes of a topic's tasks are read, and stored again unchanged")
     func topic() throws {
         let rig = EngineRig()
         let (topic, device, _) = try Self.records(rig)

@@ -27,7 +27,7 @@ struct PermittedTasksTests {
         }
     }
 
-    @Test("What is looked up is what the patterns themselves match")
+    @Test("The lookup agrees with matching each pattern")
     func patterns() {
         let texts = ["a", "a.b", "a.*", "a.b.*", "b..*", "b.*", "..*", "a-.*", "_"]
         var generator = SeededGenerator(seed: 7)
@@ -94,7 +94,7 @@ struct PermittedTasksTests {
         #expect(EngineConfiguration().permittedTasks == .none)
     }
 
-    @Test("A topic that names nothing any more is as all others")
+    @Test("A topic without its own list is treated like all others")
     func unnamed() {
         var permitted = self.permitted(["a"], .all)
         #expect(Array(permitted.namedTopics) == ["com.a"])
@@ -103,7 +103,7 @@ struct PermittedTasksTests {
         #expect(permitted == .all && permitted["com.a"] == nil)
     }
 
-    @Test("A name that is as long as may be is looked up among as many patterns as may be")
+    @Test("The longest name is looked up among the maximum number of patterns")
     func bounds() {
         let dots = String(repeating: ".", count: IdentifierPattern.bytesMax)
         let many = (0..<PermittedTasks.patternsPerTopicMax).map { "a\($0).*" }

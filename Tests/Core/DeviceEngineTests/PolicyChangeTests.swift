@@ -57,7 +57,7 @@ struct PolicyChangeTests {
         #expect(rig.engine.totals.pending == 1000)
     }
 
-    @Test("A device that launches sooner under the new policy waits from the change on, whatever is due later")
+    @Test("A device that may launch sooner under a new policy waits since the change")
     func waitsFromChange() throws {
         let rig = EngineRig(EngineRig.open([(.launchInterval, 900)]))
         for device in 1...2 {
@@ -125,7 +125,7 @@ struct PolicyChangeTests {
         #expect(intervals == [60_000, 7_000, 60_000])
     }
 
-    @Test("A bound that is tighter than what there is keeps nobody from what they have")
+    @Test("Lowering the limit of devices below the current number keeps registered devices")
     func bounds() throws {
         let rig = try self.rig(devices: 5, EngineRig.open())
         var configuration = EngineRig.open()
@@ -140,7 +140,7 @@ struct PolicyChangeTests {
 struct PolicyVersionsTests {
     private func policy(_ interval: Double) -> EngineConfiguration { EngineRig.open([(.launchInterval, interval)]) }
 
-    @Test("Each moment has the number that was in force then; what is kept reads back the same")
+    @Test("Each time has the policy number that was in effect then, and the numbers are restored when read back")
     func numbers() throws {
         var versions = PolicyVersions()
         #expect(versions.current == nil)
@@ -195,7 +195,7 @@ struct PolicyVersionsTests {
         #expect(try kept(own) == former(0xb5d8_f0c0_0aef_19d3))
     }
 
-    @Test("No more are remembered than there is room for, the newest of them")
+    @Test("Only a limited number of versions is kept, the newest ones")
     func bounded() {
         var versions = PolicyVersions()
         for number in 1...100 {

@@ -39,7 +39,7 @@ struct PolicyClockTests {
         return (clock.record(now, WallOffset(wall: machine.wall, now: now)), jump)
     }
 
-    @Test("Within one boot policy time goes on by the uptime, wherever the wall clock stands", arguments: [-10, 10])
+    @Test("Within one boot policy time advances with the uptime, whatever the wall clock says", arguments: [-10, 10])
     func oneBoot(years: Int64) {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         let first = Self.firstLife(&machine)
@@ -53,7 +53,7 @@ struct PolicyClockTests {
         #expect(third.record.now == first.now + 1000 && third.jump == nil)
     }
 
-    @Test("A boot whose clock is ten years behind, and one with the right clock after it, make no time pass")
+    @Test("A boot with a clock ten years behind, and the corrected clock after it, make no time pass")
     func behind() {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         let first = Self.firstLife(&machine)
@@ -129,7 +129,7 @@ struct PolicyClockTests {
         #expect(Self.nextLife(record, machine, boot: Self.boots[1]).record.now == now)
     }
 
-    @Test("A record comes back as it was, and one of an older build, of 16 bytes, is read as before")
+    @Test("A record is restored unchanged, and the 16-byte record of an older build is still read")
     func records() throws {
         var machine = VirtualClock(boot: 5000, wall: 1_700_000_000_000)
         let record = Self.firstLife(&machine)
@@ -168,7 +168,7 @@ struct PolicyClockTests {
         #expect(WallOffset(wall: machine.wall, now: now).wall(now) == machine.wall)
     }
 
-    @Test("Across a restart policy time goes on by what the wall clock says, and never back")
+    @Test("Across a restart policy time advances with the wall clock and never goes back")
     func restart() {
         var machine = VirtualClock(boot: 90_000, wall: 1_700_000_000_000)
         let stored = Instant(milliseconds: 1_699_999_000_000)
@@ -228,7 +228,7 @@ struct PolicyClockTests {
         #expect(rig.engine.popExpiredWake() == nil)
     }
 
-    @Test("One moment is one number, however the readings of the two clocks fall into their milliseconds")
+    @Test("A time maps to one number, however the readings of both clocks are rounded")
     func jitter() {
         let moment = Instant(milliseconds: 1_700_000_000_123)
         var offset = WallOffset(wall: 1_700_000_000_000, now: Instant(milliseconds: 1_700_000_000_000))
@@ -271,7 +271,7 @@ struct PolicyClockTests {
     }
 
     @Test(
-        "Eligible-at is rounded up to the second, so that whoever waits for it is never early",
+        "Eligible-at is rounded up to the second, so that a client that waits for it is never early",
         arguments: [(0, 0), (1, 1), (999, 1), (1000, 1), (1001, 2)] as [(Int64, Int64)]
     )
     func roundsUp(milliseconds: Int64, seconds: Int64) {

@@ -127,7 +127,7 @@ struct ReadyQueuesTests {
         #expect(queues.longestMilliseconds(at: now, in: devices) == 900)
     }
 
-    @Test("There is a queue for each topic that there came to be, and what waits stays")
+    @Test("Queues are added for new topics, and entries already in a queue stay")
     func grows() {
         var devices = Self.devices(2, topicCount: 2)
         var queues = ReadyQueues()
@@ -145,7 +145,7 @@ struct ReadyQueuesTests {
 
 @Suite("A queue", .timeLimit(.minutes(15)))
 struct FIFOQueueTests {
-    @Test("What comes first leaves first, whatever comes in between", arguments: UInt64(1)...8)
+    @Test("A queue is first in, first out, however additions and removals alternate", arguments: UInt64(1)...8)
     func likeList(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = FIFOQueue<Int>()

@@ -47,7 +47,7 @@ struct RegistrationTests {
         #expect(claimed == [EngineRig.token(1), EngineRig.token(3), nil])
     }
 
-    @Test("Registered after a removal it starts afresh, whatever was reported meanwhile")
+    @Test("A device registered after a removal starts fresh, despite reports in between")
     func fresh() throws {
         let rig = EngineRig()
         let wake = try #require(rig.push(1, .considerate, workerIsFree: true)?.wake)

@@ -36,7 +36,7 @@ struct RepeatedPushTests {
         }
     }
 
-    @Test("It is answered as the first time, whatever became of it, and counted once", arguments: Situation.allCases)
+    @Test("A repeated push gets the first answer, whatever happened, and counts once", arguments: Situation.allCases)
     func repeated(situation: Situation) throws {
         let rig = EngineRig()
         situation.arrange(rig)
@@ -63,7 +63,7 @@ struct RepeatedPushTests {
         #expect(rig.takeEvents(1).isEmpty)
     }
 
-    @Test("It is remembered for ten minutes, then it is another push")
+    @Test("A push is remembered for ten minutes, then its name means another push")
     func tenMinutes() throws {
         let rig = EngineRig()
         rig.push(1, clientID: 5)
@@ -90,7 +90,7 @@ struct RepeatedPushTests {
         #expect(rig.engine.totals.accepted == accepted + 2, "the fifth is forgotten")
     }
 
-    @Test("An apns-id that the gateway made, or that a dry run named, is no name to repeat")
+    @Test("An apns-id that the gateway made, or that a dry run named, does not count as a repeat")
     func exempt() throws {
         let rig = DispatchRig()
         rig.push(1)
@@ -101,7 +101,7 @@ struct RepeatedPushTests {
         #expect(rig.engine.totals.accepted == 3)
     }
 
-    @Test("It is answered the same by the next process", arguments: Situation.allCases)
+    @Test("A restarted process gives the same answer", arguments: Situation.allCases)
     func restored(situation: Situation) throws {
         let rig = EngineRig()
         let store = SimulatedStore()

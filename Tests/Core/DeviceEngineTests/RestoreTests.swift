@@ -29,7 +29,7 @@ struct RestoreTests {
             && left.state.inFlight?.deadline == right.state.inFlight?.deadline
     }
 
-    @Test("Random devices, in every state, come back as they were", arguments: 0..<20)
+    @Test("Random devices, in every state, are restored unchanged", arguments: 0..<20)
     func roundTrip(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         let rig = EngineRig()
@@ -189,7 +189,7 @@ struct RestoreTests {
             (0, "a penalty of 21", 2, [21]), (0, "a penalty of 255", 2, [255]),
             (0, "a registration in the far future", head, farAway),
             (0, "too many launches in a window", spacing + 24, tooMany),
-            (0, "a battery that is no number", conditions, [0, 0, 0, 0, 0, 0, 0xF8, 0x7F]),
+            (0, "a battery that is not a number", conditions, [0, 0, 0, 0, 0, 0, 0xF8, 0x7F]),
             (0, "a battery of 2", conditions, [0, 0, 0, 0, 0, 0, 0, 0x40]),
             (0, "an expiry in the far future", pending, farAway), (0, "too many attempts", pending + 28, tooMany),
             (1, "a launch in the far future", inFlight, farAway),
@@ -213,7 +213,7 @@ struct RestoreTests {
         }
     }
 
-    @Test("Two devices with one wake are refused, and so is a topic whose name is no text or whose counts cannot be")
+    @Test("Two devices with the same wake are refused, and so is a topic with an invalid name or impossible counts")
     func impossibleOthers() throws {
         let records = try Self.twoDevices()
         let spacing = 2 + 1 + 1 + EngineRig.token(1).count + 4 + 8

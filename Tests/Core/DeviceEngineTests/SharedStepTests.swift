@@ -31,7 +31,7 @@ struct SharedStepTests {
         return changes
     }
 
-    @Test("Changes come in the order of tokens, with what is due, what waits for a slot and what was launched")
+    @Test("Changes are in token order, with due times, waits for a slot, launches and ends")
     func changes() throws {
         let rig = try self.engine()
         var wake: WakeID?
@@ -58,7 +58,7 @@ struct SharedStepTests {
         #expect(changes.first?.ended == [try #require(wake)])
     }
 
-    @Test("A wake that is launched and ends within one step is told of as both")
+    @Test("A wake that is launched and ends within one step is reported as both")
     func shortWake() throws {
         let rig = try self.engine()
         var wake: WakeID?
@@ -70,7 +70,7 @@ struct SharedStepTests {
         #expect(changes.first?.ended == [try #require(wake)])
     }
 
-    @Test("A push that wakes nobody changes its device's window")
+    @Test("A push without content-available changes its device's rate window")
     func rateWindow() throws {
         var configuration = EngineRig.open()
         configuration.pushRate.pushesMax = 2
@@ -84,7 +84,7 @@ struct SharedStepTests {
         #expect(answers == [true, true, false])
     }
 
-    @Test("What was counted under another policy is corrected to the digit")
+    @Test("Counters of another policy are corrected exactly")
     func otherPolicy() throws {
         let rig = try self.engine(EngineRig.open([(.launchInterval, 900), (.criticalBattery, 0.1)]))
         var rows = try self.step(rig) {
@@ -109,7 +109,7 @@ struct SharedStepTests {
         #expect(again.isEmpty)
     }
 
-    @Test("Bounds go on from what all gateways have counted")
+    @Test("Limits count what all gateways have counted")
     func bounds() throws {
         var configuration = EngineRig.open()
         configuration.pendingBytesMax = 1000

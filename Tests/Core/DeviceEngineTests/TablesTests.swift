@@ -47,7 +47,7 @@ struct TablesTests {
         #expect(MemoryLayout<DeviceRecord>.stride <= 280)
     }
 
-    @Test("A row that changed is told of once until changes are taken, in the order of the changes")
+    @Test("A changed row is reported once until changes are taken, in the order of the changes")
     func changes() {
         var table = DeviceTable(key: Self.key)
         for number in 0..<3 {

@@ -22,7 +22,7 @@ struct TaskRestoreTests {
             + snapshot.tasks.map { "\($0.name) \($0.details) \($0.state) \($0.task.waitsSince) \($0.task.transfers)" }
     }
 
-    @Test("Random requests, sessions and habits come back as they were, and go on as they would", arguments: 0..<20)
+    @Test("Random requests, sessions and habits are restored unchanged and behave the same", arguments: 0..<20)
     func roundTrip(seed: Int) throws {
         var generator = SeededGenerator(seed: UInt64(seed))
         let rig = EngineRig(EngineRig.permitting())

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What the engine does with requests and sessions", .timeLimit(.minutes(15)))
+@Suite("Requests and sessions in the engine", .timeLimit(.minutes(15)))
 struct TaskVerbTests {
     private let rig = EngineRig(EngineRig.permitting())
 
@@ -25,7 +25,7 @@ struct TaskVerbTests {
         #expect(self.rig.tasks(1).waiting == ["refresh"] && self.rig.isConserved)
     }
 
-    @Test("What is refused leaves no name with a device that has others")
+    @Test("A refusal leaves no name on a device that has others")
     func refusedNames() throws {
         let device = try #require(self.rig.register(1).device)
         try self.rig.submit(1, "refresh")

@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("When a store hears of the progress that continued tasks tell", .timeLimit(.minutes(15)))
+@Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ToldProgressTests {
     private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
     private let store = SimulatedStore()
@@ -71,7 +71,7 @@ struct ToldProgressTests {
         #expect(!self.rig.engine.hasChanges && self.rig.engine.progressDue == nil)
     }
 
-    @Test("Each task that told something is written once in an interval, and what said nothing new is not")
+    @Test("The progress of each task is stored once per interval, and only if it changed")
     func repeated() throws {
         let wakes = [try self.start("a"), try self.start("b")]
         self.rig.register(2)
@@ -87,7 +87,7 @@ struct ToldProgressTests {
         #expect(try self.written() == (0, 0))
     }
 
-    @Test("Any other change of the device's tasks takes with it what was told, and that is written once")
+    @Test("Any other change of the device's tasks also stores its progress, and stores it once")
     func riding() throws {
         let wake = try self.start()
         self.tell(7, wake)
@@ -102,7 +102,7 @@ struct ToldProgressTests {
         #expect(try self.kept().contains(7), "what happens to others does not")
     }
 
-    @Test("A loss, a report and an interruption keep at once what was told before", arguments: 0..<3)
+    @Test("A loss, a report and an interruption store earlier progress immediately", arguments: 0..<3)
     func ends(way: Int) throws {
         let wake = try self.start()
         self.tell(7, wake)
@@ -129,7 +129,7 @@ struct ToldProgressTests {
         #expect(launched.resumedFrom == .progress(TaskProgress(completed: 7, total: 99)))
     }
 
-    @Test("Whoever keeps nothing forgets what was told as the others do: no list grows")
+    @Test("An engine without a store also forgets progress, so no list grows")
     func nothingKept() throws {
         for round in 0..<50 as Range<UInt64> {
             let wake = try #require(try self.rig.submit(1, "export", .continued(.queue), hasSlot: true).wake)
@@ -142,7 +142,7 @@ struct ToldProgressTests {
         }
     }
 
-    @Test("Progress moves when the device is next looked at, whatever else it has due")
+    @Test("Progress moves the device's next due time, together with its other due times")
     func dueMoment() throws {
         let first = try self.start("a")
         self.rig.advance(by: 10_000)

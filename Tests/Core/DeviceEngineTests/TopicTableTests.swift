@@ -45,7 +45,7 @@ struct TopicTableTests {
         EngineRig.topicName(3).withByteView { #expect(table.find($0) == nil) }
     }
 
-    @Test("What is counted of a topic is counted of all, and of no other")
+    @Test("Counts of a topic are included in the totals, and in no other topic")
     func books() {
         var table = Self.table(3)
         table.count(Self.topic(0)) { $0.accepted += 2 }
@@ -74,7 +74,7 @@ struct TopicTableTests {
         #expect(table.takeChanges() == [])
     }
 
-    @Test("A topic has its own policy, or that of all, and goes on with another one")
+    @Test("A topic uses its own policy or the common one, and follows a new configuration")
     func policies() {
         var own = EngineRig.open([(.executionWindow, 5)])
         own.topicPolicies[EngineRig.topicName(1)] = EngineRig.open([(.executionWindow, 7)]).policy
@@ -107,7 +107,7 @@ struct TopicTableTests {
         #expect(next.totals.accepted == 9 && next.totals.registered == 1)
     }
 
-    @Test("A pause is kept while it lasts, and is a change as long as it is one")
+    @Test("A pause is stored while it lasts, and only a real change of it counts as a change")
     func paused() throws {
         var table = Self.table(2)
         let before = try #require(Self.records(&table)[1])
@@ -128,7 +128,7 @@ struct TopicTableTests {
         #expect(Self.records(&next)[1] == before, "what does not know of pauses reads it as ever")
     }
 
-    @Test("Pushes that were cancelled are kept where there are any, and nothing is said of them elsewhere")
+    @Test("Cancelled pushes are stored only if there are any")
     func cancelled() throws {
         var table = Self.table(1)
         let before = try #require(Self.records(&table)[0])

@@ -42,7 +42,7 @@ struct WakeLedgerTests {
         #expect(ledger.known.ids == 5 && ledger.known.devicesWithEnded == 1)
     }
 
-    @Test("Ended wakes are forgotten after ten minutes, of so many devices at a time")
+    @Test("Ended wakes are forgotten after ten minutes, for a limited number of devices at a time")
     func forgotten() {
         var devices = Self.devices(5)
         var ledger = WakeLedger()
@@ -63,7 +63,7 @@ struct WakeLedgerTests {
         #expect(ledger.known.ids == 0 && ledger.known.devicesWithEnded == 0)
     }
 
-    @Test("What expired is taken once, the first first")
+    @Test("Expired wakes are taken once, in order")
     func expired() {
         var ledger = WakeLedger()
         for number in [3, 1, 2] { ledger.expired(Self.wake(number), .deadline) }
@@ -140,7 +140,7 @@ struct WakeMapTests {
         #expect(map.isEmpty == dictionary.isEmpty)
     }
 
-    @Test("Wakes are sorted as they are written, and what is put again replaces what there was")
+    @Test("Wakes are sorted by their identifier, and a second value for a wake replaces the first")
     func order() {
         let wakes = [(7, 1), (1, 9), (1, 2), (UInt64.max, 0)].map { WakeID(random: $0) }
         var map = WakeMap<String>()
@@ -175,7 +175,7 @@ struct WakeMapTests {
         #expect(map.isEmpty && map.capacity == 0)
     }
 
-    @Test("What is taken out is let go of at once")
+    @Test("A removed value is released immediately")
     func release() {
         final class Value {}
         var map = WakeMap<Value>()
@@ -206,7 +206,7 @@ struct WakeTimesTests {
         #expect(histogram.sum == 5373)
     }
 
-    @Test("What a step counted that did not happen is taken back, and what others counted meanwhile stays")
+    @Test("The counts of an undone step are taken back, and later counts stay")
     func takenBack() {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)
@@ -229,7 +229,7 @@ struct WakeTimesTests {
         #expect(rig.engine.oldestDueMilliseconds == 0)
     }
 
-    @Test("A push that waits for a worker is late from its arrival, and the oldest that waits is told")
+    @Test("A push that waits for a worker counts as late since its arrival, and the longest wait is reported")
     func waitsForWorker() throws {
         let rig = EngineRig()
         rig.push(1)
@@ -248,7 +248,7 @@ struct WakeTimesTests {
         #expect(rig.engine.oldestDueMilliseconds == 0)
     }
 
-    @Test("The interval is no lateness: it counts from the moment at which the policy allows the launch")
+    @Test("The launch interval does not count as lateness: it starts when the policy allows the launch")
     func interval() throws {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true)
@@ -264,7 +264,7 @@ struct WakeTimesTests {
         #expect(rig.engine.times.lateness.sum == 3000)
     }
 
-    @Test("A hold is no lateness: it counts from the hold's end")
+    @Test("A hold does not count as lateness: it starts when the hold ends")
     func hold() throws {
         let rig = EngineRig()
         rig.register(1)

@@ -161,7 +161,7 @@ struct FaultScriptTests {
         #expect(script.entries[0].matched == 4 && script.entries[0].fired == 2)
     }
 
-    @Test("A rule counts for so many devices, and is about no others")
+    @Test("A rule counts a limited number of devices, and ignores others")
     func devicesAreBounded() throws {
         var script = Self.script([Self.rule { $0.isPerDevice = true }])
         for number in 0..<FaultScript.devicesMax {
@@ -194,7 +194,7 @@ struct FaultScriptTests {
         #expect(script.entries.map(\.isSpent) == [false, true, false])
     }
 
-    @Test("Counters begin anew, and with them rules that were spent")
+    @Test("Resetting counters also resets used-up rules")
     func reset() throws {
         var script = Self.script([
             Self.rule(1) {

@@ -4,7 +4,7 @@ import Wire
 
 @Suite("A push arrives")
 struct ArrivalTests {
-    @Test("It launches at once, or waits while no worker is free or a wake is in flight")
+    @Test("A push launches immediately, or waits without a free worker or while a wake is in flight")
     func waits() throws {
         var driver = try DeviceDriver()
         #expect(driver.push(.considerate, at: 0, workerIsFree: false) == .waits(absorbed: nil))
@@ -30,7 +30,7 @@ struct ArrivalTests {
         #expect(pending.receivedAt == DeviceDriver.at(2) && pending.firstReceivedAt == DeviceDriver.at(0))
     }
 
-    @Test("Now or never launches or is discarded, and leaves what is pending as it was")
+    @Test("A now-or-never push launches or is discarded, and leaves the pending push unchanged")
     func nowOrNever() throws {
         var driver = try DeviceDriver()
         #expect(driver.push(.considerate, at: 0, expiration: .nowOrNever) == .launched(absorbed: nil))
@@ -42,7 +42,7 @@ struct ArrivalTests {
     }
 
     @Test(
-        "What expires at its arrival or before is discarded",
+        "A push that expires on arrival or before is discarded",
         arguments: [(9.999, true), (10, true), (10.001, false)]
     )
     func tooLate(_ expiry: Double, _ isDiscarded: Bool) throws {

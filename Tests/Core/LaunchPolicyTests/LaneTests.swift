@@ -39,14 +39,14 @@ struct LaneTests {
         #expect(driver.lanes.tasks.isBlank)
     }
 
-    @Test("What one request and one wake take up is bounded")
+    @Test("The sizes of a request and of a wake are limited")
     func sizes() {
         #expect(MemoryLayout<BackgroundTask>.stride <= 48)
         #expect(MemoryLayout<TaskWake>.stride <= 120)
         #expect(MemoryLayout<BackgroundTasks>.stride <= 96)
     }
 
-    @Test("What no stream takes blocks nothing, and goes first when one does")
+    @Test("A request without a stream blocks nothing, and goes first when a stream takes it")
     func slots() throws {
         var driver = try LanesDriver()
         driver.submit("r", .appRefresh, at: 0, slotIsFree: false)
@@ -152,7 +152,7 @@ extension LaneTests {
         #expect(driver.launch(at: 6) == "c", "a continued task does not ask for the foreground again")
     }
 
-    @Test("A removed device loses what waits; what is in flight keeps its lane and never waits again")
+    @Test("A removed device loses its pending work; its wakes in flight keep their lanes and are not retried")
     func removal() throws {
         var driver = try Self.busy()
         driver.finish("s", 2, at: 6)
@@ -193,7 +193,7 @@ extension LaneTests {
         #expect(driver.lanes.tasks.isBlank)
     }
 
-    @Test("What a wake of a removed device cost is not put back into the fresh state")
+    @Test("The cost of a removed device's wake is not restored to the fresh state")
     func removedCharge() throws {
         var driver = try LanesDriver()
         for (name, seconds) in [("first", 0.0), ("second", 1000)] {

@@ -1,7 +1,7 @@
 import Policy
 import Testing
 
-@Suite("What wakes are launched for")
+@Suite("Launch kinds")
 struct LaunchKindTests {
     @Test("Pushes and the kinds of tasks are all there is, each by its name on the wire")
     func names() {
@@ -37,7 +37,7 @@ struct IdentifierPatternTests {
         #expect(!IdentifierPattern("K").matches("\u{212A}"))
     }
 
-    @Test("What a pattern that stands for several begins with ends in its dot")
+    @Test("The stem of a wildcard pattern ends in its dot")
     func beginnings() {
         let all = IdentifierPattern("com.a.*")
         #expect(all.stem == "com.a." && !all.isExact)

@@ -88,7 +88,7 @@ struct OutcomeTests {
         #expect(driver.timePassed(130) == .nothing)
     }
 
-    @Test("Becoming force quit discards what is pending once; what comes later waits")
+    @Test("Force quit discards the pending push once; later pushes wait")
     func forceQuit() throws {
         var driver = try Self.launched()
         driver.push(.considerate, at: 101)
@@ -101,7 +101,7 @@ struct OutcomeTests {
         #expect(driver.isLaunchable(100_000))
     }
 
-    @Test("A removed device starts afresh; its wake goes on, and is not retried")
+    @Test("A removed device starts fresh; its wake continues and is not retried")
     func unregistered() throws {
         var driver = try Self.launched()
         driver.push(.considerate, at: 101)

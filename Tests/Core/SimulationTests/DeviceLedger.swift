@@ -48,7 +48,7 @@ struct DeviceLedger {
         self.checkPending(now)
         if let must = self.mustLaunch {
             let launches = if case .launch = line.event { line.apnsID == must } else { false }
-            if !launches { self.broke(.disposition, now, "\(must) was told launched and did not launch") }
+            if !launches { self.broke(.disposition, now, "\(must) was reported as launched and did not launch") }
         }
         if let must = self.mustDiscard, line.event != .discard(must.reason) || line.apnsID != must.apnsID {
             self.broke(.retry, now, "\(must.apnsID) should have been discarded (\(must.reason))")
@@ -65,7 +65,7 @@ struct DeviceLedger {
     /// Checks the end of the outcome.
     mutating func finish() {
         if let must = self.mustDiscard { self.broke(.retry, 0, "\(must.apnsID) was never discarded") }
-        if let must = self.mustLaunch { self.broke(.disposition, 0, "\(must) was told launched, and never was") }
+        if let must = self.mustLaunch { self.broke(.disposition, 0, "\(must) was reported as launched, and never was") }
     }
 
     private mutating func broke(_ promise: Violation.Promise, _ now: Int64, _ what: String) {
@@ -109,7 +109,7 @@ extension DeviceLedger {
             if disposition != .launched { self.broke(.expiry, now, "\(name) waits, and should be now or never") }
         }
         if disposition != .launched, (disposition == .coalesced) != (self.pending != nil) {
-            self.broke(.disposition, now, "\(name) was told \(disposition)")
+            self.broke(.disposition, now, "\(name) was reported as \(disposition)")
         }
         let expiry = isNowOrNever ? now : push.expiration ?? now + self.facts.limits.defaultTTL
         var item = Item(apnsID: name, priority: push.priority, expiry: expiry, pendingSince: now)
@@ -154,7 +154,7 @@ extension DeviceLedger {
     private mutating func launched(_ name: String, _ coalesced: Int, _ attempt: Int64, _ now: Int64) {
         let isArrival = self.mustLaunch == name
         self.mustLaunch = nil
-        if self.inFlight != nil { self.broke(.oneInFlight, now, "\(name) launched beside another") }
+        if self.inFlight != nil { self.broke(.oneInFlight, now, "\(name) launched while another was in flight") }
         guard var item = self.pending, item.apnsID == name else {
             return self.broke(.conservation, now, "\(name) launched and is not pending")
         }

@@ -80,7 +80,7 @@ private struct HabitDay {
 
 @Suite("A day of devices with habits")
 struct HabitDayTests {
-    @Test("Refreshes that are put off for habits are there before more uses, and later before them", arguments: 1...5)
+    @Test("With habits more refreshes precede uses, and by a shorter time", arguments: 1...5)
     func habits(seed: UInt64) throws {
         let habits = try HabitDay(seed: seed, overrides: [])
         let none = try HabitDay(seed: seed, overrides: [("policy.refreshFlex", 0)])

@@ -438,7 +438,7 @@ extension LaneWorld {
         let next = self.lanes.nextMoment(from: self.now, self.parameters)
         self.expect(next.map { $0 > self.now } ?? true, "a device that settled has something left to do")
         let arrivals = self.lanes.tasks.waiting.map(\.arrival)
-        self.expect(arrivals == arrivals.sorted(), "what waits is not in the order of arrival")
+        self.expect(arrivals == arrivals.sorted(), "the waiting requests are not in the order of arrival")
     }
 
     private mutating func balance(_ books: Books, _ what: String, _ weight: (Item) -> UInt64) {

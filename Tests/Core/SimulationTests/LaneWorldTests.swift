@@ -3,7 +3,7 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("What always holds of a device's tasks, whatever the world does", .timeLimit(.minutes(15)))
+@Suite("Invariants of a device's tasks under random events", .timeLimit(.minutes(15)))
 struct LaneWorldTests {
     private static let seeds: ClosedRange<UInt64> = {
         let environment = ProcessInfo.processInfo.environment
@@ -35,7 +35,7 @@ struct LaneWorldTests {
     }
 }
 
-@Suite("What the rules of background tasks promise, on random traces", .timeLimit(.minutes(15)))
+@Suite("Rules of background tasks on random traces", .timeLimit(.minutes(15)))
 struct TaskPromiseTests {
     /// 3,000 seeds in parts that run in parallel; or the single seed in `WAKEGATE_SEED`.
     private static let parts: [ClosedRange<UInt64>] = {
@@ -108,7 +108,7 @@ struct TaskSpacingTests {
     }
 }
 
-@Suite("What the rules promise, on random traces", .timeLimit(.minutes(15)))
+@Suite("Rules of pushes on random traces", .timeLimit(.minutes(15)))
 struct PromiseTests {
     private static let seeds: ClosedRange<UInt64> = {
         let environment = ProcessInfo.processInfo.environment

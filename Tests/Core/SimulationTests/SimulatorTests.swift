@@ -59,7 +59,7 @@ struct SimulatorTests {
         #expect(lines.contains { $0.hasPrefix(#"{"t":7.5,"#) })
     }
 
-    @Test("At one moment devices act in the order in which they were first named, before the events of that moment")
+    @Test("At the same time devices act in the order of their first mention, before the events of that time")
     func order() throws {
         let trace = [Self.push("p0", "b", at: "0"), Self.push("p1", "a", at: "0"), Self.push("p2", "c", at: "1")]
         let order = try Self.run(trace).filter { $0.contains(#""t":1,"#) }.compactMap {
@@ -90,7 +90,7 @@ struct ArticleTests {
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    @Test("The table of the rules has every parameter with its default, and no other")
+    @Test("The table of the rules has exactly the parameters of the code with their defaults")
     func parameters() throws {
         let rows = try Self.article("Rules.md").compactMap { line -> [Substring]? in
             let cells = line.split(separator: "|").map { Substring($0.trimmingCharacters(in: .whitespaces)) }

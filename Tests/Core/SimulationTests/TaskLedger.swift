@@ -402,7 +402,7 @@ extension TaskLedger {
         self.sightings.saw("launch.\(kind)")
         let eligible = max(item.place.since, self.eligible())
         if kind == "appRefresh" { self.sawRefresh(eligible) }
-        if self.isFull(item.lane) { self.broke("room: \(name) launched beside another") }
+        if self.isFull(item.lane) { self.broke("room: \(name) launched while its lane was full") }
         if !self.mayLaunch(alive, at: self.now) { self.broke("too early: \(name) may not launch") }
         if self.changed < self.now, self.mayLaunch(item, at: self.now - 1) { self.broke("too late: \(name)") }
         for other in self.waiting

@@ -138,12 +138,12 @@ struct TraceErrorTests {
         try Self.expect(fault, after: ["", #"{"until": 5}"#])
     }
 
-    @Test("A fault after the end of the simulation is still told")
+    @Test("A fault after the end of the simulation is still reported")
     func afterUntil() {
         #expect(Self.error([#"{"until": 1}"#, Self.event, "{"])?.line == 3)
     }
 
-    @Test("An override that is unknown or out of range is told without a line")
+    @Test("An unknown or out-of-range override is reported without a line number")
     func overrides() {
         let unknown = Self.error([], overrides: [("policy.lauchInterval", 5)])
         #expect(unknown?.line == nil)

@@ -25,7 +25,7 @@ struct JSONReaderTests {
     }
 
     @Test(
-        "What is not JSON is refused at its column",
+        "Text that is not JSON is refused with its column",
         arguments: [
             ("", 1), ("{", 2), ("[1,]", 4), ("{'a': 1}", 2), ("01", 2), ("1 2", 3), ("\"a", 3), ("\"\\x\"", 4),
             ("\"\\ud800\"", 8), ("nul", 1), ("{\"a\" 1}", 6), ("[1 // one\n]", 4), ("1.", 3), ("\"\t\"", 2),
@@ -84,7 +84,7 @@ struct JSON5ReaderTests {
         }
     }
 
-    @Test("What JSON5 adds to JSON is read: comments, bare names, both quotes, commas at the end, numbers of any form")
+    @Test("JSON5 additions are read: comments, bare names, both quotes, trailing commas, numbers of any form")
     func additions() throws {
         let text = """
             // a comment
@@ -106,7 +106,7 @@ struct JSON5ReaderTests {
         #expect(members.map(\.name) == ["$c_1", "a", "b", "d", "e", "f"])
     }
 
-    @Test("NaN, surrogate pairs, other scripts and characters that stand for themselves behind a backslash are read")
+    @Test("NaN, surrogate pairs, other scripts and escapes of plain characters are read")
     func rarities() throws {
         #expect(try self.read("'\\ud83d\\ude00 \u{1F600} \\\u{E9}'") == .string("\u{1F600} \u{1F600} \u{E9}"))
         #expect(try self.read("{ gr\u{F6}\u{DF}e: null }")["gr\u{F6}\u{DF}e"] == .null)
@@ -116,7 +116,7 @@ struct JSON5ReaderTests {
     }
 
     @Test(
-        "The first fault is told with its line and its column",
+        "The first fault is reported with its line and column",
         arguments: [
             ("{\n  edge: 'a'\n  admin: 'b'\n}", "line 3, column 3: a comma or } should be here"),
             ("{\n  edge: 'a',\n", "line 1, column 1: the { that stands here is not closed"),
@@ -142,7 +142,7 @@ struct JSON5ReaderTests {
         #expect(self.problem(text) == "is not JSON5 (\(problem))")
     }
 
-    @Test("The same name twice is a fault that tells both places, however it is written, and at any depth")
+    @Test("A repeated name is a fault with both positions, however it is written, and at any depth")
     func duplicates() {
         let text = "{\n  policy: {\n    launchInterval: 1,\n    'launchInterval': 2,\n  },\n}"
         #expect(self.problem(text) == "has \"launchInterval\" twice (line 3, column 5; line 4, column 5)")
@@ -186,7 +186,7 @@ struct JSONSyntaxTests {
     private func fault(_ text: String) -> JSONSyntaxFault? { JSONSyntax.fault(in: Array(text.utf8)) }
 
     @Test(
-        "What is JSON has no fault, whatever its strings and numbers hold",
+        "Valid JSON has no fault, whatever its strings and numbers contain",
         arguments: [
             "{}", " [ ] ", "{\"a\":[1,-0.5e+10,true,false,null,\"\\ud800\\n\\\"\"],\"b\":{\"c\":{}}}\n", "\"x\"", "0",
             "1e999",
@@ -205,7 +205,7 @@ struct JSONSyntaxTests {
     }
 
     @Test(
-        "A text that was cut says what was left open, and where that begins",
+        "The fault of a truncated text names the open element and its position",
         arguments: [
             ("{\"aps\":{\"content-available\":1}", "in the object that begins at line 1, column 1"),
             ("{\n \"aps\": {", "in the object that begins at line 2, column 9"),
@@ -241,7 +241,7 @@ struct JSONSyntaxTests {
         #expect(self.fault(text) == JSONSyntaxFault(what: what, isCutShort: false))
     }
 
-    @Test("What is not UTF-8 is named as such")
+    @Test("Text that is not UTF-8 is named as such")
     func notUTF8() {
         #expect(JSONSyntax.fault(in: [0x22, 0xFF, 0x22])?.what == "it is not UTF-8")
     }

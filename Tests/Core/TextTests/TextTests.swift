@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@Suite("What somebody meant to write")
+@Suite("Nearest matches for misspelled words")
 struct NearestMatchTests {
     private let names = ["launchInterval", "dailyLaunches", "edge", "admin"]
 
@@ -16,7 +16,7 @@ struct NearestMatchTests {
         #expect(NearestMatch.find(word, in: self.names) == meant)
     }
 
-    @Test("Of equally near names the first is taken, and a very long word is not compared")
+    @Test("The first of equally near names is taken, and a very long word is not compared")
     func bounds() {
         #expect(NearestMatch.find("cat", in: ["bat", "rat"]) == "bat")
         let long = String(repeating: "a", count: 129)
@@ -28,7 +28,7 @@ struct NearestMatchTests {
 @Suite("Percent encoding")
 struct PercentEncodingTests {
     @Test(
-        "What is encoded is decoded once, whichever case its digits have",
+        "Encoded text is decoded once, with digits of either case",
         arguments: [
             ("", ""), ("com.example", "com.example"), ("a%20b", "a b"), ("%c3%A4", "\u{e4}"), ("%2541", "%41"),
             ("a+b", "a+b"), ("%00", "\u{0}"),
@@ -39,7 +39,7 @@ struct PercentEncodingTests {
         #expect("<\(written)>".dropFirst().dropLast().percentDecoded == text)
     }
 
-    @Test("What is cut, no digit, or no UTF-8 is nothing", arguments: ["%", "a%4", "%g0", "%0g", "%-1", "%ff", "%c3"])
+    @Test("Invalid escapes and bad UTF-8 yield nil", arguments: ["%", "a%4", "%g0", "%0g", "%-1", "%ff", "%c3"])
     func refused(written: String) {
         #expect(written.percentDecoded == nil)
     }

@@ -49,7 +49,7 @@ struct ConformanceTests {
         #expect(comparison.lineCount > 0)
     }
 
-    @Test("And so they do with random traces of pushes, requests and sessions", arguments: 0..<4 as Range<UInt64>)
+    @Test("They also agree on random traces of pushes, requests and sessions", arguments: 0..<4 as Range<UInt64>)
     func agreesAtRandom(group: UInt64) throws {
         for seed in Self.seeds.group(group, of: 100) {
             let trace = TaskTrace(seed: seed)
@@ -215,7 +215,7 @@ struct SharedEngineTests {
     }
 
     @Test(
-        "It answers, tells, counts, remembers and shows what one does that keeps all devices",
+        "It behaves like an engine that keeps all devices",
         arguments: SharedComparison.Loading.allCases
     )
     func same(_ loading: SharedComparison.Loading) throws {

@@ -90,7 +90,7 @@ extension DispatchSimulation {
             self.tellHistory(commit)
             self.release(commit.effects)
         } catch {
-            if self.lives?.faultsEvery == 0 { return self.fail("a commit failed by itself: \(error.message)") }
+            if self.lives?.faultsEvery == 0 { return self.fail("a commit failed without a fault: \(error.message)") }
             self.lives?.coverage.note(.failedCommit)
             let isDead = self.lives?.medium.isDead == true
             self.lives?.medium.clearFaults()
@@ -216,7 +216,7 @@ extension DispatchSimulation {
                 self.lives?.medium.clearFaults()
                 self.lives?.store = nil
                 self.lives?.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
-                if self.lives?.faultsEvery == 0 { self.fail("a start failed by itself: \(error.message)") }
+                if self.lives?.faultsEvery == 0 { self.fail("a start failed without a fault: \(error.message)") }
             }
         }
         self.fail("no start succeeds")
@@ -308,7 +308,7 @@ extension DispatchSimulation {
         guard let stored, let wall = self.lives?.wall else { return }
         if wall < stored.wall { self.lives?.coverage.note(.wallJumpBackAcrossRestart) }
         if now.milliseconds != stored.now.milliseconds + max(0, wall - stored.wall) {
-            self.fail("policy time went on from \(stored.now) to \(now)")
+            self.fail("policy time advanced from \(stored.now) to \(now)")
         }
     }
 

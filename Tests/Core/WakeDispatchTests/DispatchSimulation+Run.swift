@@ -199,9 +199,9 @@ extension DispatchSimulation {
         self.pass(60_000)
         self.answer()
         self.keepAll()
-        if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept for ever") }
+        if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept forever") }
         if self.lives != nil { self.die(.powerLoss) }
-        if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight for ever") }
+        if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight forever") }
         if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
         if self.models.checker.open.count != 0 { self.fail("a worker still holds a wake") }
         if !self.models.tasks.ledger.isDone { self.fail("a request has no end") }
@@ -286,7 +286,7 @@ extension DispatchSimulation {
         let sorted = kept.sorted { $0.key < $1.key }
         guard let history = medium.openHistory() else {
             self.lives?.coverage.note(.eventsRecovered, sorted.count)
-            if sorted.flatMap(\.value) != found.happened { self.fail("the records tell of other events than happened") }
+            if sorted.flatMap(\.value) != found.happened { self.fail("the records hold other events than happened") }
             return
         }
         let written = history.writtenSequence
@@ -298,7 +298,7 @@ extension DispatchSimulation {
         // Faults that were already injected are checked after the next start.
         guard !medium.metFault else { return }
         guard history.takenSequence == found.sequence else {
-            return self.fail("the history goes on to record \(history.takenSequence), and not to \(found.sequence)")
+            return self.fail("the history reaches record \(history.takenSequence), and not \(found.sequence)")
         }
         for token in self.tokens {
             let device = HistoryEvent.device(of: token, EngineRig.historyKey)
@@ -309,7 +309,7 @@ extension DispatchSimulation {
             if told != expected {
                 let first = zip(told, expected).first { $0 != $1 }
                 let counts = "\(told.count) events of a device, and \(expected.count)"
-                self.fail("the history tells of \(counts) happened: \(first as Any)")
+                self.fail("the history has \(counts) happened: \(first as Any)")
             }
         }
         self.lives?.coverage.note(.eventsRecovered, sorted.count { $0.key > written })

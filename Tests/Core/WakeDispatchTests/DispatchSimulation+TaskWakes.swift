@@ -82,7 +82,7 @@ extension DispatchSimulation {
             }
             self.taskCoverage.note(isShort ? "pressed by memory" : "pressed by a reload")
         case .cancelled:
-            if self.cancelledWakes.remove(wake) == nil { self.fail("a wake was cancelled that nobody had cancelled") }
+            if self.cancelledWakes.remove(wake) == nil { self.fail("a wake was cancelled that had not been cancelled") }
         case .operator, .lost: break
         }
     }
@@ -161,11 +161,11 @@ extension DispatchSimulation {
         self.unheard.remove(address)
         self.taskCoverage.note("conditions heard")
         guard let stream = self.models.checker.streams[address] else {
-            return self.fail("a stream that has ended was told of conditions")
+            return self.fail("a stream that has ended received conditions")
         }
-        if !self.hears(stream, of: token) { self.fail("a stream was told of conditions, and did not ask") }
+        if !self.hears(stream, of: token) { self.fail("a stream that had not asked for conditions received them") }
         let mine = self.models.tasks.conditions[token] ?? Conditions()
-        if conditions != mine { self.fail("a stream was told \(conditions), and they are \(mine)") }
+        if conditions != mine { self.fail("a stream received \(conditions), and they are \(mine)") }
     }
 }
 
@@ -236,7 +236,7 @@ extension DispatchSimulation {
         guard let topic = name.withByteView({ self.rig.engine.findTopic($0) }) else { return }
         let wasPaused = self.models.checker.pausedTopics.contains(name)
         if self.rig.dispatcher.setPaused(topic, isPaused) != (isPaused != wasPaused) {
-            self.fail("\(name) was paused: \(wasPaused), and is not any more as it was")
+            self.fail("\(name) was paused: \(wasPaused), and the dispatcher disagrees")
         }
         if isPaused {
             self.models.checker.pausedTopics.insert(name)

@@ -108,7 +108,7 @@ extension DispatchSimulation {
         if self.models.tasks.ledger[token].waiting.count < before { self.taskCoverage.note("cancelled while waiting") }
         self.rig.dispatcher.cancelTask(identifier, index)
         self.took()
-        if !self.cancelledWakes.isEmpty { self.fail("a cancelled task goes on") }
+        if !self.cancelledWakes.isEmpty { self.fail("a cancelled task continues") }
         self.check()
     }
 

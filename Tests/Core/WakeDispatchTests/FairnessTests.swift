@@ -4,7 +4,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Who gets the next wake", .timeLimit(.minutes(15)))
+@Suite("Which stream gets the next wake", .timeLimit(.minutes(15)))
 struct FairnessTests {
     @Test("Free streams of a topic take turns: none gets two wakes more than another")
     func roundRobin() {
@@ -100,7 +100,7 @@ struct FairnessTests {
     }
 }
 
-@Suite("What one step does at most", .timeLimit(.minutes(15)))
+@Suite("Limits of one step", .timeLimit(.minutes(15)))
 struct StepBoundTests {
     @Test("A stream with room for a crowd that waits gets it in steps, in the order in which it came")
     func crowd() {
@@ -170,7 +170,7 @@ struct StepBoundTests {
 
 /// A bounded step gives a freed stream the longest waiting launch. If something is due for that device that the step
 /// has not reached, it is applied first.
-@Suite("What waits longest is of a device with something due", .timeLimit(.minutes(15)))
+@Suite("The longest wait belongs to a device with a due event", .timeLimit(.minutes(15)))
 struct DueInBetweenTests {
     /// Advances to a later time in steps of `devicesMax` devices.
     private static func pass(_ milliseconds: Int64, _ rig: DispatchRig, devicesMax: Int) {
@@ -178,7 +178,7 @@ struct DueInBetweenTests {
         while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: devicesMax) {}
     }
 
-    @Test("What is held from then on keeps nobody behind it waiting")
+    @Test("A request that becomes held does not block the requests behind it")
     func held() throws {
         let rig = TaskDispatchTests.rig([("usageWindow", 60)])
         rig.rig.register(3)
@@ -218,7 +218,7 @@ struct DueInBetweenTests {
         #expect(TaskDispatchTests.given(rig) == [[1, 2], [1, 4]])
     }
 
-    @Test("A stream that stalls of it leaves what has just come to wait to another that is free")
+    @Test("Work goes to another free stream when the first one stalls in the same step")
     func stalledForAnother() throws {
         let rig = TaskDispatchTests.rig([("launchInterval", 30)])
         rig.subscribe(1, slots: 4, tasks: ["b"], sessions: ["s"])
@@ -248,7 +248,7 @@ struct DueInBetweenTests {
     }
 }
 
-@Suite("What is due of a device comes before what happens to it", .timeLimit(.minutes(15)))
+@Suite("Due events of a device precede new ones", .timeLimit(.minutes(15)))
 struct AtOneMomentTests {
     /// Returns a rig in which device 1 has launched once and its second push is due but was not processed.
     private static func due() throws -> DispatchRig {
@@ -274,7 +274,7 @@ struct AtOneMomentTests {
         #expect(rig.engine.totals.coalesced == 0)
     }
 
-    @Test("A dry run says what a push would be answered behind what is due")
+    @Test("A dry run applies due events first")
     func dryRun() throws {
         let rig = try Self.due()
         #expect(rig.push(1, isDryRun: true)?.disposition == .scheduled)
@@ -353,7 +353,7 @@ struct AtOneMomentTests {
         #expect(rig.takeDeliveries().map(\.apnsID) == [Self.second])
     }
 
-    @Test("It goes where it would have gone: nowhere while no worker is free, and then the push takes its place")
+    @Test("Without a free worker the due push stays pending, and the new push replaces it")
     func noWorker() throws {
         let rig = try Self.due()
         rig.pause(1, true)
@@ -362,7 +362,7 @@ struct AtOneMomentTests {
         #expect(rig.takeDeliveries().map(\.apnsID) == [EngineRig.apnsID(3)])
     }
 
-    @Test("A step that has launched as many as it may leaves none behind a push that comes")
+    @Test("A due push is launched before a new push even if the step is full")
     func stepIsFull() throws {
         let rig = DispatchRig(workPerStepMax: 3)
         rig.subscribe(1, slots: 8)
@@ -379,7 +379,7 @@ struct AtOneMomentTests {
         #expect(rig.engine.totals.coalesced == 0)
     }
 
-    @Test("A wake that is to be lost with its stream is lost before a push to its device")
+    @Test("A wake that will be lost with its stream is lost before a push to its device")
     func streamEnded() throws {
         let rig = DispatchRig(workPerStepMax: 2)
         rig.subscribe(1, slots: 8)

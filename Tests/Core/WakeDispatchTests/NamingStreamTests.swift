@@ -6,7 +6,7 @@ import Wire
 
 @Suite("Streams that name devices", .timeLimit(.minutes(15)))
 struct NamingStreamTests {
-    @Test("No more streams name one device than may; one that ends makes room, and other devices have their own")
+    @Test("Streams that name a device are limited; an ended one frees a place, and other devices have their own")
     func bound() {
         var configuration = EngineRig.open()
         configuration.streamsPerDeviceMax = 3
@@ -22,7 +22,7 @@ struct NamingStreamTests {
         #expect(rig.dispatcher.workerCounts(nil).connected == 6)
     }
 
-    @Test("Sixty-four is the bound unless another is set, and 0 is none")
+    @Test("The default limit is 64 streams, and 0 means none")
     func bounds() {
         let rig = DispatchRig()
         for stream in 0..<64 { #expect(rig.subscribe(stream, devices: [1])) }
@@ -148,7 +148,7 @@ struct NamingStreamTests {
     }
 }
 
-@Suite("Streams that hear of conditions", .timeLimit(.minutes(15)))
+@Suite("Streams that receive conditions", .timeLimit(.minutes(15)))
 struct ConditionStreamTests {
     /// Returns the condition changes since the last call: stream, device and battery level.
     private static func told(_ rig: DispatchRig) -> [String] {
@@ -164,7 +164,7 @@ struct ConditionStreamTests {
         rig.conditions(device) { $0.batteryLevel = level }
     }
 
-    @Test("Those of the topic that name the device or none are told, once for each change")
+    @Test("Streams of the topic that name the device or no device receive conditions once for each change")
     func whoIsTold() {
         let rig = DispatchRig()
         rig.subscribe(1, reportsConditions: true)
@@ -189,7 +189,7 @@ struct ConditionStreamTests {
         #expect(Self.told(rig) == ["3 2 0.75"])
     }
 
-    @Test("A stream whose peer does not read hears once of each device, as it is then, when it reads again")
+    @Test("A paused stream receives each device's latest conditions once, when it resumes")
     func paused() {
         let rig = DispatchRig()
         rig.subscribe(1, reportsConditions: true)
@@ -210,7 +210,7 @@ struct ConditionStreamTests {
         #expect(!rig.dispatcher.isBehind)
     }
 
-    @Test("A crowd of streams is told in steps, and of what changes meanwhile as it is at last")
+    @Test("Many streams are notified in steps, and receive the latest conditions")
     func crowd() {
         let rig = DispatchRig(workPerStepMax: 64)
         for stream in 0..<500 { rig.subscribe(stream, reportsConditions: true) }
@@ -238,7 +238,7 @@ struct ConditionStreamTests {
         }
     }
 
-    @Test("Streams that come and go while others are told take nothing from them")
+    @Test("Streams that open and close during notifications do not affect the other streams")
     func churn() {
         let rig = DispatchRig(workPerStepMax: 16)
         for stream in 0..<100 { rig.subscribe(stream, reportsConditions: true) }
@@ -257,7 +257,7 @@ struct ConditionStreamTests {
         #expect(told.count == Set(told).count && !told.contains { $0.hasPrefix("2") && $0.count > 10 })
     }
 
-    @Test("A stream that comes while others are told takes nobody's place")
+    @Test("A stream that opens during notifications does not delay the others")
     func arrival() {
         let rig = DispatchRig(workPerStepMax: 1)
         for stream in 0..<3 {
@@ -279,7 +279,7 @@ struct ConditionStreamTests {
         }
     }
 
-    @Test("A device that registers anew starts with conditions of its own, and that is told")
+    @Test("A device that registers again starts with default conditions, and streams are informed")
     func registersAnew() {
         let rig = DispatchRig()
         Self.charge(rig, 1, 0.5)

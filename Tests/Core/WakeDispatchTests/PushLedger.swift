@@ -58,7 +58,7 @@ struct PushLedger {
             self.end(older, .coalesced)
         }
         if disposition == .coalesced, older == nil { self.faults.append("push \(id) was coalesced with nothing") }
-        if disposition == .scheduled, older != nil { self.faults.append("push \(id) displaced another in silence") }
+        if disposition == .scheduled, older != nil { self.faults.append("push \(id) displaced another silently") }
         if (disposition == .launched) != deliveredAtOnce { self.faults.append("push \(id) is \(disposition), but") }
         self.devices[token, default: Device()].pending = push
     }

@@ -118,7 +118,7 @@ extension SharedRig {
         let result = body()
         var events: [HistoryEvent] = []
         self.engine.takeEvents(into: &events)
-        self.check(events.isEmpty, "a look is no event")
+        self.check(events.isEmpty, "a read creates no events")
         self.dispatcher.committed(self.dispatcher.takeStreamChanges())
         self.engine.evict()
         self.dispatcher.forgetDevices()
@@ -148,7 +148,7 @@ extension SharedRig {
             row.device = change.device
             row.topic = change.topic
             if case .at(let due) = change.due {
-                self.check(row.due != due, "a moment that is told is another one")
+                self.check(row.due != due, "a reported due time differs from the previous one")
                 row.due = due
             }
             if let ready = change.ready { row.ready = ready }

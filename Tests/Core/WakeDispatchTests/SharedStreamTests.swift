@@ -44,7 +44,7 @@ struct SharedStreamTests {
 
     private var counts: Dispatcher.WorkerCounts { self.rig.dispatcher.workerCounts(Self.topic) }
 
-    @Test("A wake of a step that did not happen leaves its stream as it was, and the stream is next again")
+    @Test("Undoing a step returns its wake to the stream, and the stream is next again")
     func given() throws {
         self.rig.subscribe(1, slots: 2)
         self.rig.subscribe(2, slots: 1)
@@ -104,6 +104,25 @@ struct SharedStreamTests {
         #expect(!self.rig.dispatcher.freeSlots(Self.topic).isEmpty)
     }
 
+    @Test("A duration counts once, however often the step that ends the wake has to be done")
+    func durations() throws {
+        self.rig.subscribe(1, slots: 2)
+        self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
+        let wakes = self.rig.takeDeliveries().map(\.wake)
+        self.rig.rig.pass(500)
+        for _ in 0..<3 {
+            let step = try self.step { self.rig.report(.newData, wakes[0]) }
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+        }
+        let none = self.rig.dispatcher.durations(Self.topic).first
+        #expect(none?.counts.count == 0 && none?.counts.sum == 0)
+        self.commit(try self.step { self.rig.report(.newData, wakes[0]) })
+        // One that ends at another gateway ends with the notice of it.
+        self.rig.dispatcher.wakeEndedElsewhere(wakes[1], nil, at: self.rig.rig.instant + 100)
+        let counts = try #require(self.rig.dispatcher.durations(Self.topic).first).counts
+        #expect(counts.count == 2 && counts.sum == 1100 && counts.max == 600)
+    }
+
     @Test("A stream that was asked to end ends once the step is durable that released its last wake")
     func drained() throws {
         self.rig.subscribe(1)
@@ -121,7 +140,7 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.streamCount == 0)
     }
 
-    @Test("Of a stream that ends meanwhile, each wake it had and each that was released in vain is to be lost")
+    @Test("When a stream ends during a step, its wakes and the undone releases are returned as lost")
     func ended() throws {
         self.rig.subscribe(1, slots: 2)
         self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
@@ -138,7 +157,7 @@ struct SharedStreamTests {
         #expect(self.counts.busy == 2)
     }
 
-    @Test("A wake that nobody here holds is named when it ends, with why it expired")
+    @Test("A wake that no local stream holds is reported when it ends, with the reason if it expired")
     func elsewhere() throws {
         self.rig.subscribe(1, slots: 5)
         self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
@@ -154,7 +173,7 @@ struct SharedStreamTests {
         #expect(expired.streams.endedElsewhere.map(\.reason) == [.deadline])
     }
 
-    @Test("Its holder is told of a wake that expired elsewhere, and has the slot again")
+    @Test("The holder of a wake that expired elsewhere is notified, and its slot is free again")
     func holder() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -179,7 +198,7 @@ struct SharedStreamTests {
         #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
     }
 
-    @Test("A release that was undone is none, and its stream holds the wake again")
+    @Test("An undone release does not count, and its stream holds the wake again")
     func undoneRelease() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -198,7 +217,7 @@ struct SharedStreamTests {
         #expect(self.counts.stalled == 1 && self.counts.stallReason?.hasSuffix(": c") == true)
     }
 
-    @Test("A gateway that was taken for dead tells its workers that their wakes are lost")
+    @Test("A gateway that was declared dead expires its workers' wakes as lost")
     func dead() throws {
         self.rig.subscribe(1)
         self.commit(try self.step { self.rig.push(1) })
@@ -235,7 +254,7 @@ struct SharedStreamTests {
         #expect(expirations == [.at(self.rig.rig.instant + 2000), .nowOrNever, .nowOrNever])
     }
 
-    @Test("A stream that did not read hears later of devices that are not there any more")
+    @Test("A paused stream later receives conditions of devices that are no longer in memory")
     func conditions() throws {
         self.rig.subscribe(1, reportsConditions: true)
         self.rig.subscribe(2, reportsConditions: true, devices: [1])
@@ -290,7 +309,7 @@ struct SharedStreamTests {
         #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
     }
 
-    @Test("Free slots are told by what streams take, in an order that does not hang on the process")
+    @Test("Free slots are grouped by what streams accept, in a deterministic order")
     func freeSlots() throws {
         self.rig.subscribe(1, slots: 2)
         self.rig.subscribe(2, slots: 3)

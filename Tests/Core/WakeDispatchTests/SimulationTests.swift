@@ -43,7 +43,7 @@ struct SimulationTests {
         #expect(coverage.missing.isEmpty, "group \(group): what never happened proves nothing")
     }
 
-    @Test("One seed gives one run", arguments: [3, 1_000_003] as [UInt64])
+    @Test("The same seed gives the same run", arguments: [3, 1_000_003] as [UInt64])
     func replays(seed: UInt64) {
         let first = DispatchSimulation(seed: seed)
         let second = DispatchSimulation(seed: seed)
@@ -58,7 +58,7 @@ struct DrainSimulationTests {
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_DRAIN_SEED")
 
     @Test(
-        "Nothing is launched, what is in flight ends, and the books balance; the next start goes on",
+        "A drain launches nothing, wakes in flight end, counters balance, and the next start resumes",
         arguments: [false, true],
         [false, true]
     )
@@ -93,7 +93,7 @@ struct CrashSimulationTests {
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_CRASH_SEED", factor: "WAKEGATE_CRASH_FACTOR")
 
     @Test(
-        "Whatever dies or fails, what was answered stays, nothing is launched twice, and the books balance",
+        "Deaths and failures lose no answered request, launch nothing twice, and keep the counters balanced",
         arguments: Kind.allCases,
         0..<3 as Range<UInt64>
     )
@@ -123,7 +123,7 @@ struct CrashSimulationTests {
         }
     }
 
-    @Test("One seed gives one run, on a disk that fails, too", arguments: Kind.allCases)
+    @Test("The same seed gives the same run, also on a failing disk", arguments: Kind.allCases)
     func replays(kind: Kind) {
         let simulations = (0..<2).map { _ in
             let simulation = DispatchSimulation(seed: 32)
@@ -171,7 +171,7 @@ struct TaskSimulationTests {
     }
 
     @Test(
-        "Whatever happens, books balance, lanes hold one, nothing is launched twice, and every request ends",
+        "Counters balance, lanes hold one wake, nothing launches twice, and every request ends",
         arguments: Kind.allCases,
         0..<3 as Range<UInt64>
     )
@@ -204,7 +204,7 @@ struct TaskSimulationTests {
         }
     }
 
-    @Test("One seed gives one run", arguments: Kind.allCases)
+    @Test("The same seed gives the same run", arguments: Kind.allCases)
     func replays(kind: Kind) {
         let logs = (0..<2).map { _ in
             let (simulation, _) = Self.simulation(kind, 32)

@@ -5,7 +5,7 @@ import WakeGateTestKit
 import Wire
 
 /// Every state of a worker's stream, combined with every event that the dispatcher can process in that state.
-@Suite("A worker's stream in every state, whatever happens", .timeLimit(.minutes(15)))
+@Suite("A worker's stream in every state with every event", .timeLimit(.minutes(15)))
 struct StreamStateTests {
     /// The states shown to operators, and one for a stream that has ended.
     enum State: String, CaseIterable {
@@ -220,7 +220,7 @@ struct StreamStateTests {
         #expect(State.allCases.dropLast().map(\.rawValue) == shown.map(\.rawValue))
     }
 
-    @Test("Whatever happens to a stream comes to what the table says", arguments: State.allCases, Self.table.indices)
+    @Test("Each event of a stream has the effect in the table", arguments: State.allCases, Self.table.indices)
     func step(state: State, row: Int) throws {
         let place = try #require(State.allCases.firstIndex(of: state))
         let (event, cells) = Self.table[row]
@@ -279,7 +279,7 @@ struct StreamTableTests {
         #expect(table.counts(nil) == .init(connected: 1, slots: 4, busy: 0))
     }
 
-    @Test("A free stream that names the device goes first, then the one whose turn it is; none where nobody is")
+    @Test("A free stream that names the device is first, then the others take turns; without any, the result is nil")
     func turns() {
         var table = StreamTable(wakeBytesMax: 1000)
         #expect(Self.free(&table, 1) == nil)
@@ -327,7 +327,7 @@ struct StreamTableTests {
         }
     }
 
-    @Test("What keeps a stream from a wake keeps it out, and then it is back", arguments: Obstacle.allCases, [[], [7]])
+    @Test("An obstacle keeps a stream from wakes until it is removed", arguments: Obstacle.allCases, [[], [7]])
     func obstacles(obstacle: Obstacle, devices: [Int]) {
         var table = StreamTable(wakeBytesMax: 1000)
         let stream = Self.insert(&table, 1, devices: devices)
@@ -345,7 +345,7 @@ struct StreamTableTests {
         #expect(Self.free(&table, 7) == nil)
     }
 
-    @Test("Who holds a wake, or let it expire, is known until it is answered; of an ended stream until it is lost")
+    @Test("The holder of a wake is known until it is answered, and after the stream's end until it is lost")
     func holders() {
         var table = StreamTable(wakeBytesMax: 1000)
         let stream = Self.insert(&table, 1, slots: 5)
@@ -407,7 +407,7 @@ struct WakeBytesTests {
     /// The size of a payload of `DispatchRig` whose number has one digit, in bytes.
     private static let payloadBytes = "{\"aps\":{\"content-available\":1},\"n\":1}".utf8.count
 
-    @Test("A stream gets wakes until it holds so many bytes; each end of one makes room, other streams have their own")
+    @Test("A stream gets wakes up to its limit of bytes; each end frees bytes, and other streams have their own limit")
     func bytes() throws {
         let rig = DispatchRig(wakeBytesPerStreamMax: 2 * Self.payloadBytes)
         rig.subscribe(1, slots: 100)

@@ -75,14 +75,14 @@ struct StreamTests {
         #expect(rig.takeDeliveries().map(\.token).contains(EngineRig.token(10)))
     }
 
-    @Test("Somebody else's answer does not end the stall")
+    @Test("A report for another wake does not end the stall")
     func othersAnswer() {
         let (rig, _) = Self.stalled()
         #expect(rig.report(.newData, WakeID(random: (1, 1))) == .unknown)
         #expect(rig.takeDeliveries().isEmpty)
     }
 
-    @Test("Wakes that expire at one millisecond are told of in the order of their launches")
+    @Test("Wakes that expire in the same millisecond are reported in launch order")
     func expiryOrder() {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 8)

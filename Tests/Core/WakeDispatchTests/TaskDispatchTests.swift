@@ -18,7 +18,7 @@ struct TaskDispatchTests {
     }
 
     @Test(
-        "A pattern takes its identifier alone, or what begins with it and goes on",
+        "A plain pattern matches only its identifier; a wildcard matches every longer identifier with its prefix",
         arguments: [
             ("a.b", "a.b", true), ("a.b", "a.b.c", false), ("a.b", "a", false), ("a.*", "a.b", true),
             ("a.*", "a.b.c", true), ("a.*", "a", false), ("a.*", "a.", false), ("a.*", "ab.c", false),
@@ -58,7 +58,7 @@ struct TaskDispatchTests {
         #expect(rig.takeDeliveries().map(\.stream.number) == [2])
     }
 
-    @Test("Streams that take a task have turns, whatever patterns they have it by")
+    @Test("Streams that accept a task take turns, whatever patterns they use")
     func turns() {
         let rig = Self.rig()
         rig.subscribe(1, slots: 100, kinds: [], tasks: ["a.b.c", "z"])
@@ -109,7 +109,7 @@ struct TaskDispatchTests {
         #expect(Self.given(rig) == [[1, 1]])
     }
 
-    @Test("A stream that names devices gets what waits in every lane of each, in rounds")
+    @Test("A stream that names devices gets pending work from each lane of each device in rounds")
     func namedLanes() {
         let rig = Self.rig()
         for device in [1, 2] {
@@ -122,7 +122,7 @@ struct TaskDispatchTests {
         #expect(Self.given(rig) == [[1, 2]])
     }
 
-    @Test("A task goes only to a stream that offers all that it needs, and what waits for one blocks nothing")
+    @Test("A task goes only to a stream with all resources it needs, and a task without one blocks nothing")
     func resources() {
         let rig = Self.rig()
         for device in 0..<5 {

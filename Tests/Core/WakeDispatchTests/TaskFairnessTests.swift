@@ -4,9 +4,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What goes first when a stream comes free", .timeLimit(.minutes(15)))
+@Suite("The order of work for a free stream", .timeLimit(.minutes(15)))
 struct TaskFairnessTests {
-    @Test("Of tasks of many devices under many names what came to wait first goes first")
+    @Test("Tasks of different devices and names launch in order of arrival")
     func fifo() {
         let rig = TaskDispatchTests.rig()
         let names = ["a.x", "b", "a.y", "c", "a.b.z", "a.x"]
@@ -84,7 +84,7 @@ struct TaskFairnessTests {
         #expect(other.takeDeliveries().map(\.kind) == [.push, .push])
     }
 
-    @Test("What was replaced, cancelled or removed keeps no place, and what comes again waits behind the others")
+    @Test("Replaced, cancelled and removed tasks lose their place, and a new submission goes to the end")
     func stale() {
         let rig = TaskDispatchTests.rig()
         for device in 0..<5 { rig.submit(device, "a") }
@@ -102,7 +102,7 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig) == [[2, 2]])
     }
 
-    @Test("What comes and goes without a worker takes no more memory than what waits")
+    @Test("Tasks that are submitted and cancelled without a worker use only as much memory as those still waiting")
     func memory() throws {
         let rig = TaskDispatchTests.rig()
         rig.submit(0, "first")
@@ -117,7 +117,7 @@ struct TaskFairnessTests {
         #expect(rig.dispatcher.waitingTaskCount(topic) <= 7)
     }
 
-    @Test("Streams that come and go with new patterns have nothing to catch up with, and leave nothing behind")
+    @Test("Streams that come and go with new patterns leave nothing to catch up with")
     func churn() {
         let rig = TaskDispatchTests.rig()
         for device in 0..<2000 { rig.submit(device, "a.\(device % 100)") }
@@ -133,7 +133,7 @@ struct TaskFairnessTests {
         #expect(TaskDispatchTests.given(rig).map { $0[1] } == [0, 1, 2, 7, 107])
     }
 
-    @Test("Needs that nobody satisfies cost one search of the streams, until one comes or comes free that may")
+    @Test("Unsatisfied needs cost one search of the streams, until a suitable stream arrives or becomes free")
     func unmetNeeds() throws {
         let rig = TaskDispatchTests.rig()
         for stream in 0..<50 {

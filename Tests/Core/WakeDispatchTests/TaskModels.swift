@@ -158,7 +158,7 @@ extension TaskModels {
     /// Checks that no task is running that conditions must interrupt.
     mutating func checkHolds(_ token: DeviceToken, at now: Instant, _ parameters: Parameters) {
         for flight in self.ledger[token].inFlight where self.isInterrupted(flight, token, at: now, parameters) {
-            self.faults.append("\(flight.item.name) goes on in spite of conditions")
+            self.faults.append("\(flight.item.name) continues in spite of conditions")
         }
     }
 

@@ -55,7 +55,7 @@ struct TaskWakeTests {
         #expect(continued.report(.success, three) == .endedOtherwise(.task(.continued, .expired)))
     }
 
-    @Test("A cancellation of all tasks leaves what runs and is not continued")
+    @Test("Cancelling all tasks leaves a running task that is not continued")
     func cancelAll() {
         let (other, four) = Self.running(.processing([]))
         other.dispatcher.cancelTask(nil, other.rig.index(1))
@@ -64,7 +64,7 @@ struct TaskWakeTests {
         #expect(Self.ends(other, four) == [.released(four, Self.stream)])
     }
 
-    @Test("A task that is lost while its stream goes on is told so if its worker had it, and launches again")
+    @Test("A task lost while its stream is open launches again, and its worker is notified if it had the task")
     func lost() {
         let (rig, wake) = Self.running(.processing([]))
         rig.dispatcher.lose(wake, on: Self.stream, takingBackAttempt: false)

@@ -66,7 +66,7 @@ struct WakeChecker {
     /// Records that the gateway ended the stream.
     mutating func drained(_ address: StreamAddress) {
         let stream = self.streams[address]
-        if stream?.isDraining != true { self.faults.append("a stream was ended that nobody had asked to end") }
+        if stream?.isDraining != true { self.faults.append("a stream was ended without a request") }
         if !self.ended(address).isEmpty { self.faults.append("a stream was ended with wakes in flight") }
     }
 
@@ -93,7 +93,7 @@ struct WakeChecker {
         let deadline = self.deadline(delivery)
         if delivery.kind == .continued {
             if outcome != .limitReached(deadline) {
-                self.faults.append("wake \(wake) of a continued task is to be extended, and was answered \(outcome)")
+                self.faults.append("wake \(wake) of a continued task cannot be extended, and was answered \(outcome)")
             }
             return false
         }
@@ -165,7 +165,7 @@ struct WakeChecker {
     mutating func delivered(_ delivery: Delivery, at now: Instant, laneMax: Int = 1, isForced: Bool = false) {
         let name = "wake \(delivery.wake)"
         if !isForced, self.pausedTopics.contains(delivery.topic) {
-            self.faults.append("\(name) launched by itself while its topic is paused")
+            self.faults.append("\(name) launched automatically while its topic is paused")
         }
         if !self.seen.insert(delivery.wake).inserted { self.faults.append("\(name) was delivered twice") }
         if self.isDraining { self.faults.append("\(name) was launched while draining") }

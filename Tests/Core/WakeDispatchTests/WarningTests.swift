@@ -40,7 +40,7 @@ struct WarningTests {
         #expect(rig.output.takeWarnings().isEmpty)
     }
 
-    @Test("Whatever happens to the device in between, its worker is warned once")
+    @Test("A worker is warned once, whatever happens to the device in between")
     func once() {
         let (rig, _) = Self.launched()
         rig.advance(by: 25_000)
@@ -52,7 +52,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("What comes before a bounded step has come to the device is after the warning")
+    @Test("A push or report that arrives before a bounded step reaches the device is handled after the warning")
     func unseen() {
         let (rig, wake) = Self.launched()
         rig.rig.pass(26_000)
@@ -66,7 +66,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("Nobody is warned of a wake that ends at the same moment, or whose stream has ended")
+    @Test("No warning is sent for a wake that ends at the same time, or whose stream has ended")
     func ended() {
         let (rig, wake) = Self.launched()
         rig.rig.pass(25_000)
@@ -98,7 +98,7 @@ struct WarningTests {
         #expect(rig.output.expirations.count == 1)
     }
 
-    @Test("More time moves the moment; what is left then may be less than a warning has")
+    @Test("An extension moves the warning; the time left may then be shorter than the lead")
     func extended() {
         let (rig, wake) = Self.launched([(.maxExtension, 60)])
         rig.advance(by: 20_000)
@@ -113,7 +113,7 @@ struct WarningTests {
         #expect(Self.timesLeft(rig).isEmpty)
     }
 
-    @Test("Another lead is in force at once, for wakes in flight, too")
+    @Test("A new lead applies immediately, also to wakes in flight")
     func reload() {
         let (rig, _) = Self.launched()
         rig.engine.reconfigure(EngineRig.open([(.expirationLead, 0)]))
@@ -149,7 +149,7 @@ struct WarningTests {
         #expect(rig.takeDeliveries().map(\.task?.name) == ["b"])
     }
 
-    @Test("What may launch at the very moment of a warning does")
+    @Test("Work that becomes eligible at the time of a warning is launched")
     func launches() throws {
         let rig = TaskDispatchTests.rig([("processingWindow", 40), ("refreshFlex", 0)])
         rig.subscribe(1, slots: 9, tasks: ["a", "b"])

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@Suite("What is told of what happens", .timeLimit(.minutes(15)))
+@Suite("Live events", .timeLimit(.minutes(15)))
 struct LiveEventTests {
     private static let events: [LiveEvent] = LiveEvent.Kind.allCases.map { kind in
         var event = LiveEvent(at: 1_700_000_000_123, kind, topic: "com.example.app")
@@ -17,7 +17,7 @@ struct LiveEventTests {
         return (String(lines[0].dropFirst("event: ".count)), String(lines[1].dropFirst("data: ".count)))
     }
 
-    @Test("What is written is read back, whatever it holds, and is one line", arguments: Self.events)
+    @Test("Every event reads back unchanged, and is one line", arguments: Self.events)
     func back(event: LiveEvent) throws {
         let (name, data) = self.fields(String(decoding: LiveNews.event(event).wireForm, as: UTF8.self))
         #expect(name == event.kind.rawValue)
@@ -25,7 +25,7 @@ struct LiveEventTests {
         #expect(data.contains(#""apnsID":null"#))
     }
 
-    @Test("What was missed is told as a count")
+    @Test("Missed events are reported as a count")
     func missed() {
         let (name, data) = self.fields(String(decoding: LiveNews.missed(7).wireForm, as: UTF8.self))
         #expect(name == "missed" && data == #"{"count":7}"#)
@@ -33,7 +33,7 @@ struct LiveEventTests {
     }
 
     @Test(
-        "What no gateway sends is nothing",
+        "Events that no gateway sends are ignored",
         arguments: [
             ("missed", "{}"), ("missed", "7"), ("push", ""), ("push", #"{"at":1,"event":"push"}"#),
             ("sleep", #"{"at":1,"event":"sleep","topic":"a"}"#), ("push", #"{"at":"1","event":"push","topic":"a"}"#),
@@ -61,7 +61,7 @@ struct StreamEventTests {
     }
 
     @Test(
-        "An event that a wake has expired says why; a reason that is not known is none",
+        "An expiration has its reason; an unknown reason is nil",
         arguments: [
             ("deadline", .deadline), ("progress", .progress), ("conditions", .conditions), ("cancelled", .cancelled),
             ("operator", .operator), ("lost", .lost), ("boredom", nil),
@@ -84,14 +84,14 @@ struct StreamEventTests {
         #expect(StreamEvent(name: "conditions", data: Array(#"{"appState":"active"}"#.utf8)) == nil)
     }
 
-    @Test("Events of other names are left alone, whatever they carry", arguments: ["message", "", "Wake", "extended"])
+    @Test("Events with unknown names are ignored, whatever their data", arguments: ["message", "", "Wake", "extended"])
     func unknown(name: String) {
         for data in ["", "{}", #"{"wake":"w"}"#] {
             #expect(StreamEvent(name: name, data: Array(data.utf8)) == .unknown)
         }
     }
 
-    @Test("What cannot be read is no event", arguments: ["", "[]", "{}", #"{"wake":7}"#, #"{"wake":"w""#])
+    @Test("Unreadable data is not an event", arguments: ["", "[]", "{}", #"{"wake":7}"#, #"{"wake":"w""#])
     func unreadable(data: String) {
         #expect(StreamEvent(name: "wake", data: Array(data.utf8)) == nil)
         #expect(StreamEvent(name: "expired", data: Array(data.utf8)) == nil)

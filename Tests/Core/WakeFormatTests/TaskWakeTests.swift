@@ -64,7 +64,7 @@ struct TaskWakeTests {
         #expect(read.traceparent == "\(parent)" && read.tracestate == "a=1")
     }
 
-    @Test("A continued task that is launched again says from what it goes on")
+    @Test("A continued task that launches again includes the progress to resume from")
     func resumed() throws {
         func end(_ resumption: Wake.Resumption?) throws -> String {
             let work = Wake.Work.task(ByteView("a"), title: ByteView("b"), resumption: resumption)
@@ -122,7 +122,7 @@ struct TaskWakeTests {
         #expect(event == "event: wake\nid: \(Self.idText)\ndata: \(object)\n\n")
     }
 
-    @Test("The event of a wake whose deadline is near is read as it was written")
+    @Test("The event of a wake whose deadline is near reads back with its values")
     func expiring() {
         var writer = JSONWriter()
         Wake.writeExpiringEvent(Self.id, deadline: 1_700_000_030_000, timeLeft: 5000, to: &writer)
@@ -182,7 +182,7 @@ struct TaskMessageTests {
     }
 
     @Test(
-        "What a continued task goes on from is read, and left out where it says nothing that can be used",
+        "The progress to resume from is read, and ignored where it is invalid",
         arguments: [
             (#"{"completed":3,"total":9,"title":"T","subtitle":"S"}"#, "3/9 T S"),
             (#"{"completed":0,"total":0}"#, "0/0 - -"), ("null", nil), ("{}", nil), ("7", nil),
@@ -196,7 +196,7 @@ struct TaskMessageTests {
         #expect(read == text)
     }
 
-    @Test("What is left out is made up for where that can be")
+    @Test("Missing optional members get default values")
     func short() throws {
         let start = #"{"wake":"w","kind":"processing","device":"ab","topic":"t","task":"a","deadline":99"#
         let wake = try #require(Self.read(start + "}"))

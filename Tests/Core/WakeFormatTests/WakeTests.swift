@@ -61,7 +61,7 @@ struct WakeTests {
         #expect(text.hasSuffix(#""timeLeft":29999,"collapseID":null,"payload":null}"#))
     }
 
-    @Test("Traces stand before all that a sender chooses but the id, and only what there is of them")
+    @Test("Trace members precede all values chosen by the sender except the id, and absent ones are left out")
     func traces() throws {
         let parent = try Self.trace()
         let whole = WakeTrace(parent: parent, state: ByteView("a=\"1\""), links: [parent, parent], linksDropped: 4)
@@ -106,7 +106,7 @@ struct WakeTests {
         #expect(read.traceLinks == (hasPush ? [Self.parent] : []))
     }
 
-    @Test("Whatever bytes a payload has, its event is one event and UTF-8")
+    @Test("A payload with any bytes yields one event in UTF-8")
     func anyBytes() throws {
         for byte in UInt8.min ... .max {
             let payload = [UInt8(ascii: "\""), byte, byte, UInt8(ascii: "\"")]
@@ -146,7 +146,7 @@ struct WakeMessageTests {
         #expect(wake.payload.isEmpty && wake.apnsID == nil && wake.timeLeft == nil && wake.attempt == 1)
     }
 
-    @Test("What a gateway of 50ad6a39 wrote is read")
+    @Test("A wake of gateway 50ad6a39 is read")
     func former() throws {
         let token = String(repeating: "4f", count: 32)
         let text = """
@@ -216,7 +216,7 @@ struct WakeMessageTests {
     }
 
     @Test(
-        "A wake of another kind is told by its kind and id, whatever else there is, and is not read as a push's",
+        "A wake of an unknown kind yields its kind and id, and is not read as a push",
         arguments: ["Push", "AppRefresh", "aKindOfTenYearsFromNow"]
     )
     func otherKinds(name: String) throws {
@@ -241,7 +241,7 @@ struct WakeMessageTests {
     }
 
     @Test(
-        "Text that is no wake is refused",
+        "Text that is not a wake is refused",
         arguments: [
             "", "[]", "{", "{\"wake\"", "{\"wake\":", "{\"wake\":\"a", "{\"wake\":\"a\"}", "{\"wake\":\"a\\",
             "{\"a\":[1}", "{,}", "{\"wake\":7,\"device\":\"b\",\"topic\":\"t\",\"deadline\":1}",

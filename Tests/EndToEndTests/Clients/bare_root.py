@@ -214,7 +214,7 @@ def main():
     gateway = start(image)
     check(figure(image, "wakes", "results", "newData") == 1, f"after the restart: {run(image, 'stats')}")
     gateway.send_signal(image["signal"])
-    check(gateway.wait(WAIT_SECONDS) == 0, "the second one did not end by itself")
+    check(gateway.wait(WAIT_SECONDS) == 0, "the second gateway did not end on its own")
     for fault in faults:
         print(fault)
     return 1 if faults else 0

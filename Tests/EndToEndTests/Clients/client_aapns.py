@@ -15,7 +15,7 @@ class AapnsClient(Client):
         self.apns = await server.create_client()
 
     async def attempt(self, device):
-        # It has no push without an alert; content-available goes beside it.
+        # The library requires an alert, so content-available is sent in addition to it.
         notification = Notification(Alert("news"), content_available=True)
         try:
             await self.apns.send_notification(device, notification, topic=settings.topic)

@@ -1,4 +1,4 @@
-"""aioapns: several streams on few connections, no ALPN, no :authority; repeats a push that got no answer by itself."""
+"""aioapns: several streams on few connections, no ALPN, no :authority; retries an unanswered push automatically."""
 
 import ssl
 
@@ -11,12 +11,12 @@ from scenes import Answer, Client, late_clock, play, settings
 
 
 class AioapnsClient(Client):
-    # Between GOAWAY and the end of its connection the library still sends on it, which h2 refuses.
+    # Between GOAWAY and the end of its connection, the library still sends on it, which h2 refuses.
     without_answer = (aioapns.exceptions.MaxAttemptsExceeded, h2.exceptions.ProtocolError)
 
     def __init__(self):
         aioapns.connection.time = late_clock
-        # The one place where the library lets its server be named.
+        # The only place where the library accepts the address of its server.
         protocol = aioapns.connection.APNsProductionClientProtocol
         protocol.APNS_SERVER = settings.host
         protocol.APNS_PORT = settings.port

@@ -56,6 +56,6 @@ class KalykeClient(Client):
         return Answer(200)
 
 
-# The library's client trusts what OpenSSL trusts, which this names.
+# The library's client trusts the authorities that OpenSSL trusts. This names them.
 os.environ["SSL_CERT_FILE"] = settings.ca
 play(KalykeClient)

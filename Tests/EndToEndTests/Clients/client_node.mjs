@@ -22,7 +22,7 @@ const certificate = settings.key ? {} : { cert: fs.readFileSync(settings.certifi
 if (!settings.key) certificate.key = certificate.cert;
 let session;
 
-// A session that takes requests: after GOAWAY and after its end another one.
+// Returns a session that accepts requests. After GOAWAY or its end, this is a new one.
 function connected() {
   if (!session || session.closed || session.destroyed) {
     session = http2.connect(origin, { ca: fs.readFileSync(settings.ca), ...certificate });
@@ -31,7 +31,7 @@ function connected() {
   return session;
 }
 
-// Pushes once; {status: 0} when there is no answer.
+// Pushes once; {status: 0} means that no answer arrived.
 function push(device) {
   return new Promise((resolve) => {
     let status = 0;
@@ -97,7 +97,7 @@ const scenes = {
         if (unexpected || attempt === 100) throw new Error(JSON.stringify(answers));
         taken.push(...answers.filter((answer) => answer.status === 200));
         waiting = waiting.filter((_, index) => answers[index].status !== 200);
-        // The gateway ends, and takes nothing before it is there again.
+        // The gateway ends, and accepts nothing until it runs again.
         if (waiting.length) await restarted;
       }
     }

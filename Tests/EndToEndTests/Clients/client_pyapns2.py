@@ -3,7 +3,7 @@
 import collections
 import collections.abc
 
-# hyper is of Python 3.9 and before; these names, which it imports, are all it lacks on 3.10 and 3.11.
+# hyper is for Python 3.9 and earlier. On 3.10 and 3.11, only these imported names are missing.
 for name in ("Iterable", "Mapping", "MutableMapping", "MutableSet"):
     setattr(collections, name, getattr(collections.abc, name))
 
@@ -35,7 +35,7 @@ class PyAPNs2Client(Client):
         self.connect()
 
     def connect(self):
-        # The library takes a context with certificates only; hyper's own is what it uses with tokens.
+        # The library accepts a context only with certificates. With tokens, it uses hyper's own context.
         if settings.key:
             hyper.tls._context = hyper.tls.init_context(cert_path=settings.ca)
             proof = apns2.credentials.TokenCredentials(settings.key, settings.keyID, settings.team)
@@ -51,7 +51,7 @@ class PyAPNs2Client(Client):
         except apns2.errors.Unregistered as error:
             return refused("Unregistered", error.timestamp)
         except (apns2.errors.ConnectionFailed, *self.without_answer):
-            # It never opens another connection by itself.
+            # The library never opens another connection automatically.
             self.connect()
             raise
         except apns2.errors.APNsException as error:

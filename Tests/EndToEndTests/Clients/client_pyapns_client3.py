@@ -20,7 +20,7 @@ class PyapnsClient(Client):
             proof = pyapns_client.TokenBasedAuth(settings.key, settings.keyID, settings.team)
         else:
             proof = pyapns_client.CertificateBasedAuth(settings.certificate)
-        # Given as root_cert_path, httpx 0.28 would trust the authority and leave the client's certificate at home.
+        # With root_cert_path, httpx 0.28 would trust the authority but would not send the client's certificate.
         os.environ["SSL_CERT_FILE"] = settings.ca
         self.client = pyapns_client.AsyncAPNSClient("prod", proof)
 

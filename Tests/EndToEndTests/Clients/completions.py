@@ -34,7 +34,7 @@ SECONDS_MAX = 60
 
 
 def read_until(terminal, end):
-    """What the shell has written up to `end`; fish asks the terminal where its cursor is, and is told."""
+    """Reads the shell's output up to `end`, and answers fish's request for the cursor position."""
     text, deadline = "", time.monotonic() + SECONDS_MAX
     while end not in text:
         if not select.select([terminal], [], [], max(0, deadline - time.monotonic()))[0]:

@@ -100,7 +100,7 @@ def check(page, watcher, name):
     if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
         watcher.faults.append("the page is wider than the window")
     if page.evaluate(ENDLESS):
-        watcher.faults.append("something moves for ever, which costs a fifth of a core for as long as the page is open")
+        watcher.faults.append("an endless animation costs a fifth of a core while the page is open")
     page.evaluate("window.scrollTo(0, 0)")
     page.screenshot(path=f"{settings.folder}/{name}.png", full_page=True)
 
@@ -130,7 +130,7 @@ dark = functools.partial(look, name="dark", scheme="dark")
 phone = functools.partial(look, name="phone", **PHONE)
 
 
-# The controls that a scene has used, by their names.
+# The controls that a scene has not used yet.
 CONTROLS = """
 (() => [...document.querySelectorAll('button, input, a, [tabindex="0"]')]
   .filter((node) => node.checkVisibility() && !node.disabled && !node.hasAttribute('data-used'))
@@ -143,7 +143,7 @@ def use(locator, action="click", *arguments):
     getattr(locator, action)(*arguments)
 
 
-# A simulated launch while a wake is in flight is 409, an unknown device 404: the browser logs both.
+# A simulated launch during a wake gives 409, and an unknown device gives 404. The browser logs both.
 @scene(expected=("status of 404", "status of 409", "status of 400"))
 def controls(page, watcher):
     """Every control, by pointer and by keyboard, does what it says."""
@@ -153,6 +153,8 @@ def controls(page, watcher):
         expect(theme).to_have_text(f"Theme: {name}")
     for seconds in ("10", "300", "1"):
         use(page.locator(f"#span input[value='{seconds}']"), "check")
+    for period in ("day", "hour"):
+        use(page.locator(f"#period input[value='{period}']"), "check")
     for index in range(page.locator(".chart svg").count()):
         chart = page.locator(".chart svg").nth(index)
         use(chart, "focus")
@@ -163,7 +165,7 @@ def controls(page, watcher):
         expect(chart.locator(".cursor")).to_have_count(0)
         chart.hover()
         expect(chart.locator(".cursor")).to_have_count(1)
-    for region in ("Table of topics", "Table of workers"):
+    for region in ("Table of topics", "Table of workers", "Table of the pushes of topics in a period"):
         use(page.get_by_role("region", name=region), "focus")
     use(page.locator(".skip"), "focus")
     page.keyboard.press("Enter")
@@ -181,6 +183,33 @@ def controls(page, watcher):
     watcher.faults += [f"never used: {control}" for control in page.evaluate(CONTROLS)]
     page.keyboard.press("Escape")
     expect(page.locator("#inspector")).to_be_hidden()
+
+
+@scene()
+def durations(page, watcher):
+    """The slowest worker is first; what was counted lately leads to the pushes."""
+    rows = page.locator("#durations-workers tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("snail")
+    expect(rows.first).to_contain_text("push")
+    expect(page.locator("#durations-topics tbody tr")).to_have_count(1)
+    expect(page.locator("#durations-since")).to_contain_text("the 20 slowest of each kind")
+    for period in ("day", "hour"):
+        page.locator(f"#period input[value='{period}']").check()
+        row = page.locator("#periods tbody tr", has_text="com.example.dashboard")
+        expect(row.locator("td")).to_have_text(["6", "2", "2", "1", "0", "0"])
+        expect(page.locator("#periods tbody tr").first.locator("td")).to_have_text(["6", "2", "2", "1", "0", "0"])
+    check(page, watcher, "durations")
+    row.locator("td").nth(2).get_by_role("link").click()
+    expect(page.locator("#list tbody tr")).to_have_count(2)
+    expect(page.locator("#list tbody tr").first).to_contain_text("coalesced")
+    page.select_option("#pushes-outcome", "expired,lost")
+    expect(page.locator("#list tbody tr")).to_have_count(1)
+    expect(page.locator("#list tbody tr").first).to_contain_text("expired")
+    page.go_back()
+    page.go_back()
+    rows.first.get_by_role("link").click()
+    expect(page.locator("#list tbody tr")).to_have_count(1)
 
 
 def search(page):
@@ -248,13 +277,13 @@ def topic(page):
 
 
 def mark_lists(page):
-    """Those that were used before belong to panels that are gone; the rest are alike."""
+    """Marks the controls that exist now; controls of later panels stay unmarked."""
     page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
                   ".forEach((node) => node.setAttribute('data-used', ''))")
 
 
 def test_push(page):
-    """A payload that is no JSON is refused by the page itself."""
+    """The page itself refuses a payload that is not JSON."""
     form = page.get_by_role("region", name="Send a test push")
     form.get_by_label("Payload").fill("{")
     form.get_by_role("button", name="Send").click()
@@ -262,7 +291,7 @@ def test_push(page):
 
 
 def tasks(browser):
-    """What waits and runs is shown and found; it is launched, expired and cancelled; its texts are never markup."""
+    """Waiting and running tasks are shown and found; they launch, expire and are cancelled; texts are never markup."""
     faults = look(browser, "tasks-dark", scheme="dark") + look(browser, "tasks-phone", **PHONE)
     page, watcher = open_page(browser)
     watcher.faults += faults
@@ -310,7 +339,7 @@ def task_table(page):
     expect(page.locator("#tiles")).to_contain_text("Tasks waiting")
 
 
-# The marks on the line of tasks, for a device on which one was launched twice, another runs, and a third waits.
+# The marks on the task line of a device: one task was launched twice, another runs, and a third waits.
 STRIP = """
 async () => {
   const now = Date.now();
@@ -338,7 +367,7 @@ def check_strip(page, watcher):
 
 
 def check_task_texts(page, watcher):
-    """The title and subtitle of the continued task are markup, and shown as they are."""
+    """The title and subtitle of the continued task contain markup, which is shown as text."""
     item = page.locator(".tasks > li", has_text="com.example.export")
     expect(item).to_contain_text("<script>document.title = 'script'</script>")
     expect(item).to_contain_text("<img src=x onerror=\"document.title = 'image'\">")
@@ -366,7 +395,7 @@ def device_tasks(page, watcher):
     expect(outcome).to_have_text("com.example.clean is on its way to a worker.")
     expect(clean).to_contain_text("running since")
     expire = page.get_by_role("button", name="Simulate expiration of com.example.clean")
-    # Whoever launched it by keyboard is where it can be ended.
+    # After a launch by keyboard, the focus is on the button that ends the task.
     expect(expire).to_be_focused()
     use(expire)
     expect(outcome).to_have_text("com.example.clean was ended as expired.")
@@ -421,7 +450,7 @@ def cards(browser):
         check(other, other_watcher, name)
     if page.locator("main :is(b, img)").filter(has_text="Export").count() + page.locator("main img").count() > 0:
         watcher.note("a card's text became markup")
-    # One that does not advance is told from those that do, and says when it ends of it.
+    # A task without progress looks different from others, and shows when this ends it.
     expect(card).to_contain_text("stalled")
     expect(card).to_contain_text("to its deadline")
     for name, (other, other_watcher) in list(seen.items())[1:]:
@@ -436,7 +465,7 @@ def cards(browser):
     expect(card).to_have_count(0)
     wake = submit("com.example.export", "Import")
     expect(card.locator("h3")).to_have_text("Import")
-    # Of a total that nobody knows there is no share, and the bar has no value.
+    # If the total is unknown, the page shows no percentage, and the bar has no value.
     ask("POST", f"/v1/wakes/{wake}/progress", {"completed": 7, "total": 0}, settings.plain)
     expect(card).to_contain_text("7 done")
     if bar.get_attribute("aria-valuenow") is not None:
@@ -459,7 +488,7 @@ def pages(browser):
         shown[f"push/{settings.push}"] = "#inspector-title"
     for scheme, width, height in SIZES:
         page, watcher = open_page(browser, scheme, width, height, reduced_motion="reduce")
-        # A gateway that has seen nothing does not know the device.
+        # A gateway that has received nothing does not know the device.
         watcher.expected = ("status of 404",)
         wait_for_ready(page)
         expect(page.locator("#tiles .tile")).not_to_have_count(0)
@@ -477,7 +506,7 @@ def pages(browser):
 
 SIZES = [(scheme, *size) for scheme in ("light", "dark") for size in ((1400, 900), (390, 844))]
 
-# The elements that stand out of the window, or are cut, and are in nothing that scrolls.
+# The elements that extend beyond the window or are cut off, and are not in a scrolling element.
 CUT = """
 (() => [...document.querySelectorAll('main *, header *')].filter((node) => {
   if (!node.checkVisibility() || node.closest('.scroll, .hidden, svg, pre, .events, .segments, .tile')) return false;
@@ -529,7 +558,7 @@ def token(page, watcher):
 @scene(expected=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET",
                  "ERR_EMPTY_RESPONSE", "ERR_SOCKET_NOT_CONNECTED"))
 def gone(page, watcher):
-    """The gateway is killed: the page says so, and shows what it had; it comes back by itself."""
+    """The gateway is killed: the page says so and keeps its data; it reconnects automatically."""
     say("alive", [])
     sys.stdin.readline()
     expect(page.locator("#status-text")).to_have_text("No connection")
@@ -542,7 +571,7 @@ def gone(page, watcher):
     expect(page.locator("#notice")).to_be_hidden()
 
 
-# Makes the page take itself for hidden or shown.
+# Makes the page behave as hidden or visible.
 SIGHT = """
 (isHidden) => {
   Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
@@ -631,7 +660,7 @@ def events(pages, streams):
     streams.settle(pages, 2)
 
 
-# Kept when the page is back where it was scrolled to.
+# Resolves when the page has returned to its scroll position.
 SCROLLED_BACK = """
 () => new Promise((resolve) => {
   const look = () => (window.scrollY === 500 ? resolve() : requestAnimationFrame(look));
@@ -679,7 +708,7 @@ def addresses(page, watcher):
     expect(page.locator("#live")).to_be_hidden()
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#live")).to_be_visible()
-    # What stands in an address is text, whatever it is.
+    # The content of an address is always shown as text.
     page.evaluate("location.hash = '#/devices?topic=' + encodeURIComponent('<img src=x onerror=alert(1)>')")
     expect(page.locator("#devices-topic")).to_have_value("<img src=x onerror=alert(1)>")
     if page.locator("main img").count() > 0:
@@ -708,7 +737,7 @@ def hints(page, watcher):
     expect(scroller.locator(".scroll-hint")).to_be_hidden()
 
 
-# What is wrong with the cards that tables are shown as, the reason first and no column out of the window.
+# The faults of the cards that replace tables: the reason must come first, and no column may leave the window.
 CARDS = """
 (() => {
   const faults = [];
@@ -793,7 +822,7 @@ def finds(page, watcher):
         watcher.note(f"{shown} led to {page.url}")
     page.go_back()
     expect(page.locator("#devices-title")).to_be_visible()
-    # Two devices are alike in their first digits.
+    # Two devices have the same first digits.
     query.fill(settings.device[:12])
     query.press("Enter")
     expect(page.get_by_label("Token begins with")).to_have_value(settings.device[:12])
@@ -885,7 +914,7 @@ def older(page, watcher):
 
 @scene(wait=wait_for_ready)
 def bulk(page, watcher):
-    """What waits for all devices of a list is dropped, once a person has seen how many those are and agreed."""
+    """The pending pushes of all devices in a list are dropped after a person saw their number and agreed."""
     page.evaluate("location.hash = '#/devices?state=held'")
     opener = page.get_by_role("button", name="Drop…")
     opener.click()
@@ -932,7 +961,8 @@ def loss(page, watcher):
     check(page, watcher, "loss")
 
 
-# Renders one worker with a wake of so many milliseconds, from an event as the gateway sends it; whether it stands out.
+# Renders a worker with a wake of this age in milliseconds, from an event of the gateway, and returns whether it is
+# highlighted.
 LATE = """
 async ([lag, executionWindow]) => {
   const reader = (await fetch("/v1/live")).body.pipeThrough(new TextDecoderStream()).getReader();
@@ -959,7 +989,7 @@ def late(page, watcher):
 
 
 class ForeignSite(http.server.BaseHTTPRequestHandler):
-    """A page of somebody else, with a link to the dashboard."""
+    """A page of another site, with a link to the dashboard."""
 
     def do_GET(self):
         page = f'<!doctype html><title>foreign</title><a href="{settings.url}/">dashboard</a>'.encode()

@@ -30,7 +30,7 @@ import tempfile
 CALL, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
 PATH, INTERFACE, MEMBER, ERROR_NAME, REPLY, DESTINATION, SENDER, SIGNATURE = range(1, 9)
 PROPERTIES = "org.freedesktop.DBus.Properties"
-# What each is called, the object and the interface of its property, and that.
+# For each state, its name, and the object, the interface and the name of its property.
 SERVICES = {
     "logind": (
         "org.freedesktop.login1", "/org/freedesktop/login1/seat/seat0", "org.freedesktop.login1.Seat", "IdleHint",
@@ -193,7 +193,7 @@ class Stage:
             stdout=subprocess.PIPE,
             preexec_fn=lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL),
         )
-        # The address is written when it listens.
+        # The bus writes its address when it listens.
         assert self.bus.stdout.readline()
 
     def stop(self):

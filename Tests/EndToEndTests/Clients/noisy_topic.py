@@ -48,20 +48,20 @@ for connection in (noisy, quiet):
 statuses = collections.Counter()
 overtaken = []
 answered_count = 0
-# The number of the first noisy stream that is sent after the quiet push under way, and how many of those have answers.
+# The number of the first noisy stream sent after the current quiet push, and the number of such streams with answers.
 first_after, answered_after = None, 0
 while len(overtaken) < quiet_count:
     while len(noisy.waiting) < STREAMS:
         noisy.push_next()
     noisy.flush()
-    # The next one waits until the noise is there again.
+    # The next quiet push waits until the noise has returned.
     if not quiet.waiting and answered_count >= STREAMS * (len(overtaken) + 1):
         first_after, answered_after = noisy.h2.get_next_available_stream_id(), 0
         quiet.push_next()
         quiet.flush()
     ready = selector.select(60)
-    assert ready, "nobody was answered in time"
-    # Whoever was answered in one look was answered at once, as far as can be told.
+    assert ready, "no push was answered in time"
+    # Answers that are found in the same check count as simultaneous.
     for key, _ in sorted(ready, key=lambda each: each[0].data is noisy):
         for stream, status in key.data.answers():
             statuses[status] += 1

@@ -23,11 +23,11 @@ import time
 WAIT_SECONDS = 120
 QUIET_SECONDS = 1
 ORDINALS = ("first", "second", "third", "fourth")
-# What judges by the clock, and may find the machine too busy: it is tried again.
+# Commands that depend on time and may fail on a busy machine. They are tried again.
 BY_THE_CLOCK, REPEATS = {"deploy/demo"}, 2
 ENDED = re.compile(r"\x01(\d+)\r?\n")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-# What differs from run to run, in the order in which it is made general.
+# Parts of the output that differ between runs, in the order in which they are replaced.
 GENERAL = [
     (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z", "MOMENT"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "APNSID"),
@@ -69,8 +69,8 @@ class Terminal:
         self.pasted = os.path.join(folder, f".{name}.sh")
         self.pid, self.file = pty.fork()
         if self.pid == 0:
-            # A shell ignores for good what is ignored where it begins, as in what runs in the background of a script;
-            # and what is blocked there stays so in all that it starts.
+            # A shell always ignores the signals that are ignored when it starts, as in a background job of a script.
+            # Signals that are blocked then stay blocked in all its children.
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.signal(signal.SIGQUIT, signal.SIG_DFL)
@@ -118,7 +118,7 @@ class Terminal:
     def paste(self, block):
         self.interrupt()
         self.output, self.block, self.is_busy = "", block, True
-        # By a file, so that nothing of a block is read by what the lines before it have started.
+        # Use a file, so that a command in the block cannot read the following lines as its input.
         with open(self.pasted, "w", encoding="utf-8") as file:
             file.write(block + "\n")
         self.write(f". {self.pasted}\nprintf '\\001%d\\n' $?\n")
@@ -149,7 +149,7 @@ class Page:
 
     def paste(self, lines, is_shown):
         self.here = named(lines) or self.here
-        # The page itself is being tested: its own test would not end.
+        # This page is already being tested. Running its own test would never end.
         if lines == ["deploy/test"]:
             return False
         terminal = self.terminal(self.here)
@@ -169,7 +169,7 @@ class Page:
                 return re.match(wanted, text, re.DOTALL)
             return re.fullmatch(wanted, text, re.DOTALL)
 
-        # Once it has ended nothing more comes; what has shown all may be about to show more, or to end.
+        # After its end, no more output arrives. Before its end, a command may still print more or end.
         terminal.wait(lambda: is_shown() or terminal.ended() is not None)
         terminal.rest()
         for _ in range(REPEATS if terminal.block in BY_THE_CLOCK and not is_shown() else 0):
@@ -205,7 +205,7 @@ class Page:
 def main():
     path, folder, products, root = sys.argv[1:5]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    # What a page writes into the hosts file stays in this namespace.
+    # A page's changes to the hosts file stay in this namespace.
     hosts = os.path.join(folder, ".hosts")
     shutil.copyfile("/etc/hosts", hosts)
     subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
@@ -214,11 +214,11 @@ def main():
     swift = shutil.which("swift")
     building = f'case "$*" in *--show-bin-path*) echo "{products}" ;; build*) ;; *) exec {swift} "$@" ;; esac'
     for name, text in {
-        # Whoever runs this may do everything in these namespaces already.
+        # The user of this script already has all rights in these namespaces.
         "sudo": 'exec "$@"',
-        # What would be built is built: `deploy/build` and its like find it where they look for it.
+        # The products are already built: `deploy/build` and similar commands find them in the expected place.
         "swift": building,
-        # As after `pip install` of the library: some of them need an environment of their own.
+        # As after `pip install` of the library. Some libraries need a separate environment.
         "python3": f'case "$1" in *aapns*) name=venv-aapns ;; *pyapns2*) name=venv-pyapns2 ;; *) name=venv ;; esac\n'
         'case "$1" in -m | news_worker.py) name=venv-python ;; esac\n'
         f'[ $name != venv-python ] || export PYTHONPATH="{root}/deploy/python"\n'
@@ -228,7 +228,7 @@ def main():
         with open(os.path.join(shims, name), "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\n{text}\n")
         os.chmod(os.path.join(shims, name), 0o755)
-    # The README says how the program comes into PATH; who reads an article has it there.
+    # The README explains how to add the program to PATH. The articles assume that it is there.
     extra = "" if os.path.basename(path) == "README.md" else f":{products}"
     environment = {
         "PATH": f"{shims}{extra}:{os.environ['PATH']}", "HOME": folder, "TERM": "dumb", "LANG": "C.UTF-8",

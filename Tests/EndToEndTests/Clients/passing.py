@@ -1,4 +1,4 @@
-"""What the proxies of the tests share: passing on what comes."""
+"""Code shared by the proxies of the tests: forwarding data."""
 
 
 async def pass_on(reader, writer, swallows=lambda: False):

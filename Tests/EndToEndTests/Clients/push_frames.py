@@ -29,7 +29,7 @@ class Provider(Session):
         self.is_ended = False
 
     def read(self):
-        """Takes what comes next; at the end of the connection every open stream has ended, too."""
+        """Processes the next events; at the end of the connection every open stream has ended, too."""
         events = self.receive()
         self.is_ended = events is None
         if self.is_ended:
@@ -65,7 +65,7 @@ class Provider(Session):
                 code = h2.errors.ErrorCodes(event.error_code).name
                 data = (event.additional_data or b"").decode()
                 self.texts.append(f"goaway {code} {event.last_stream_id} {data}")
-                # Streams above the last one come to nothing.
+                # Streams above the last one are not handled.
                 self.open_streams = {stream for stream in self.open_streams if stream <= event.last_stream_id}
             case h2.events.PingAckReceived():
                 self.pongs += 1

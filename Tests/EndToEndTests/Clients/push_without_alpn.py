@@ -7,7 +7,7 @@ import h2.events
 from session import Session, status_of
 
 address, ca, path, topic, body = sys.argv[1:]
-# h2 would refuse to send a head without :authority unless told not to look.
+# Without this option, h2 would refuse to send a head without :authority.
 session = Session(address, ca, alpn=None, validate_outbound_headers=False)
 assert session.socket.selected_alpn_protocol() is None
 fields = {":method": "POST", ":scheme": "https", ":path": path, "host": address.rsplit(":", 1)[0], "apns-topic": topic}

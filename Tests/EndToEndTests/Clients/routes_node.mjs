@@ -1,4 +1,5 @@
-// Asks with Node's http or http2 for every line of standard input; ask_httpx.py says what comes and goes (`routes`).
+// Sends a request with Node's http or http2 for each line of standard input; ask_httpx.py describes the input and
+// output (`routes`).
 
 import fs from 'node:fs';
 import http from 'node:http';
@@ -10,7 +11,7 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
 const ca = fs.readFileSync(authority);
 const sessions = new Map();
 
-// The answer's length, as its content comes; a stream of events is left.
+// Measures the length of the answer as its content arrives. Leaves a stream of events.
 function measure(stream, isStream, leave, resolve, status) {
   if (isStream) {
     leave();
@@ -36,7 +37,7 @@ function ask1(method, url) {
 function ask2(method, url) {
   return new Promise((resolve, reject) => {
     const { origin, pathname, search } = new URL(url);
-    // What ends the session ends its requests, which say so.
+    // The end of the session also ends its requests, which report it.
     if (!sessions.has(origin)) sessions.set(origin, http2.connect(origin, { ca }).on('error', () => {}));
     const head = { ':method': method, ':path': pathname + search };
     const request = sessions.get(origin).request(head, { endStream: method !== 'POST' });

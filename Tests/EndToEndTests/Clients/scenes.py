@@ -32,7 +32,7 @@ def wait_for_restart():
     restarted.set()
 
 
-# In place of the module `time` where a library makes its tokens.
+# Replaces the module `time` in the code of a library that makes tokens.
 late_clock = types.SimpleNamespace(time=lambda: time.time() - settings.age)
 
 
@@ -49,7 +49,7 @@ class Answer:
         return f"{self.status} {self.reason}" if self.reason else str(self.status)
 
 
-# Clients that give the reason alone lose the status; Apple's table has one for each.
+# Clients that return only the reason lose the status. Apple's table has one status for each reason.
 STATUS = {"BadDeviceToken": 400, "Unregistered": 410, "TooManyRequests": 429}
 STATUS.update(dict.fromkeys(["Shutdown", "ServiceUnavailable"], 503))
 STATUS.update(dict.fromkeys(["ExpiredProviderToken", "InvalidProviderToken", "MissingProviderToken"], 403))
@@ -94,7 +94,7 @@ async def restart(client):
     answers = []
     is_last = False
     while not is_last:
-        # One more round after the restart, all of it on what the client has left of its connections.
+        # One more round after the restart, entirely on the remaining connections of the client.
         is_last = restarted.is_set()
         waiting = [token(1 + number) for number in range(20)]
         for _ in range(100):
@@ -104,7 +104,7 @@ async def restart(client):
             answers += [answer for answer in round_answers if answer.status == 200]
             if not waiting:
                 break
-            # The gateway ends, and takes nothing before it is there again.
+            # The gateway ends, and accepts nothing until it runs again.
             await asyncio.get_running_loop().run_in_executor(None, restarted.wait)
         assert not waiting, [answer.name for answer in round_answers]
     show("restart", answers)
@@ -114,7 +114,7 @@ class Client:
     """One client library: a subclass gives `attempt`, which pushes once and raises what the library raises."""
 
     concurrency = 200
-    # What the library raises when there is no answer.
+    # The errors that the library raises if no answer arrives.
     without_answer = (OSError,)
 
     async def begin(self):

@@ -45,10 +45,10 @@ class Stream:
                 return json.loads(line[len("data:"):])["wake"]
 
 
-# The stream whose wakes are used, and those that are there to be drained, each held open until it ends.
+# The stream whose wakes are used, and the streams for draining. Each is kept open until it ends.
 worker = None
 drained = []
-# The stream whose wake is given back: a stream that gave back three gets no more.
+# The stream whose wake is released. A stream that has released three wakes gets no more.
 giver = None
 
 
@@ -81,7 +81,7 @@ def wake_to_release():
 
 
 def fresh_stream():
-    # Of another topic, so that no wake of the worker's goes there.
+    # It has another topic, so that it gets no wakes of the worker.
     drained.append(Stream(f"{TOPIC}.drained"))
     return drained[-1].id
 
@@ -90,7 +90,7 @@ def fresh_stream():
 def before_call(context, case, kwargs):
     name = case.operation.definition.raw.get("operationId")
     values = case.path_parameters or {}
-    # JSON Schema cannot say that `after` goes with the order of tokens alone.
+    # JSON Schema cannot express that `after` is only allowed with the order of tokens.
     if name == "listDevices" and (case.query or {}).get("sort") == "waiting":
         case.query.pop("after", None)
     if address is None or next(calls) % 2 == 1:

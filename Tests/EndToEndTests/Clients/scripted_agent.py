@@ -41,7 +41,7 @@ class Handler(scripted_peer.Handler):
     def answer(self):
         body = self.body()
         if self.server.has_left:
-            # A connection of before, which the end of a real agent would have ended.
+            # This is an earlier connection, which the end of a real agent would have closed.
             self.close_connection = True
             return None
         target = self.path.split("?")[0]
@@ -66,7 +66,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
         return self.socket.accept()[0], ("unix", 0)
 
     def handle_error(self, request, client_address):
-        # Whoever asked has left.
+        # The client has disconnected.
         pass
 
 
@@ -92,7 +92,7 @@ def obey(command, server):
                 stream[0].write(f"event: {command['name']}\ndata: {command['data']}\n\n".encode())
                 stream[0].flush()
             except OSError:
-                # Its reader has left.
+                # The reader has disconnected.
                 streams.remove(stream)
                 stream[1].set()
     elif command["do"] == "end":

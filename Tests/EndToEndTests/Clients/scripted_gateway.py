@@ -42,7 +42,7 @@ class Handler(scripted_peer.Handler):
         ended = threading.Event()
         streams.append((self, ended))
         show(f"GET {self.path} ")
-        # A word each quarter of a second: it is alive, and never done.
+        # A comment every quarter of a second: the answer is alive, but never ends.
         while not ended.wait(0.25):
             with writing:
                 self.wfile.write(b": alive\n\n")

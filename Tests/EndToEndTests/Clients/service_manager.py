@@ -78,7 +78,8 @@ def start(options, sockets, notices):
     environment = dict(os.environ, NOTIFY_SOCKET=notices)
     if options.watchdog:
         environment["WATCHDOG_USEC"] = str(options.watchdog)
-    # The service checks that what it was given is meant for it, by its own number, which only the shell knows.
+    # The service uses its own process number to check that the variables are meant for it. Only the shell knows this
+    # number.
     script = 'export LISTEN_PID=$$ WATCHDOG_PID=$$; exec "$@"'
     if sockets:
         environment["LISTEN_FDS"] = str(len(sockets))

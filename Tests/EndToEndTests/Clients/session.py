@@ -18,7 +18,7 @@ class Session:
     """`alpn` is offered, if any, over TLS, which needs the file of an authority. `window` is how many bytes each stream
     of the gateway's may send. `options` are those of the library h2."""
 
-    # What speaks HTTP/2.
+    # The class that implements HTTP/2.
     kind = h2.connection.H2Connection
 
     def __init__(self, address, ca=None, certificate=None, alpn="h2", window=None, **options):
@@ -85,7 +85,7 @@ class Session:
             try:
                 self.flush()
             except OSError:
-                # What has come before the end can still be read.
+                # Data that arrived before the end can still be read.
                 pass
 
     def follow(self, on_input):

@@ -21,7 +21,7 @@ session = Session(address, ca)
 
 
 def receive(wanted):
-    """Takes what comes until one event of this kind has; the gateway may go away behind it."""
+    """Receives events until one of this kind arrives; the gateway may send GOAWAY after it."""
     for event in session.events():
         if isinstance(event, wanted):
             session.flush()

@@ -40,7 +40,7 @@ limit = None
 
 
 def receive():
-    """Takes what comes next, and gives the answers and resets in it, by stream."""
+    """Receives the next events, and returns their answers and resets by stream."""
     global limit
     events = session.receive()
     assert events is not None, "the gateway closed the connection"

@@ -95,7 +95,7 @@ class Terminal:
                 self.faults.append(f"{len(lines)} lines, {widest} wide, in {width} x {height}: {lines}")
 
     def end(self, status=0, gives_back=LEAVE):
-        """Waits for the end, and for the terminal to be as it was."""
+        """Waits for the end, and checks that the terminal is restored."""
         try:
             after = termios.tcgetattr(self.terminal)
         except termios.error:
@@ -134,7 +134,7 @@ class Watch(Terminal):
 
 
 def view():
-    """It has a screen of its own, in colours, with bars that go on, and ends with a key."""
+    """The view uses the alternate screen, colours and moving bars, and ends with a key."""
     terminal = Watch()
     terminal.shows_gateway()
     if not terminal.written.startswith(ENTER):
@@ -148,7 +148,7 @@ def view():
         terminal.faults.append(f"no slots: {terminal.text}")
     print(terminal.text, file=sys.stderr)
     os.write(terminal.terminal, b"q")
-    # The program leaves its screen first and gives the settings back after that.
+    # The program first leaves its screen, and then restores the settings.
     terminal.expect("the end", lambda: LEAVE in terminal.written)
     terminal.expect("the terminal's settings are given back",
                     lambda: termios.tcgetattr(terminal.terminal)[3] == terminal.before[3])
@@ -196,14 +196,14 @@ def plain():
 
 
 def gone():
-    """The gateway is killed, and comes back: the view says so, and goes on."""
+    """The gateway is killed, and comes back: the view says so, and resumes."""
     terminal = Watch()
     terminal.shows_gateway()
     say("alive", terminal.faults)
     sys.stdin.readline()
     terminal.expect("that it is gone", lambda: "gone" in terminal.text and "is asked again" in terminal.text)
     if settings.topic not in terminal.text:
-        terminal.faults.append("what it had is gone as well")
+        terminal.faults.append("the earlier content is gone as well")
     say("gone", terminal.faults)
     sys.stdin.readline()
     terminal.expect("that it is back", lambda: "ready" in terminal.text and "gone" not in terminal.text)

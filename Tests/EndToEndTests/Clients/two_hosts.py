@@ -23,7 +23,7 @@ CASES = {
 
 
 def ask(address, ca, authority, host):
-    # The library must not mend what is wrong.
+    # The library must not correct invalid fields.
     session = Session(address, ca, validate_outbound_headers=False, normalize_outbound_headers=False)
     port = address.rpartition(":")[2]
     fields = [(":method", "GET"), (":scheme", session.scheme), (":path", "/v1/nothing")]

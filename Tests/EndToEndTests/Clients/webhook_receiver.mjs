@@ -1,4 +1,4 @@
-// A webhook over HTTP/2 and TLS that does what each push tells it to.
+// A webhook over HTTP/2 and TLS that replies as each push specifies.
 //
 // Its one argument is a JSON object: `certificate` and `key`, PEM files; `clientCA`, a PEM file, when callers must show a
 // certificate; `port`, 0 for a free one; `streams`, the most that it lets run at once on a connection. The first line it
@@ -58,12 +58,12 @@ function answer(stream, headers, body) {
   }
 }
 
-// As many header fields of 1,000 bytes.
+// Returns this many header fields of 1,000 bytes.
 const fields = (count) => Object.fromEntries([...Array(count).keys()].map((key) => [`x-${key}`, "v".repeat(1000)]));
 
 const listen = () => server.listen(settings.port ?? 0, "127.0.0.1");
 server.on("listening", () => say({ port: server.address().port }));
-// A port of a receiver before may be somebody's end of a connection meanwhile, or not be given up yet: it is waited for.
+// The port of an earlier receiver may still be open, or may be in use by another connection. Wait for it.
 server.on("error", (error) => {
   if (error.code !== "EADDRINUSE" || !settings.port) throw error;
   setTimeout(listen, 50);

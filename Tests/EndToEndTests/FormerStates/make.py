@@ -21,7 +21,7 @@ from wakegate.pytest_plugin import WakeGate
 
 NEWS, MAIL, QUIET = "com.example.news", "com.example.mail", "com.example.quiet"
 PAYLOAD = {"aps": {"content-available": 1}, "edition": 7, "text": "Grüße\u2028"}
-# Nothing waits for long by itself, and nothing expires for ten years.
+# Without conditions, no push waits for long, and none expires for ten years.
 SETTINGS = {"store": "sqlite", "policy.defaultTTL": 315360000, "policy.executionWindow": 3600, "policy.maxExtension": 7200}
 
 
@@ -63,7 +63,7 @@ def live(gateway):
         eventually(name, lambda: gateway.results()[name] == 1)
         worker.terminate()
         worker.wait()
-    # Pending: within the interval of a launch, coalesced, of a trace, of each priority.
+    # Pending: within a launch interval, coalesced, with a trace, and with each priority.
     gateway.send("older", 1, NEWS)
     gateway.send("newer", 1, NEWS, {"aps": {"content-available": 1}, "n": 1.000e30}, apns_collapse_id="edition")
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -74,7 +74,7 @@ def live(gateway):
     gateway.send("named", 6, MAIL, apns_id=identifier)
     gateway.send("asleep", 7, MAIL, payload={"aps": {"alert": "no wake"}})
     gateway.send("at once or never", 8, QUIET, apns_expiration="0")
-    # Conditions, one of them of a device that gives its push up.
+    # Conditions, including a device that gives up its push.
     report = lambda device, **fields: gateway.ask("PATCH", f"/v1/devices/{token(device)}/conditions", fields)
     report(4, batteryLevel=0.0625, charging=False, lowPowerMode=True, thermalState="serious", network=True)
     report(5, network=False, backgroundRefresh="restricted", appState="active", batteryLevel=0.5)
@@ -83,7 +83,7 @@ def live(gateway):
     gateway.send("removed", 10, QUIET)
     gateway.ask("DELETE", f"/v1/devices/{token(10)}")
     gateway.ask("POST", f"/v1/topics/{QUIET}/devices", {"token": token(11)})
-    # In flight: a push, which has a newer one behind it, and an empty wake.
+    # In flight: a push, followed by a newer one, and an empty wake.
     worker = gateway.worker("com.example.flight", "cat >/dev/null; sleep 1000", "--slots", "2")
     gateway.send("in flight", 12, "com.example.flight", apns_collapse_id="flight")
     launched(4)

@@ -1,7 +1,7 @@
 import Foundation
 import Wire
 
-/// The target that the environment names, for as long as the program runs.
+/// The target that the environment variable names. It is used as long as the program runs.
 private let target: FuzzTarget = {
     let name = ProcessInfo.processInfo.environment["WAKEGATE_FUZZ_TARGET"] ?? ""
     guard let target = FuzzTarget.all.first(where: { $0.name == name }) else {
@@ -12,7 +12,7 @@ private let target: FuzzTarget = {
     return target
 }()
 
-/// What libFuzzer calls with every input; it keeps an input for which the process ends.
+/// libFuzzer calls this function with every input. It keeps an input that ends the process.
 @c(LLVMFuzzerTestOneInput)
 package func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
     let view = unsafe ByteView(UnsafeRawBufferPointer(start: bytes, count: count))

@@ -1,15 +1,16 @@
 import Foundation
 
-/// The inputs that are kept beside the targets, a folder for each: a corpus that reaches far, and former crashers.
+/// The inputs that are kept together with the targets. Each target has a folder with a corpus of wide coverage, and one
+/// with former crashers.
 enum KeptInputs {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
 
-    /// The targets that have a corpus.
+    /// Returns the targets that have a corpus.
     static func targets() throws -> Set<String> {
         Set(try FileManager.default.contentsOfDirectory(atPath: self.root.appendingPathComponent("Corpus").path))
     }
 
-    /// The inputs of one target, by the path of their file below `Tests/FuzzTests`.
+    /// Returns the inputs of one target, with the paths of their files below `Tests/FuzzTests`.
     static func inputs(_ target: String) throws -> [(path: String, bytes: [UInt8])] {
         try ["Corpus", "Crashers"].flatMap { kind in
             let folder = self.root.appendingPathComponent("\(kind)/\(target)")

@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@Suite("What fuzzing found stays found", .timeLimit(.minutes(15)))
+@Suite("Inputs that fuzzing has found", .timeLimit(.minutes(15)))
 struct ReplayTests {
     @Test("Every promise holds for every kept input", arguments: FuzzTarget.all)
     func replay(target: FuzzTarget) throws {

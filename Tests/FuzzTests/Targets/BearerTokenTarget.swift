@@ -4,7 +4,8 @@ import Wire
 
 /// The bearer tokens of workers and operators.
 ///
-/// An input that begins with `{` is the claims of a token, which is signed here; any other is a token's text.
+/// An input that begins with `{` is the claims of a token, which is signed here. Any other input is the text of a
+/// token.
 enum BearerTokenTarget {
     private static let key = TokenKey(bytes: Array(0..<32))
 
@@ -24,11 +25,11 @@ enum BearerTokenTarget {
 
     private static func signed(_ claims: ByteView, _ key: TokenKey) throws -> String {
         let message = "wg1.\(Base64.urlText(claims))"
-        // The key's own bytes are nobody's business but the gateway's.
+        // Only the gateway can read the bytes of the key.
         return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: Array(0..<32))))"
     }
 
-    /// One changed character of what is signed, or a piece cut off, makes it no token.
+    /// Checks that a token with one changed character or a missing piece is rejected.
     private static func checkForgeries(_ text: String, _ key: TokenKey) throws(BrokenPromise) {
         let bytes = Array(text.utf8)
         guard let end = bytes.lastIndex(of: UInt8(ascii: ".")) else { return }

@@ -1,6 +1,6 @@
-/// An input for which something did not hold that must always hold.
+/// An input that breaks a promise, which must hold for every input.
 struct BrokenPromise: Error, CustomStringConvertible {
-    /// What did not hold.
+    /// A description of the broken promise.
     let description: String
 
     init(_ description: String) {
@@ -8,7 +8,7 @@ struct BrokenPromise: Error, CustomStringConvertible {
     }
 }
 
-/// Throws, saying what did not hold, unless it does.
+/// Throws an error with this description unless the promise holds.
 func promise(_ holds: Bool, _ what: @autoclosure () -> String) throws(BrokenPromise) {
     guard holds else { throw BrokenPromise(what()) }
 }

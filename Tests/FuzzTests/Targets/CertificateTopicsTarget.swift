@@ -1,8 +1,8 @@
 import Wire
 
-/// The topics that a provider's certificate names in its extension, and beside those of its subject.
+/// The topics that a provider's certificate names in its extension, alone and in addition to the topics of its subject.
 ///
-/// An input is the value of the extension; its first line, when it ends, is a subject as well.
+/// An input is the value of the extension. If the first line is complete, it is also used as a subject.
 enum CertificateTopicsTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         var reader = InputReader(input)
@@ -21,7 +21,7 @@ enum CertificateTopicsTarget {
         try promise(!topics.names.isEmpty, "a certificate without a topic was taken")
         for name in topics.names {
             let isAdmitted = name.withByteView { Push.isTopic($0) && topics.admits(topic: $0) }
-            // Siblings of the longest topics are longer than any push may name.
+            // Sibling names of the longest topics are longer than any push may name.
             try promise(isAdmitted || name.utf8.count > Push.topicBytesMax, "\(name) is named and not admitted")
             let other = name + "!"
             try promise(!other.withByteView { topics.admits(topic: $0) }, "\(other) is admitted and not named")
@@ -31,7 +31,7 @@ enum CertificateTopicsTarget {
         try promise(topics.names.contains(name), "the default is not among the topics")
     }
 
-    // MARK: Writing
+    // MARK: Encoding
 
     private static func list(_ list: CertificateTopicList) -> [UInt8] {
         self.value(
@@ -43,7 +43,7 @@ enum CertificateTopicsTarget {
         )
     }
 
-    /// A value of DER: tag, length, as short as can be, and contents.
+    /// Returns a DER value: tag, shortest form of the length, and contents.
     private static func value(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
         guard contents.count >= 0x80 else { return [tag, UInt8(contents.count)] + contents }
         var length: [UInt8] = []

@@ -1,19 +1,19 @@
 import Glibc
 
-/// A client of a socket file that sends what it is given, and takes what comes.
+/// A client of a socket file that sends given bytes and returns the answer.
 enum CleartextPeer {
-    /// Nobody listens, or no byte came in time.
+    /// The error when a system call fails or no byte arrives in time, for example because the server does not listen.
     struct Failure: Error {
         let call: String
     }
 
-    /// Sends `pieces`, then ends its side, and reads to the end.
+    /// Sends `pieces`, closes its side of the connection, and reads to the end.
     static func exchange(_ path: String, _ pieces: [[UInt8]]) throws(Failure) -> [UInt8] {
         let descriptor = try self.connected(path)
         defer { close(descriptor) }
         var answer: [UInt8] = []
         for piece in pieces { self.send(piece, to: descriptor) }
-        // An answer comes at once or not at all; what is no whole request is not waited for.
+        // The answer comes immediately or not at all. Do not wait for an answer to an incomplete request.
         while self.isReadable(descriptor, milliseconds: 2), self.receive(descriptor, &answer) {}
         _ = shutdown(descriptor, Int32(SHUT_WR))
         while self.isReadable(descriptor, milliseconds: 20_000) {
@@ -47,7 +47,7 @@ enum CleartextPeer {
             let count = unsafe rest.withUnsafeBytes {
                 unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
-            // The server may have ended the connection; what it said is still to be read.
+            // The server may have closed the connection, but its answer still must be read.
             guard count > 0 else { return }
             rest = rest.dropFirst(count)
         }

@@ -1,7 +1,7 @@
 import CommandLineTool
 import Wire
 
-/// What a command writes to its progress descriptor: lines of any length, in pieces of any size.
+/// The text that a command writes to its progress descriptor: lines of any length, in pieces of any size.
 enum CommandProgressTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let bytes = input.array
@@ -32,7 +32,7 @@ enum CommandProgressTarget {
         try promise(pacer.ended() != nil, "the last is not told")
     }
 
-    /// The newest report and the first fault of all pieces.
+    /// Returns the newest report and the first fault of all pieces.
     private static func reading(_ bytes: [UInt8], pieceBytes: Int) -> ProgressLines.Reading {
         var lines = ProgressLines()
         var whole = ProgressLines.Reading()
@@ -44,7 +44,7 @@ enum CommandProgressTarget {
         return whole
     }
 
-    /// The newest report and the first fault, line by line; what follows the last line feed is no line.
+    /// Returns the newest report and the first fault, read line by line. Bytes after the last line feed are not a line.
     private static func expected(_ bytes: [UInt8]) -> ProgressLines.Reading {
         var whole = ProgressLines.Reading()
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()

@@ -5,7 +5,7 @@ import Wire
 
 /// The configuration file and `--set`.
 ///
-/// An input is the text of the file; every line that begins with `--set ` is taken out of it and is a setting.
+/// An input is the text of the file. Every line that begins with `--set ` is a setting, and is removed from the text.
 enum ConfigurationTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         var text: [UInt8] = []
@@ -37,7 +37,7 @@ enum ConfigurationTarget {
         }
     }
 
-    /// Whatever is JSON is JSON5.
+    /// Checks that all valid JSON is also valid JSON5.
     private static func checkSyntax(_ text: [UInt8], _ error: ConfigurationError) throws(BrokenPromise) {
         guard let text = String(validating: text, as: UTF8.self), let value = try? JSONReader.read(text),
             self.isFinite(value)
@@ -55,7 +55,7 @@ enum ConfigurationTarget {
         }
     }
 
-    /// An address that passes the loader and the checks of combinations is one that can be listened on.
+    /// Checks that the gateway can listen on every address that passes the loader and the checks of combinations.
     private static func checkAddresses(_ configuration: GatewayConfiguration) throws(BrokenPromise) {
         let refused = Set(configuration.faults().map(\.key))
         for (key, setting) in [

@@ -3,7 +3,7 @@ import HTTPClient
 import WakeWorker
 import Wire
 
-/// What a worker reads: the stream of events, and the members of an event's data.
+/// The input of a worker: the stream of events, and the members of an event's data.
 enum EventStreamTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let bytes = input.array
@@ -28,7 +28,7 @@ enum EventStreamTarget {
         }
     }
 
-    /// A session can reckon with the times of a wake, whatever its own clocks say.
+    /// Checks that a session can calculate with the times of a wake, for any state of its own clocks.
     private static func checkTimes(_ wake: WakeMessage) throws(BrokenPromise) {
         for wall in [Int64.min, -1, 0, 1_800_000_000_000, .max] {
             let timeLeft = wake.timeLeft(wallClock: wall)
@@ -48,7 +48,7 @@ enum EventStreamTarget {
         try promise(counts.allSatisfy { (0...WakeMessage.countMax).contains($0) }, "counts are past their bound")
     }
 
-    /// What is read of a task's wake can be reckoned with, whatever name its event has.
+    /// Checks that the numbers of a task's wake can be used in calculations, for any name of its event.
     private static func checkTask(_ event: ServerSentEvent) throws(BrokenPromise) {
         for name in ["expired", "conditions", event.name] { _ = StreamEvent(name: name, data: event.data) }
         guard case .task(let wake)? = WakeEvent(event.data) else { return }
@@ -63,7 +63,7 @@ enum EventStreamTarget {
         try promise(instants.allSatisfy { (0...WakeMessage.instantMax).contains($0) }, "moments are past their bound")
     }
 
-    /// The events of `bytes`, which come piece by piece; nil when one is past the limit.
+    /// Returns the events of `bytes`, which arrive in pieces; nil if an event exceeds the limit.
     private static func events(
         _ bytes: [UInt8],
         pieceBytes: Int,
@@ -80,7 +80,7 @@ enum EventStreamTarget {
         return events
     }
 
-    /// The events by the rules of the standard, from the whole stream at once.
+    /// Returns the events according to the standard, from the whole stream at once.
     private static func expected(_ bytes: [UInt8]) -> [ServerSentEvent] {
         var events: [ServerSentEvent] = []
         var (name, id, data) = ("", "", [[UInt8]]())
@@ -106,7 +106,7 @@ enum EventStreamTarget {
         return events
     }
 
-    /// The lines that have ended, without a byte order mark.
+    /// Returns the complete lines, without a byte order mark.
     private static func lines(_ bytes: [UInt8]) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         var line: [UInt8] = []
@@ -124,15 +124,15 @@ enum EventStreamTarget {
         return lines
     }
 
-    /// Of an object that can be read, every member is found, and with the value it has.
+    /// Checks that every member of a valid object is found with its value.
     private static func checkMembers(_ data: [UInt8]) throws(BrokenPromise) {
         let members = JSONMembers(data)
         guard let text = String(validating: data, as: UTF8.self), let value = try? JSONReader.read(text) else { return }
         guard case .object(let known) = value else {
-            return try promise(members == nil, "members are found in what is no object")
+            return try promise(members == nil, "members are found in text that is not an object")
         }
         guard let members else { throw BrokenPromise("no members are found in an object") }
-        // Names with escapes are not looked for.
+        // Names with escapes are not searched for.
         for member in known where !text.contains("\\") && known.last(where: { $0.name == member.name }) == member {
             let raw = members.raw(member.name).map { String(decoding: $0, as: UTF8.self) }
             let read = raw.flatMap { try? JSONReader.read($0) }

@@ -2,9 +2,10 @@ import CNghttp2
 import HTTPTransport
 import Wire
 
-/// The decoder of field blocks, beside libnghttp2's: the same fields, the same faults, whole and in pieces.
+/// The decoder of field blocks, compared with libnghttp2's decoder: both must return the same fields and the same
+/// faults, for whole blocks and for pieces.
 ///
-/// The first byte says how large the pieces are. Then come the blocks of one connection, each after a byte with its
+/// The first byte gives the size of the pieces. Then follow the blocks of one connection, each after a byte with its
 /// length.
 enum FieldBlockTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
@@ -23,7 +24,7 @@ enum FieldBlockTarget {
         }
     }
 
-    /// - Returns: the fields and what was noted of them; nil for a fault.
+    /// - Returns: the fields and their notes; nil for a fault.
     private static func fields(
         _ decoder: inout FieldDecoder,
         _ memory: inout FieldDecoderMemory,
@@ -39,7 +40,7 @@ enum FieldBlockTarget {
                 try decoder.decode(piece, isLast: start == block.count, in: &memory) { name, value, note in
                     let field = name.array + [0] + value.array
                     let expected = field.reduce(UInt32(1)) { ($0 &* 31 &+ UInt32($1)) | 1 }
-                    // A note that belongs to another field would make it another field.
+                    // A note that belongs to another field would change the field.
                     fields.append(note == 0 || note == expected ? field : [])
                     note = expected
                 }

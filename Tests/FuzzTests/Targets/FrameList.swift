@@ -8,7 +8,7 @@ struct FrameList {
         self.bytes = bytes
     }
 
-    /// Promises whole frames of known types and sizes, the first one SETTINGS.
+    /// Checks that there are only complete frames of known types and sizes, and that the first one is SETTINGS.
     func check() throws(BrokenPromise) {
         var offset = 0
         while offset < self.bytes.count {
@@ -22,7 +22,7 @@ struct FrameList {
         }
     }
 
-    /// Whether a GOAWAY frame names an error.
+    /// True if a GOAWAY frame contains an error.
     var hasErrorGoAway: Bool {
         var offset = 0
         while offset + 9 <= self.bytes.count {

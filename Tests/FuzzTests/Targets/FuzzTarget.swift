@@ -1,10 +1,10 @@
 import Wire
 
-/// One parser that meets foreign bytes, and what must hold for it whatever they are.
+/// A parser that receives untrusted bytes, and the promises that must hold for all inputs.
 struct FuzzTarget: Sendable, CustomStringConvertible {
-    /// What `deploy/fuzz` and the folders of inputs call it.
+    /// The name of the target in `deploy/fuzz` and in the folders of inputs.
     let name: String
-    /// Feeds one input to the parser, and throws when a promise is broken.
+    /// Passes one input to the parser, and throws if a promise is broken.
     let check: @Sendable (ByteView) throws(BrokenPromise) -> Void
 
     var description: String { self.name }

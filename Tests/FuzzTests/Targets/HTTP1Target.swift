@@ -3,7 +3,7 @@ import HTTPTransport
 import Synchronization
 import Wire
 
-/// What becomes of a cleartext connection by its first bytes, on a real socket: HTTP/2, or HTTP/1.1.
+/// A cleartext connection on a real socket. Its first bytes decide between HTTP/2 and HTTP/1.1.
 enum HTTP1Target {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("fuzz-\(getpid()).sock").path
@@ -20,7 +20,8 @@ enum HTTP1Target {
             ) { CountingHandler($0, counts) }
             try server.start()
             defer { server.stop() }
-            // The same bytes in two pieces are understood alike; the library answers what it understood before.
+            // Two pieces with the same bytes are handled in the same way, but the library may already answer the first
+            // piece. The answer is therefore not compared.
             answer = try CleartextPeer.exchange(path, [input.array])
             _ = try CleartextPeer.exchange(
                 path,
@@ -40,7 +41,7 @@ enum HTTP1Target {
     private static func checkAnswer(_ answer: [UInt8], to input: ByteView) throws(BrokenPromise) {
         let marker = Array("PRI ".utf8)
         if input.array.starts(with: marker) {
-            // SETTINGS, unless the connection is gone already.
+            // SETTINGS, unless the connection is already closed.
             try promise(
                 answer.isEmpty || answer.dropFirst(3).first == 4,
                 "HTTP/2 is answered with \(answer.prefix(16))"
@@ -56,9 +57,9 @@ enum HTTP1Target {
     }
 }
 
-/// What the handler of a server has seen.
+/// The counts of a server's handler.
 private final class HandlerCounts: Sendable {
-    /// Connections that carried a request and were not yet told of as closed.
+    /// The number of connections that had a request and were not yet reported as closed.
     let open = Atomic(0)
 }
 

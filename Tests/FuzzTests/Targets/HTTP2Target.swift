@@ -1,11 +1,11 @@
 import HTTPTransport
 import Wire
 
-/// One HTTP/2 session: what the peer sends, what the handler does and what time does, all told by the input.
+/// One HTTP/2 session. The input determines the bytes of the peer, the actions of the handler, and the time.
 ///
-/// The first byte chooses limits and whether the session has begun. Then come steps, each a byte whose lower three bits
-/// say which, and what it needs. Every input runs twice, the second time with the peer's bytes in small pieces: events
-/// and answers are the same.
+/// The first byte selects the limits, and whether the session has begun. Then follow steps: the lower three bits of a
+/// byte select the kind of step, and its data follows. Every input runs twice, the second time with the peer's bytes in
+/// small pieces. The events and answers must be the same.
 enum HTTP2Target {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let whole = HTTP2Script(input, pieceBytes: .max)
@@ -21,7 +21,7 @@ enum HTTP2Target {
     }
 }
 
-/// One run of an input.
+/// One run with an input.
 final class HTTP2Script {
     let handler: ScriptedRequests
     private(set) var output = ByteBuffer()
@@ -95,14 +95,14 @@ final class HTTP2Script {
         }
     }
 
-    /// A frame of whatever type, whose length is right.
+    /// Receives a frame of any type with a correct length.
     private func receiveFrame() {
         let head = [self.reader.byte(), self.reader.byte(), 0, 0, 0, self.reader.byte()]
         let payload = self.reader.view(Int(self.reader.byte())).array
         self.receive([0, 0, UInt8(payload.count)] + head + payload)
     }
 
-    /// A request that no library objects to.
+    /// Receives a request that every library accepts.
     private func receiveRequest(_ more: Int) {
         let paths: [StaticString] = ["/", "/push", "/wakes", "/v1/stats"]
         let path = ByteView(paths[more & 3]).array
@@ -140,7 +140,7 @@ final class HTTP2Script {
     private func produce(bytesMax: Int) throws(BrokenPromise) {
         var produced = ByteBuffer()
         self.session.produce(into: &produced, bytesMax: bytesMax)
-        // The last frame may go past what was asked for.
+        // The last frame may exceed the requested size.
         try promise(produced.count < bytesMax + 16_384 + 9, "\(produced.count) bytes for \(bytesMax)")
         self.output.append(produced.view)
     }

@@ -3,7 +3,7 @@ import Policy
 import Storage
 import Wire
 
-/// Rows and chunks of the history, under a seal that is right: the first byte says which kind follows.
+/// Rows and chunks of the history with a valid seal. The first byte selects the kind.
 enum HistoryTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         var reader = InputReader(input)
@@ -19,7 +19,7 @@ enum HistoryTarget {
         }
     }
 
-    /// The row of a run is written anew byte for byte.
+    /// Checks that the row of a run is the same when it is written again.
     private static func checkRun(_ row: ByteView) throws(BrokenPromise) {
         guard let run = HistoryRun(id: 1, row) else { return }
         var written = ByteBuffer()
@@ -30,7 +30,8 @@ enum HistoryTarget {
         _ = run.pushChunks(of: 1 << 31)
     }
 
-    /// Events that were read are read again when they are written anew, and so are those of each device.
+    /// Checks that events that were read are the same after they are written and read again, for all devices and for
+    /// each device.
     private static func checkEvents(_ chunk: ByteView) throws(BrokenPromise) {
         var events: [HistoryEvent] = []
         guard var reader = EventChunkReader(chunk), reader.read(nil, into: &events) else { return }
@@ -59,7 +60,7 @@ enum HistoryTarget {
         }
     }
 
-    /// An index that was read names, for each hash, the chunks it has when it is written anew.
+    /// Checks that an index that was read names the same chunks for each hash after it is written again.
     private static func checkPushes(_ chunk: ByteView) throws(BrokenPromise) {
         var all: [Int] = []
         _ = PushChunkReader.read(chunk, hash: 0, into: &all)

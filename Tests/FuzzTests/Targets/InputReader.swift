@@ -1,6 +1,6 @@
 import Wire
 
-/// Takes an input apart, from its front; past the end it gives zeros and empty views.
+/// Splits an input from its beginning. After the end, it returns zeros and empty views.
 struct InputReader {
     private(set) var rest: ByteView
 
@@ -16,14 +16,14 @@ struct InputReader {
         return self.rest[0]
     }
 
-    /// The next `count` bytes, or as many as there are.
+    /// Returns the next `count` bytes, or all remaining bytes if there are fewer.
     mutating func view(_ count: Int) -> ByteView {
         let count = min(count, self.rest.count)
         defer { self.rest = self.rest.dropFirst(count) }
         return self.rest[0..<count]
     }
 
-    /// What stands before the next `separator`, which is passed; or all that is left.
+    /// Returns the bytes before the next `separator` and skips the separator, or returns all remaining bytes.
     mutating func view(until separator: UInt8) -> ByteView {
         let end = self.rest.firstIndex(of: separator) ?? self.rest.count
         defer { self.rest = self.rest.dropFirst(min(end + 1, self.rest.count)) }

@@ -1,13 +1,13 @@
 import Foundation
 import Wire
 
-/// The gate for payloads, against Foundation's parser and against the reader of small bodies.
+/// The gate for payloads, compared with Foundation's parser and with the reader of small bodies.
 enum JSONGateTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let verdict = JSONGate.judge(input)
         try self.compareWithFoundation(input, verdict)
         try self.compareWithSyntax(input.array, verdict)
-        // The reader takes a string, and so repairs what is not UTF-8 before it looks.
+        // The reader takes a string, so invalid UTF-8 would already be repaired.
         guard let text = String(validating: input.array, as: UTF8.self) else {
             return try promise(verdict == .notJSON, "what is not UTF-8 was taken")
         }
@@ -25,7 +25,8 @@ enum JSONGateTarget {
         try promise((try? JSONReader.read(written)) == value, "a value changed when it was written anew: \(written)")
     }
 
-    /// What `wakegate push` looks at before it sends: it knows no bound to nesting.
+    /// Compares the gate with the check that `wakegate push` makes before it sends. That check has no limit for
+    /// nesting.
     private static func compareWithSyntax(_ bytes: [UInt8], _ verdict: JSONVerdict) throws(BrokenPromise) {
         let fault = JSONSyntax.fault(in: bytes)
         let opening = bytes.count { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "[") }
@@ -78,8 +79,8 @@ enum JSONGateTarget {
         try promise((verdict != .notAnObject) == (tree is [String: Any]), "the gate and Foundation see other values")
     }
 
-    /// Foundation guesses UTF-16 and UTF-32 from zero bytes and from byte order marks, takes a comma after the last
-    /// element, and refuses numbers that no Double holds and escapes that name half a surrogate pair.
+    /// Foundation guesses UTF-16 and UTF-32 from zero bytes and from byte order marks, and accepts a comma after the
+    /// last element. It rejects numbers that do not fit in a Double, and escapes that contain half a surrogate pair.
     private static func differsOnPurpose(_ bytes: [UInt8]) -> Bool {
         if bytes.prefix(4).contains(0) || bytes[0] >= 0xEF { return true }
         var digits = 0
@@ -99,7 +100,7 @@ enum JSONGateTarget {
         return false
     }
 
-    /// Three digits and more, with or without a sign.
+    /// Three digits or more, with or without a sign.
     private static func hasLongExponent(_ rest: ArraySlice<UInt8>) -> Bool {
         var rest = rest
         if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest = rest.dropFirst() }

@@ -1,7 +1,7 @@
 import Foundation
 import Wire
 
-/// What is written of foreign bytes: as strings, and as a payload within an event.
+/// The JSON that is written for untrusted bytes: as strings, and as a payload in an event.
 enum JSONWriterTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         try self.checkString(input)
@@ -18,7 +18,7 @@ enum JSONWriterTarget {
         writer.endArray()
         let written = writer.buffer.view.array
         try self.checkCharacters(written)
-        // The library, too, puts one U+FFFD for each maximal subpart.
+        // The library also writes one U+FFFD for each maximal subpart.
         let text = input.string
         let read = try? JSONSerialization.jsonObject(with: Data(written)) as? [String]
         try promise(read == [text, text], "a string reads back otherwise")

@@ -2,9 +2,9 @@ import Engine
 import Storage
 import Wire
 
-/// The rows of a journal, as a file may hold them: each in turn two bytes of length and its records.
+/// The rows of a journal file. Each row is two bytes with its length, followed by its records.
 ///
-/// The highest bit of a length damages the row behind its checksum's back; the one below it leaves the row out.
+/// The highest bit of a length damages the row without changing its checksum. The next lower bit leaves the row out.
 enum JournalTarget {
     private struct Row {
         var id: Int64
@@ -14,7 +14,7 @@ enum JournalTarget {
 
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let rows = self.rows(input)
-        // A record of a far device is legal, and takes the memory of all before it.
+        // A record of a device with a high number is valid, but needs memory for all devices before it.
         guard self.expected(rows).keys.allSatisfy({ $0.index < 1 << 16 || $0.index > LiveRecords.indexMax }) else {
             return
         }
@@ -26,7 +26,7 @@ enum JournalTarget {
         } catch { throw BrokenPromise("the rows could not be written: \(error)") }
         do throws(StoreError) {
             _ = try JournalLoader.load(database) { key, content throws(StoreError) in
-                // Of events one record may be there twice; the first that is handed over is the newer.
+                // A record of events may occur twice. The first one that is returned is the newer one.
                 if newest[key] == nil { newest[key] = content.array } else { isTwice = isTwice || key.kind != .events }
             }
         } catch {

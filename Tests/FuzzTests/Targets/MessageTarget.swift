@@ -1,9 +1,9 @@
 import HTTPTransport
 import Wire
 
-/// One session of HTTP/1: the peer's bytes, the whole of them and in pieces.
+/// One HTTP/1 session that receives the peer's bytes, all at once and in pieces.
 ///
-/// The first byte chooses how long the pieces are, and whether the limits are narrow.
+/// The first byte selects the length of the pieces, and whether the limits are small.
 enum MessageTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         guard input.count > 1 else { return }
@@ -23,14 +23,14 @@ enum MessageTarget {
         try promise(whole.session.isFinished == pieces.session.isFinished, "the end changes with the pieces")
         for run in [whole, pieces] {
             run.session.end()
-            try promise(run.memory.requestBytes.held == 0, "bytes are held that nobody holds")
+            try promise(run.memory.requestBytes.held == 0, "bytes are still counted as held")
             try promise(run.memory.streams.usedCount == 0, "a stream is left behind")
             if let broken = run.handler.broken { throw broken }
         }
     }
 }
 
-/// One run of an input.
+/// One run with an input.
 private final class MessageRun {
     let memory: LoopMemory
     let handler = MessageHandler()
@@ -46,8 +46,8 @@ private final class MessageRun {
         self.handler.session = self.session
     }
 
-    /// What was answered. That the connection ends may come out only when an answer to a body that is too large has
-    /// left, or before.
+    /// The answers, without the line that closes the connection: that line may first appear after the answer to a body
+    /// that is too large, or earlier.
     var answers: [String] {
         self.output.view.string.split(separator: "\r\n").map(String.init).filter { $0 != "connection: close" }
     }
@@ -62,11 +62,11 @@ private final class MessageRun {
     }
 }
 
-/// Answers every request at once, and looks whether it is one.
+/// Answers every request immediately, and checks that the request is valid.
 private final class MessageHandler: RequestHandler {
     weak var session: HTTP1Session?
     private(set) var events: [String] = []
-    /// The first promise that was broken.
+    /// The first broken promise.
     private(set) var broken: BrokenPromise?
     private let response = Response()
 
@@ -90,7 +90,7 @@ private final class MessageHandler: RequestHandler {
             self.expect(!ends.contains { $0 == 0x20 || $0 == 9 }, "a value has blanks around it")
         }
         self.expect(hosts <= 1, "a request has two hosts")
-        self.expect(lengths + codings <= 1, "the end of a body is told in two ways")
+        self.expect(lengths + codings <= 1, "the end of a body is declared twice")
         self.expect(!request.method.isEmpty && !request.path.isEmpty, "a request has no method or no path")
         self.expect(!request.path.array.contains { $0 <= 0x20 || $0 >= 0x7F }, "a path is none")
         self.expect(request.body.count <= 64, "a body is past its limit")

@@ -18,7 +18,7 @@ enum PathTarget {
         try self.checkSubscription(reader.rest)
     }
 
-    /// What a request comes to, in words.
+    /// Returns a description of the operation that a request matches.
     private static func match(_ method: ByteView, _ path: ByteView, _ role: ListenerRole) -> String {
         switch OperationTable.gateway.match(method: method, path: path, on: role) {
         case .notFound: "not found"
@@ -81,7 +81,7 @@ enum PathTarget {
         )
     }
 
-    /// Whatever the error quotes, its body is JSON that says the same.
+    /// Checks that the body of an error is JSON with the same content, no matter what the error quotes.
     private static func checkAnswer(_ error: APIError) throws(BrokenPromise) {
         var writer = JSONWriter()
         error.write(to: &writer)

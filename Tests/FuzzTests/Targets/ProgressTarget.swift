@@ -2,11 +2,11 @@ import Engine
 import Gateway
 import Wire
 
-/// The body of a report of progress, which is read without being taken apart where workers write it as they all do.
+/// The body of a progress report. If it has the usual layout of workers, it is read without parsing.
 enum ProgressTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         var taken = ByteBuffer()
-        // A line feed in front is JSON, too, and has the body taken apart.
+        // With a leading line feed it is still JSON, but the body is parsed.
         taken.append(UInt8(ascii: "\n"))
         taken.append(input)
         let plain = try? RequestBody.progress(input)

@@ -3,8 +3,8 @@ import Wire
 
 /// The token of a provider: `authorization`, base64 in both alphabets, claims, signature.
 ///
-/// An input of several lines is a head, claims and a signature, of which a token is made here, in every way base64 is
-/// written; one of a single line is the value of `authorization`.
+/// An input with several lines is a head, claims and a signature. This target makes a token of them, in every form of
+/// base64. An input with a single line is the value of `authorization`.
 enum ProviderTokenTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         guard input.firstIndex(of: 0x0A) != nil else { return try self.checkField(input) }
@@ -21,7 +21,7 @@ enum ProviderTokenTarget {
         try self.checkToken(token)
     }
 
-    /// Whichever way the parts are written, the token says the same.
+    /// Checks that the token has the same meaning in every form of its parts.
     private static func checkParts(_ parts: [[UInt8]]) throws(BrokenPromise) {
         let padded = parts.map { Data($0).base64EncodedString() }
         guard padded.reduce(2, { $0 + $1.utf8.count }) <= ProviderToken.bytesMax else { return }
@@ -48,14 +48,14 @@ enum ProviderTokenTarget {
             && left.issuedAt == right.issuedAt
     }
 
-    /// A token that was read says the same when it is written anew.
+    /// Checks that a token that was read has the same meaning after it is written again.
     private static func checkToken(_ token: ProviderToken) throws(BrokenPromise) {
         try promise(!token.keyID.isEmpty && !token.team.isEmpty, "a token without a key or a team was read")
         try promise(token.signature.bytes.count == 64, "a signature is two numbers of 32 bytes")
         _ = token.isExpired(now: 1_700_000_000_000)
         try self.checkSignature(token.signature)
 
-        // Moments that only milliseconds can spell are written so; others in whole seconds.
+        // Moments that need milliseconds are written with them, and others in whole seconds.
         let isLarge = token.issuedAt.magnitude > 100_000_000_000_000
         let seconds = Int64((Double(token.issuedAt) / 1000).rounded(.down))
         var head = JSONWriter()
@@ -82,7 +82,7 @@ enum ProviderTokenTarget {
         )
     }
 
-    /// Promises that the signature's numbers in DER are the same signature.
+    /// Checks that the signature's numbers in DER are the same signature.
     private static func checkSignature(_ signature: ProviderSignature) throws(BrokenPromise) {
         let numbers = [signature.bytes[..<32], signature.bytes[32...]].map { number -> [UInt8] in
             var digits = Array(number.drop { $0 == 0 })
@@ -91,7 +91,7 @@ enum ProviderTokenTarget {
         }
         let content = numbers[0] + numbers[1]
         let encoded = [0x30, UInt8(content.count)] + content
-        // As long as the other form, it would be taken for that.
+        // If it had the length of the other form, it would be read as that form.
         guard encoded.count != 64 else { return }
         let decoded = encoded.withByteView { ProviderSignature($0) }
         try promise(decoded == signature, "a signature changes when it is written in DER")

@@ -1,8 +1,8 @@
 import Wire
 
-/// All checks of a push that need no knowledge of devices, against a plain account of the wire contract.
+/// All checks of a push that do not depend on devices, compared with a simple version of the wire contract.
 ///
-/// An input is a request as HTTP/1.1 would write it: `METHOD path`, fields, an empty line, and the body.
+/// An input is a request in HTTP/1.1 format: `METHOD path`, fields, an empty line, and the body.
 enum PushRequestTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         var reader = InputReader(input)
@@ -15,7 +15,7 @@ enum PushRequestTarget {
             let name = field.view(until: UInt8(ascii: ":"))
             var value = field.rest
             while !value.isEmpty, value[0] == 0x20 { value = value.dropFirst(1) }
-            // Transports hand over names in lower case, and never an empty one.
+            // Transports provide names in lower case, and never an empty name.
             guard !name.isEmpty, name.array == name.array.map(\.lowercasedASCII) else { continue }
             fields.append((name, value))
             expected.field(name.array, value.array)
@@ -63,7 +63,7 @@ enum PushRequestTarget {
     }
 }
 
-/// What the wire contract says of a push, told in the plainest way.
+/// The requirements of the wire contract for a push, in the simplest form.
 private struct ExpectedPush {
     private static let known: Set<String> = [
         "authorization", "apns-id", "apns-expiration", "apns-priority", "apns-push-type", "apns-topic",
@@ -103,7 +103,7 @@ private struct ExpectedPush {
         }
     }
 
-    /// The reason of the first check that fails; nil when none does.
+    /// Returns the reason of the first failed check; nil if all succeed.
     func verdict(body: ByteView, isStrict: Bool) -> APNSReason? {
         guard self.method == Array("POST".utf8) else { return .methodNotAllowed }
         let prefix = Array("/3/device/".utf8)

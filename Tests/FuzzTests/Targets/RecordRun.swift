@@ -1,7 +1,7 @@
 import Engine
 import Wire
 
-/// The records that stand one behind the other in some bytes, up to the first that is none.
+/// The consecutive records in some bytes, up to the first invalid one.
 struct RecordRun {
     private let bytes: ByteView
     private var offset: Int

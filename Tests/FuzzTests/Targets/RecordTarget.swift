@@ -4,7 +4,7 @@ import Wire
 
 @testable import Engine
 
-/// The records of the store: a run of them, as a commit holds it.
+/// The records of the store: several of them, in the format of a commit.
 enum RecordTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         for losesWakes in [true, false] { try RestoredEngine.check(input, losesWakes: losesWakes) }
@@ -40,7 +40,7 @@ enum RecordTarget {
         policies.store(to: &written)
         try promise(written.view == content, "launch policies changed when they were written anew")
         _ = policies.begin(EngineConfiguration(), at: .distantFuture)
-        try promise(policies.current?.number != nil, "no launch policy is in force")
+        try promise(policies.current?.number != nil, "no launch policy is in effect")
     }
 
     private static func checkTasks(_ content: ByteView) throws(BrokenPromise) {
@@ -78,7 +78,7 @@ enum RecordTarget {
     }
 
     private static func checkTopic(_ content: ByteView) throws(BrokenPromise) {
-        // A name is text: no record holds one that is not.
+        // A name is text. No record contains a name that is not valid text.
         guard let stored = Topic.read(stored: content), let name = String(validating: stored.name, as: UTF8.self)
         else { return }
         var topic = Topic(parameters: Parameters())
@@ -89,7 +89,8 @@ enum RecordTarget {
         try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when written anew")
     }
 
-    /// What is written of a record that was read says the same; records hold nothing that is not written again.
+    /// Checks that a record that was read and written again has the same content. Records must not contain data that is
+    /// not written again.
     private static func checkDevice(_ content: ByteView) throws(BrokenPromise) {
         guard let written = self.rewritten(content) else { return }
         let again = written.withByteView { self.rewritten($0) }
@@ -98,12 +99,12 @@ enum RecordTarget {
         try promise(isShorter || written == content.array, "a device was read as another: \(written)")
     }
 
-    /// The record of a device as it is written once it has been read; nil when it cannot be.
+    /// Reads the record of a device and writes it again. Returns nil if it cannot be read.
     private static func rewritten(_ content: ByteView) -> [UInt8]? {
         guard let record = DeviceRecord(stored: content) else { return nil }
         defer { record.deallocate() }
         var written = ByteBuffer()
-        // Nothing is forgotten that long ago.
+        // At a time this long ago, nothing is forgotten.
         record.store(to: &written, at: .distantPast)
         return written.view.array
     }
@@ -114,7 +115,7 @@ enum RecordTarget {
         let counts = key.index == RecordKey.everyTopic ? rejections.total : rejections[TopicIndex(rawValue: key.index)]
         var again = Rejections()
         for (reason, count) in counts.enumerated() where count != 0 {
-            // What is counted for a topic is counted for all of them, too.
+            // Counts for a topic are also counted for all topics together.
             again.count(reason, TopicIndex(rawValue: key.index), by: count)
         }
         var batch = RecordBatch()

@@ -2,9 +2,9 @@ import Engine
 import Policy
 import Wire
 
-/// An engine of records that somebody may have damaged: it refuses them, or runs on them.
+/// An engine that is restored from records that may be damaged: it rejects the records, or runs with them.
 enum RestoredEngine {
-    /// Rows that are looked at; a table with a gap is refused anyway.
+    /// The number of rows that are checked. A table with a gap is rejected anyway.
     private static let devicesMax: UInt32 = 64
     private static let spans: [Int64] = [0, 1, 30_000, 900_000, 86_400_000, 2_600_000_000, 400_000_000_000]
 
@@ -37,7 +37,8 @@ enum RestoredEngine {
         }
     }
 
-    /// - Returns: the policy time it goes on from, and how many devices it has; nil when the records are refused.
+    /// - Returns: the policy time at which the engine continues, and the number of its devices; nil if the records are
+    ///   rejected.
     private static func restore(
         _ engine: EmbeddedEngine,
         _ input: ByteView,
@@ -106,7 +107,7 @@ enum RestoredEngine {
         if choice % 5 == 0 { engine.cancelTask(nil, device: device) }
     }
 
-    /// Counters that were damaged stay so; what is counted from the devices is right.
+    /// Checks the counts of the devices. Other counters may still be damaged.
     private static func checkBooks(
         _ engine: EmbeddedEngine,
         _ deviceCount: UInt32,

@@ -1,9 +1,9 @@
 import HTTPTransport
 import Wire
 
-/// Takes the requests of a session, answers them when it is told to, and notes every promise that is broken on the way.
+/// Receives the requests of a session, answers them according to the script, and records every broken promise.
 final class ScriptedRequests: RequestHandler {
-    /// The most bytes of a body.
+    /// The maximum number of bytes of a body.
     private static let bodyBytesMax = 100
 
     private enum Held {
@@ -12,7 +12,7 @@ final class ScriptedRequests: RequestHandler {
 
     weak var session: HTTP2Session?
     var answersAtOnce = false
-    /// The first promise that was broken.
+    /// The first broken promise.
     var broken: BrokenPromise?
     private(set) var events: [String] = []
 
@@ -29,7 +29,7 @@ final class ScriptedRequests: RequestHandler {
         if !holds, self.broken == nil { self.broken = BrokenPromise(what()) }
     }
 
-    // MARK: What the session says
+    // MARK: Calls of the session
 
     func bodyBytesMax(for request: Request) -> Int {
         self.expect(!self.seen.contains(request.stream.number), "a body is asked about after its request")
@@ -63,7 +63,7 @@ final class ScriptedRequests: RequestHandler {
     }
 
     func streamClosed(_ stream: StreamID) {
-        self.expect(self.held.removeValue(forKey: stream.number) != nil, "a stream closed that nobody waits for")
+        self.expect(self.held.removeValue(forKey: stream.number) != nil, "an unknown stream was closed")
         self.events.append("closed \(stream.number)")
     }
 
@@ -74,15 +74,15 @@ final class ScriptedRequests: RequestHandler {
     func secondPassed(_: Int64) {}
     func alarmRang(_: Int64) {}
 
-    /// The session has ended: all streams that were held have been closed.
+    /// The session has ended, so all held streams must be closed.
     func sessionEnded() {
-        self.expect(self.held.isEmpty, "streams are held that nobody closes")
+        self.expect(self.held.isEmpty, "streams are left open")
         self.act(0, 1, size: 0)
     }
 
-    // MARK: What the handler does
+    // MARK: Actions of the handler
 
-    /// Does something to a stream: to one that is held when there is any, else to number `choice`.
+    /// Performs an action on a stream: on a held stream if there is one, otherwise on stream number `choice`.
     func act(_ action: Int, _ choice: Int, size: Int) {
         guard let session = self.session else { return }
         let numbers = self.held.keys.sorted()

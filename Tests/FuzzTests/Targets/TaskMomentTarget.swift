@@ -1,7 +1,7 @@
 import CommandLineTool
 import Wire
 
-/// When a task may begin, as the command line says it.
+/// The earliest start of a task, in the format of the command line.
 enum TaskMomentTarget {
     static func check(_ input: ByteView) throws(BrokenPromise) {
         let text = String(decoding: input.array, as: UTF8.self)

@@ -3,7 +3,7 @@ import Wire
 
 /// Traces of the simulator.
 enum TraceTarget {
-    /// A push may name a thousand million attempts; the simulator would make them all.
+    /// A push may specify a thousand million attempts, and the simulator would perform all of them.
     private static let overrides = [("maxAttempts", 3.0)]
 
     static func check(_ input: ByteView) throws(BrokenPromise) {
@@ -31,7 +31,7 @@ enum TraceTarget {
             events[subject + event, default: 0] += 1
         }
         guard let last = output.last, let summary = (try? JSONReader.read(last))?["summary"] else {
-            throw BrokenPromise("there is no summary")
+            throw BrokenPromise("the summary is missing")
         }
         let counts = Dictionary(uniqueKeysWithValues: summary.members.map { ($0.name, self.count($0.value)) })
         let ends = counts.filter { $0.key.hasPrefix("discarded.") }.values.reduce(0, +)

@@ -8,13 +8,15 @@ import Wire
 struct BackgroundSessionTests {
     private static let one = ListedTransfer.id(1)
 
-    @Test("The agent is told of the session before the first request, once, and of nothing that is not set")
+    @Test("The agent receives the session's settings once, before the first request, and only those that have a value")
     func settings() async throws {
         let agent = try await ScriptedAgent()
         var configuration = BackgroundSessionConfiguration()
         configuration.wakes(device: "abcd", topic: "com.example.app")
         configuration.isDiscretionary = true
         configuration.allowsMetered = false
+        configuration.allowsConstrained = false
+        configuration.continuesAfterForceQuit = true
         configuration.requestTimeout = .milliseconds(1500)
         configuration.resourceTimeout = .seconds(3600)
         configuration.connectionsPerHost = 2
@@ -28,7 +30,8 @@ struct BackgroundSessionTests {
         #expect(
             told.body
                 == #"{"device":"abcd","topic":"com.example.app","discretionary":true,"sendsLaunchEvents":true,"#
-                + #""allowsMetered":false,"acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
+                + #""allowsMetered":false,"allowsConstrained":false,"continuesAfterForceQuit":true,"#
+                + #""acceptsEarlyAnswers":true,"requestTimeout":1.500,"#
                 + #""resourceTimeout":3600,"connectionsPerHost":2}"#
         )
         #expect(try await agent.request("/transfers").path == "/v1/sessions/s/transfers?limit=1000")
@@ -37,7 +40,7 @@ struct BackgroundSessionTests {
         #expect(try await agent.request("/v1/sessions/s").body == "{}")
     }
 
-    @Test("An agent that has forgotten the session is told of it once more")
+    @Test("A session that the agent has forgotten is created again")
     func forgotten() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -48,7 +51,7 @@ struct BackgroundSessionTests {
         try await agent.request("/v1/sessions/s")
     }
 
-    @Test("A transfer is added as it is asked for, and its description holds no header and no password")
+    @Test("A transfer is added with all its settings, and its description has no header value and no password")
     func add() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -120,7 +123,7 @@ struct BackgroundSessionTests {
         #expect(second == "/v1/sessions/s/transfers?limit=1000&after=\(ListedTransfer.id(1000))")
     }
 
-    @Test("A page that the agent made shorter is gone on from where it says")
+    @Test("A short page is followed by the next one, from the position the agent gives")
     func shortPages() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -180,7 +183,7 @@ struct BackgroundSessionTests {
         #expect(throws: BackgroundTransferError.self) { _ = try BackgroundSession("no slash/") }
     }
 
-    @Test("A request that is no matter of arriving twice waits for an agent that starts again")
+    @Test("An idempotent request waits for an agent that restarts")
     func patience() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -190,7 +193,7 @@ struct BackgroundSessionTests {
         async let listed = session.transfers()
         try await agent.make("return")
         #expect(try await listed.isEmpty)
-        // A transfer that may have been taken is not added again.
+        // A transfer that the agent may already have is not added again.
         try await agent.answer("POST", "/transfers", 0)
         let error = await #expect(throws: BackgroundTransferError.self) {
             _ = try await session.add(.download("http://h/1"))
@@ -199,7 +202,7 @@ struct BackgroundSessionTests {
         #expect(error?.message.contains("list the session's transfers") == true)
     }
 
-    @Test("Events come in, also over a restart of the agent, and what a list tells is told once")
+    @Test("Events arrive, also across a restart of the agent, and each change in a list is reported once")
     func events() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -222,7 +225,7 @@ struct BackgroundSessionTests {
             return
         }
         #expect(second.bytes == 7)
-        // The next answers are of the agent that starts again.
+        // The next answers are those of the restarted agent.
         try await agent.make("leave")
         let failure = #""error":{"reason":"HTTPStatus","message":"404"},"status":404"#
         let failed = ListedTransfer.json(2, "failed", failure)
@@ -234,19 +237,19 @@ struct BackgroundSessionTests {
         )
         try await agent.make("return")
         guard case .finished(let transfer)? = try await events.next() else {
-            Issue.record("the end that nobody heard of was not told")
+            Issue.record("the missed end was not reported")
             return
         }
         #expect(transfer.id.description == Self.one && transfer.createdAt == Date(timeIntervalSince1970: 1))
         guard case .failed(let other)? = try await events.next() else {
-            Issue.record("the failure that nobody heard of was not told")
+            Issue.record("the missed failure was not reported")
             return
         }
         #expect(other.failure?.reason == .httpStatus && other.httpStatus == 404)
         #expect(try await events.next() == .idle)
     }
 
-    @Test("A download is added, waited for and taken; whoever waits shares one stream")
+    @Test("A download is added, awaited and taken; all waiting callers share one stream")
     func download() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -266,7 +269,7 @@ struct BackgroundSessionTests {
             Task { () throws(BackgroundTransferError) in try await session.wait(for: id) }
         }
         try await agent.request("/events")
-        // Each of the three that wait has asked once before it listened, and once after.
+        // Each of the three waiting calls sends one request before it listens, and one after.
         for _ in 0..<6 { try await agent.request(Self.one) }
         try await agent.send("failed", failed)
         for each in waiting {
@@ -275,7 +278,7 @@ struct BackgroundSessionTests {
         }
     }
 
-    @Test("A download of an earlier run is gone on with, once")
+    @Test("A download of an earlier run is resumed once")
     func goesOn() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
@@ -343,7 +346,7 @@ struct AgentLocationTests {
 
     private static let both = ["/r/wakegate/transfers.sock", "/run/wakegate-transfers/me/transfers.sock"]
 
-    @Test("What is named counts, then the variable, then the user's folder, then the system's")
+    @Test("The address is the given one, then the variable's, then the user's folder, then the system's")
     func order() throws {
         let variables = ["WAKEGATE_TRANSFERS": "unix:/v.sock", "XDG_RUNTIME_DIR": "/r"]
         #expect(try Self.location("unix:/a.sock", variables).path == "/a.sock")
@@ -359,7 +362,7 @@ struct AgentLocationTests {
     }
 
     @Test(
-        "What is no path of a socket is refused",
+        "An address that is not a path of a socket is refused",
         arguments: ["", "unix:", "http://localhost:1", "unix:/" + String(repeating: "a", count: 107)]
     )
     func refused(address: String) {
@@ -380,7 +383,7 @@ struct AgentLocationTests {
     }
 }
 
-@Suite("What a reader of events is told")
+@Suite("Events for a reader of a session")
 struct SessionFollowerTests {
     private static func transfer(_ number: Int, _ state: String, bytes: Int = 0, taken: Bool = false) throws
         -> BackgroundTransfer
@@ -400,7 +403,7 @@ struct SessionFollowerTests {
         follower.listed(transfers)
     }
 
-    @Test("At first: what runs, what waits to be taken, what has failed, and that nothing runs")
+    @Test("The first list reports running, finished and failed transfers, and that the session is idle")
     func first() throws {
         var follower = SessionFollower()
         let listed = try [
@@ -416,14 +419,14 @@ struct SessionFollowerTests {
         #expect(Self.list(&empty, []).isEmpty)
     }
 
-    @Test("Who asks for every end is told also of what was taken and cancelled")
+    @Test("A reader of all ends also receives taken and cancelled transfers")
     func all() throws {
         var follower = SessionFollower(tellsAll: true)
         let listed = try [Self.transfer(4, "finished", taken: true), Self.transfer(6, "cancelled")]
         #expect(Self.list(&follower, listed) == [.finished(listed[0]), .cancelled(listed[1]), .idle])
     }
 
-    @Test("An end is told once, by an event or by a list")
+    @Test("An end is reported once, by an event or by a list")
     func once() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "cancelled", bytes: 3))
@@ -436,7 +439,7 @@ struct SessionFollowerTests {
         #expect(!Self.tells(&follower, .cancelled(two)))
     }
 
-    @Test("That all have ended is told once each time")
+    @Test("The end of all transfers is reported once each time")
     func idle() throws {
         var follower = SessionFollower()
         let (one, two) = try (Self.transfer(1, "finished"), Self.transfer(2, "finished"))

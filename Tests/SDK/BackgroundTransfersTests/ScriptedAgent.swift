@@ -3,9 +3,9 @@ import Foundation
 import Testing
 import WakeGateTestKit
 
-/// A peer on a socket in a folder of its own that answers as an agent does, and as a test tells it.
+/// A peer on a socket in its own folder. It answers like an agent, as the test specifies.
 final class ScriptedAgent {
-    /// Where it listens, as a session takes it.
+    /// The address that it listens on, in the format that a session expects.
     let address: String
     private let folder: URL
     private let child: ScriptedChild
@@ -27,31 +27,31 @@ final class ScriptedAgent {
         try BackgroundSession("s", configuration, agent: self.address)
     }
 
-    /// Answers the next request of this method whose path ends like this, or all.
+    /// Answers the next request with this method whose path has this ending, or all of them if `lasts` is true.
     func answer(_ method: String, _ end: String, _ status: Int, _ body: String = "", lasts: Bool = false) async throws {
         try await self.child.command(
             ["do": "answer", "method": method, "end": end, "status": status, "body": body, "lasts": lasts]
         )
     }
 
-    /// Sends an event on the streams that are open.
+    /// Sends an event on the open streams.
     func send(_ event: String, _ data: String) async throws {
         try await self.child.command(["do": "event", "name": event, "data": data])
     }
 
-    /// Does what needs no more words: `end`, `leave` or `return`.
+    /// Runs a command without arguments: `end`, `leave` or `return`.
     func make(_ word: String) async throws { try await self.child.command(["do": word]) }
 
-    /// The next request whose path without its query ends like this.
+    /// Waits for the next request whose path without its query has this ending.
     @discardableResult
     func request(_ end: String) async throws -> ScriptedChild.Request {
         try await self.child.request { $0.hasSuffix(end) }
     }
 }
 
-/// Transfers as an agent writes them.
+/// Transfers in the format that an agent writes.
 enum ListedTransfer {
-    /// The transfer of a number.
+    /// Returns the identifier of the transfer with a number.
     static func id(_ number: Int) -> String {
         let digits = String(number, radix: 16)
         return String(repeating: "0", count: 32 - digits.count) + digits

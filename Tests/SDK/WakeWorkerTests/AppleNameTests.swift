@@ -7,7 +7,7 @@ import WakeWorker
 struct AppleNameTests {
     private static let token = String(repeating: "ab", count: 16)
 
-    /// An executor whose jobs run on a queue of its own.
+    /// An executor that runs its jobs on its own queue.
     private final class QueueExecutor: TaskExecutor {
         private let queue = DispatchQueue(label: "executor")
         private let key = DispatchSpecificKey<Bool>()
@@ -24,14 +24,14 @@ struct AppleNameTests {
         }
     }
 
-    /// A scheduler of a gateway that permits no task.
+    /// Returns a scheduler of a gateway that permits no task.
     private static func refused(_ gateway: TaskGateway) async throws -> BackgroundTaskScheduler {
         let answer = #"{"reason":"NotPermitted","message":"The configuration of t does not permit a.b; name it."}"#
         try await gateway.answer("POST", "/tasks", 403, answer)
         return try gateway.worker(devices: [Self.token]).scheduler
     }
 
-    // The compiler (Swift 6.3.1) ends if the two tests that follow are one function.
+    // The compiler (Swift 6.3.1) crashes if the next two tests are one function.
     @Test("A refusal is caught by the name of its code")
     func caught() async throws {
         let gateway = try await TaskGateway()
@@ -109,7 +109,7 @@ struct AppleNameTests {
             try worker.backgroundTask(.urlSession("photos.new")) { _ in }
         }
         #expect(!error.message.contains("stands for"), "\(error)")
-        // A stream that is open can be drained.
+        // The gateway can drain an open stream.
         try await gateway.wake("w", "continued", #""task":"com.export.film""#)
         try await gateway.request("/v1/wakes/w")
         try await gateway.end(worker, run)

@@ -2,7 +2,7 @@ import Testing
 import WakeWorker
 import Wire
 
-@Suite("What a worker is made of", .timeLimit(.minutes(15)))
+@Suite("Arguments of a worker", .timeLimit(.minutes(15)))
 struct ArgumentTests {
     @Test(
         "A gateway, topic, number of slots or devices that cannot be used is named",
@@ -23,12 +23,12 @@ struct ArgumentTests {
         #expect(error.message.contains(text), "\(error)")
     }
 
-    @Test("What can be used is taken", arguments: ["https://a:2197", "http://[::1]:80/", "unix:/run/wakegate.sock"])
+    @Test("A valid gateway is accepted", arguments: ["https://a:2197", "http://[::1]:80/", "unix:/run/wakegate.sock"])
     func good(gateway: String) {
         #expect(throws: Never.self) { try WakeWorker(gateway: gateway, topic: "t") }
     }
 
-    @Test("A limit of silence that a good gateway would pass, or that nobody would wait for, is refused")
+    @Test("A silence limit outside 20 to 300 seconds is refused")
     func silence() throws {
         for seconds in [20, 40, 300] {
             _ = try WakeWorker(gateway: "https://a", topic: "t", silenceLimit: .seconds(seconds))
@@ -52,7 +52,7 @@ struct ArgumentTests {
         await #expect(throws: WakeWorkerError.self) { try await worker.reportMachineConditions(for: token, []) }
     }
 
-    @Test("A notification of a test has its payload and its time, and nobody to give it more")
+    @Test("A test's notification has a payload and a deadline, and cannot be extended")
     func notification() async throws {
         let notification = WakeNotification(topic: "t", payload: #"{"edition":7}"#, timeLeft: .seconds(20))
         #expect(try notification.payload(as: [String: Int].self) == ["edition": 7])
@@ -63,7 +63,7 @@ struct ArgumentTests {
         #expect(!"\(notification)".contains("edition"))
     }
 
-    @Test("A battery level that is none is refused before it is sent, and so is a token that is none")
+    @Test("An invalid battery level or token is refused before it is sent")
     func conditions() async throws {
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
         let conditions = {
@@ -90,15 +90,15 @@ struct ArgumentTests {
 @Suite("Files of credentials that are written while they are read")
 struct CredentialPatienceTests {
     private enum Step {
-        /// A token was read, and the gateway took it.
+        /// A token was read, and the gateway accepted it.
         case read(String)
         case accepted
-        /// A file cannot be used, and a token is refused; whether that may pass is the answer.
+        /// A file cannot be used, or a token is refused. The answer is true if the error may be temporary.
         case failed(Int64)
         case refused(Int64)
     }
 
-    /// The answers to what happens in turn.
+    /// Returns the answers to the steps, in order.
     private static func answers(_ steps: Step...) -> [Bool] {
         var patience = CredentialPatience()
         return steps.compactMap { step in
@@ -114,18 +114,18 @@ struct CredentialPatienceTests {
 
     private static let limit = CredentialPatience.limit
 
-    @Test("What never was good is not waited for")
+    @Test("Credentials that never worked fail immediately")
     func neverGood() {
         #expect(Self.answers(.failed(0), .read("new"), .refused(0), .failed(1)) == [false, false, false])
     }
 
-    @Test("What was good is waited for, for half a minute from the first fault on")
+    @Test("Credentials that worked get half a minute from the first fault")
     func wasGood() {
         let faults: [Step] = [.failed(5000), .failed(5000 + Self.limit - 1), .failed(5000 + Self.limit)]
         #expect(Self.answers(.read("one"), .accepted, faults[0], faults[1], faults[2]) == [true, true, false])
     }
 
-    @Test("What is good again is waited for anew")
+    @Test("Credentials that work again get the full time again")
     func goodAgain() {
         let answers = Self.answers(
             .read("one"),
@@ -156,9 +156,9 @@ struct CredentialPatienceTests {
     }
 }
 
-@Suite("What a worker says of wakes that it has no handler for")
+@Suite("Events about wakes without a handler")
 struct RefusedKindsTests {
-    @Test("Each kind is said once, however many of its wakes come")
+    @Test("Each kind without a handler is reported once")
     func once() throws {
         let (refresh, session) = (try #require(WakeKind("appRefresh")), try #require(WakeKind("urlSession")))
         var kinds = RefusedKinds()
@@ -166,7 +166,7 @@ struct RefusedKindsTests {
         #expect(said == [true, false, true, false, false])
     }
 
-    @Test("Of a peer that makes kinds up no more than so many are said and remembered")
+    @Test("The number of reported kinds is limited")
     func bound() throws {
         var kinds = RefusedKinds()
         let names = (1...100).map { String(repeating: "a", count: $0 % WakeKind.lengthMax + 1) }

@@ -39,7 +39,7 @@ struct BackgroundTaskRunTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("What the gateway warns of a subscription is among the events, and not again when it is the same")
+    @Test("A subscription's warning is an event, and is not repeated while it stays the same")
     func warnings() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -51,7 +51,7 @@ struct BackgroundTaskRunTests {
         try await gateway.request("/wakes")
         try await gateway.endStream()
         try await gateway.request("/wakes")
-        // An answer to a wake shows that the second stream has begun for the worker.
+        // An answer to a wake shows that the worker has started its second stream.
         try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
         try await gateway.request("/v1/wakes/w")
         try await gateway.end(worker, run)
@@ -116,12 +116,12 @@ struct BackgroundTaskRunTests {
         for await event in worker.events { if case .started("w") = event { break } }
         try await gateway.send("expired", #"{"wake":"w"\#(member)}"#)
         for await found in reasons { #expect(found == reason) }
-        // A stream that answers late is not taken for a dead one; a lost wake is left to others.
+        // A slow stream does not count as dead. Other workers handle a lost wake.
         if reason != .lost { #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#) }
         try await gateway.end(worker, run)
     }
 
-    @Test("A task that is asked to, goes on for longer")
+    @Test("A task that asks for more time gets it")
     func extended() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -196,7 +196,7 @@ struct BackgroundTaskRunTests {
             case "com.bad": task.setTaskCompleted(success: false)
             case "com.late":
                 task.expirationHandler = {
-                    // As on iOS; it comes too late to count.
+                    // As on iOS, this call is too late to have an effect.
                     task.setTaskCompleted(success: true)
                     source.finish()
                 }
@@ -236,7 +236,7 @@ struct BackgroundTaskRunTests {
         try await run.value
     }
 
-    @Test("Conditions that change are told to who asked for them")
+    @Test("Changed conditions are delivered to a worker that asked for them")
     func conditions() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()

@@ -71,7 +71,7 @@ struct BackgroundTaskSchedulerTests {
         #expect(ContinuousClock.now - begun >= .seconds(1))
     }
 
-    @Test("Finished transfers are told with an id, the same one when they are told again")
+    @Test("Finished transfers are reported with an id, and a retry uses the same id")
     func transfers() async throws {
         let gateway = try await TaskGateway()
         let scheduler = try gateway.worker(devices: [Self.token]).scheduler
@@ -135,7 +135,7 @@ struct BackgroundTaskRequestTests {
         #expect((1...900).contains(left))
     }
 
-    @Test("What cannot be sent is named, and nothing is sent")
+    @Test("An invalid request is refused with the wrong field, and is not sent")
     func bad() async throws {
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t", devices: ["ab"])
         let faults: [(BackgroundTaskRequest, String)] = [
@@ -195,7 +195,7 @@ struct BackgroundTaskRequestTests {
     }
 }
 
-@Suite("What handlers of background tasks are registered for", .timeLimit(.minutes(15)))
+@Suite("Registered handlers of background tasks", .timeLimit(.minutes(15)))
 struct BackgroundTaskTableTests {
     private static func name(_ text: String, isSession: Bool = false) -> BackgroundTaskName {
         BackgroundTaskName(text, isSession: isSession)
@@ -218,7 +218,7 @@ struct BackgroundTaskTableTests {
     }
 
     @Test(
-        "What is no identifier or pattern is refused, and named",
+        "An invalid identifier or pattern is refused and quoted",
         arguments: ["", ".*", "a*", "a.*.b", "a b", "é", "*"]
     )
     func unusable(text: String) throws {
@@ -237,7 +237,7 @@ struct BackgroundTaskTableTests {
         #expect(throws: WakeWorkerError.self) { try table.register(Self.name("\(longest.dropLast()).*"), 1) }
     }
 
-    @Test("One name has one handler, and the error names it; tasks and sessions are two things")
+    @Test("A second handler for a name is an error with the name; tasks and sessions have separate names")
     func twice() throws {
         let worker = try WakeWorker(gateway: "https://127.0.0.1:1", topic: "t")
         try worker.backgroundTask(.appRefresh("com.example.a")) { _ in }

@@ -7,7 +7,7 @@ import WakeWorker
 struct ContinuedTaskTests {
     private struct Fault: Error {}
 
-    /// A worker of `com.*` whose continued tasks `action` handles.
+    /// Creates a worker of `com.*` whose continued tasks `action` handles.
     private func worker(
         of gateway: TaskGateway,
         _ action: @escaping @Sendable (BackgroundTaskContext) async throws -> Void
@@ -17,7 +17,7 @@ struct ContinuedTaskTests {
         return worker
     }
 
-    /// What is told of how far a task is until its result, which is to be success.
+    /// Returns the progress reports of a task until its result, which must be success.
     private func told(of wake: String, by gateway: TaskGateway) async throws -> [String] {
         let (progress, result) = ("/v1/wakes/\(wake)/progress", "/v1/wakes/\(wake)")
         var bodies: [String] = []
@@ -31,13 +31,13 @@ struct ContinuedTaskTests {
         }
     }
 
-    @Test("A flood of changes is told four times a second at most, the last one before the result")
+    @Test("A flood of changes is reported at most four times a second, and the last report precedes the result")
     func flood() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { task in
             task.progress.totalUnitCount = 300_000
             let begin = ContinuousClock.now
-            // A second at the least, however fast the machine is.
+            // At least a second, no matter how fast the machine is.
             while task.progress.completedUnitCount < 299_999 || .now - begin < .seconds(1) {
                 if task.progress.completedUnitCount < 299_999 { task.progress.completedUnitCount += 1 }
             }
@@ -55,12 +55,12 @@ struct ContinuedTaskTests {
             "\(bodies)"
         )
         #expect(bodies.first?.contains(#""title":"Export""#) == true)
-        // The first comes at once, and the last as soon as the handler has ended.
+        // The first report is sent immediately, and the last one as soon as the handler has ended.
         #expect(bodies.count >= 3 && Double(bodies.count) <= 4 * (seconds + 1) + 2, "\(bodies.count) in \(seconds) s")
         try await gateway.end(worker, run)
     }
 
-    @Test("A handler goes on from what was told last, and shows the texts of its request until it has others")
+    @Test("A handler resumes from the last reported progress, and keeps the texts of its request until it sets others")
     func resumed() async throws {
         let gateway = try await TaskGateway()
         let seen = Mutex<[String: BackgroundTaskContext]>([:])
@@ -78,7 +78,7 @@ struct ContinuedTaskTests {
         let last = #"{"completed":40,"total":80,"subtitle":"film 4"}"#
         try await gateway.wake("next", "continued", #""task":"com.export.a","title":"Export","resumedFrom":\#(last)"#)
         let cut = String(repeating: "é", count: 128)
-        // What was so between two of the handler's changes may be told before.
+        // Earlier reports may show a state between two of the handler's changes.
         let bodies = try await self.told(of: "next", by: gateway)
         #expect(
             bodies.last == #"{"completed":41,"total":80,"title":"Export","subtitle":"\#(cut)"}"#,
@@ -93,7 +93,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Its progress is cancelled with it, whoever ended it", arguments: ["progress", "cancelled", "conditions"])
+    @Test("A task's progress is cancelled with the task", arguments: ["progress", "cancelled", "conditions"])
     func expired(reason: String) async throws {
         let gateway = try await TaskGateway()
         let (reasons, source) = AsyncStream<(Bool, BackgroundTaskExpiration?)>.makeStream()
@@ -102,7 +102,7 @@ struct ContinuedTaskTests {
             let (never, ended) = AsyncStream<Void>.makeStream()
             part.cancellationHandler = { ended.finish() }
             task.progress.totalUnitCount = 1
-            // The part alone hears of it: this loop does not end by the cancellation of its task.
+            // Only the part receives the cancellation. The cancellation of its own task does not end this loop.
             await Task { for await _ in never {} }.value
             source.yield((task.progress.isCancelled, task.expirationReason))
             source.finish()
@@ -115,12 +115,12 @@ struct ContinuedTaskTests {
         try await gateway.request("/w/progress")
         try await gateway.send("expired", #"{"wake":"w","reason":"\#(reason)"}"#)
         for await (isCancelled, found) in reasons { #expect(isCancelled && found?.rawValue == reason) }
-        // What is said afterwards is told to nobody, and keeps nothing waiting.
+        // Later changes are not reported, and nothing waits for them.
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":false}"#)
         try await gateway.end(worker, run)
     }
 
-    @Test("What did not arrive is told again, with what is newest by then, and the result comes after it")
+    @Test("A failed report is sent again with the newest progress, and the result follows it")
     func retried() async throws {
         let gateway = try await TaskGateway()
         let (goes, source) = AsyncStream<Void>.makeStream()
@@ -142,7 +142,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A gateway that takes no report is said once, and the result goes without")
+    @Test("A refusal of progress is reported once, and the result is still sent")
     func refused() async throws {
         let gateway = try await TaskGateway()
         let worker = try self.worker(of: gateway) { $0.progress.completedUnitCount = 1 }
@@ -159,7 +159,7 @@ struct ContinuedTaskTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Of other kinds nobody is told, and a handler of another kind may say how far it is as well")
+    @Test("Progress of other kinds is not reported, and their handlers may still update it")
     func otherKinds() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -174,7 +174,7 @@ struct ContinuedTaskTests {
         try await gateway.wake("w", "processing", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":true}"#)
         try await gateway.wake("c", "continued", #""task":"com.a""#)
-        // The first of the requests about it, so that nothing was told of the one before.
+        // The first request about the continued task, so nothing was reported about the task before.
         let told = try await gateway.request { $0.contains("/progress") }
         #expect(told.path == "/v1/wakes/c/progress")
         #expect(try await gateway.request("/v1/wakes/c").body == #"{"success":true}"#)
@@ -191,7 +191,7 @@ struct ContinuedTaskTests {
         #expect(task.kind == .continued && task.progress.isFinished && task.title == "Export" && task.subtitle == nil)
     }
 
-    @Test("What connected workers have is asked for, and what is not known is left out")
+    @Test("Resources of connected workers are requested, and unknown ones are left out")
     func resources() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -236,7 +236,7 @@ struct BackgroundTaskProgressTests {
         grandchild.completedUnitCount += 50
         #expect(part.isFinished && part.completedUnitCount == 4)
         #expect(whole.completedUnitCount == 7 && whole.fractionCompleted == 0.7 && !whole.isFinished)
-        // It is a part no more.
+        // The object is no longer a part.
         part.completedUnitCount = 0
         #expect(whole.fractionCompleted == 0.7)
         let finished = BackgroundTaskProgress(totalUnitCount: 1)
@@ -245,7 +245,7 @@ struct BackgroundTaskProgressTests {
         #expect(whole.isFinished && whole.completedUnitCount == 10)
     }
 
-    @Test("Who cancels the whole cancels its parts, and each handler is called once")
+    @Test("Cancelling a progress cancels its children, and calls each handler once")
     func cancelled() {
         let whole = BackgroundTaskProgress(totalUnitCount: 2)
         let part = BackgroundTaskProgress(totalUnitCount: 2, parent: whole, pendingUnitCount: 1)
@@ -268,7 +268,7 @@ struct BackgroundTaskProgressTests {
         #expect(ofOther.isCancelled && !other.isCancelled)
     }
 
-    @Test("Of additions by many threads none is lost")
+    @Test("No addition from concurrent threads is lost")
     func threads() async {
         let whole = BackgroundTaskProgress(totalUnitCount: 8)
         await withTaskGroup(of: Void.self) { group in
@@ -282,7 +282,7 @@ struct BackgroundTaskProgressTests {
         #expect(whole.isFinished && whole.completedUnitCount == 8)
     }
 
-    @Test("What is told is whole and never negative, and grows with a child")
+    @Test("Reported counts are whole and never negative, and grow with a child")
     func told() {
         let progress = BackgroundTaskProgress(totalUnitCount: -1)
         progress.completedUnitCount = -7

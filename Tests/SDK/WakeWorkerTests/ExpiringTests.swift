@@ -5,14 +5,14 @@ import WakeWorker
 
 @Suite("Handlers whose deadlines are near", .timeLimit(.minutes(15)))
 struct ExpiringTests {
-    /// A worker's handler of this wake runs.
+    /// Waits until the worker runs the handler of this wake.
     private static func started(_ wake: String, _ worker: WakeWorker) async {
         for await event in worker.events {
             if case .started(wake) = event { return }
         }
     }
 
-    @Test("One is cancelled, and what it comes to until its deadline counts", arguments: [true, false])
+    @Test("A warned handler is cancelled, and its result until the deadline counts", arguments: [true, false])
     func cancelled(isDone: Bool) async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -28,14 +28,14 @@ struct ExpiringTests {
         try await gateway.request("/wakes")
         try await gateway.wake("w", "processing", #""task":"com.a""#, timeLeft: 30_000)
         await Self.started("w", worker)
-        // A wake that came late has less time left than it said.
+        // A wake that arrived late has less time than it stated.
         try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":\#(isDone ? 5000 : 30_000)}"#)
         for await found in reasons { #expect(found == .deadline) }
         #expect(try await gateway.request("/v1/wakes/w").body == #"{"success":\#(isDone)}"#)
         try await gateway.end(worker, run)
     }
 
-    @Test("One with callbacks may complete its task until the deadline, and has failed then")
+    @Test("A warned callback handler may complete its task until the deadline, and fails after it")
     func callbacks() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -57,7 +57,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One that was not started when its deadline came near is cancelled when it is")
+    @Test("A queued handler whose warning has arrived is cancelled when it starts")
     func queued() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -67,7 +67,7 @@ struct ExpiringTests {
             for await _ in never {}
         }
         try worker.backgroundTask(.processing("com.b")) { context in
-            // A warning that came before is followed by the cancellation.
+            // A warning that arrived earlier is followed by the cancellation.
             while !Task.isCancelled { await Task.yield() }
             source.yield(context.expirationReason)
             source.finish()
@@ -77,7 +77,8 @@ struct ExpiringTests {
         let running = ["w0", "w1", "w2", "w3"]
         for name in running { try await gateway.wake(name, "processing", #""task":"com.a""#) }
         await Self.started("w3", worker)
-        // More than the worker has slots: a gateway's slot is free when a wake expires, whatever its handler does.
+        // One more than the worker's slots: when a wake expires, the gateway's slot is free, even if its handler still
+        // runs.
         try await gateway.wake("w", "processing", #""task":"com.b""#, timeLeft: 30_000)
         try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":30000}"#)
         for name in running { try await gateway.send("expired", #"{"wake":"\#(name)","reason":"operator"}"#) }
@@ -86,7 +87,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("One goes on when somebody else has asked for more time, and the event of the former deadline is late")
+    @Test("A task continues when its time was extended elsewhere, and a late warning for the old deadline is ignored")
     func extendedElsewhere() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker()
@@ -106,7 +107,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    /// A request under way while a warning arrives, and its answer.
+    /// A request that is in progress when a warning arrives, and its answer.
     struct Request: Sendable {
         let action: String
         let status: Int
@@ -126,7 +127,7 @@ struct ExpiringTests {
     @Test("A warning that arrives while more time is requested is held until the answer", arguments: Request.all)
     func warnedWhileAsking(request: Request) async throws {
         let gateway = try await TaskGateway()
-        // The request must still be under way when its answer comes, however slow the machine is.
+        // The request must still be in progress when its answer arrives, even on a slow machine.
         var timing = WorkerTiming()
         timing.extensionTimeout = 600_000
         timing.reportTimeout = 600_000
@@ -154,7 +155,7 @@ struct ExpiringTests {
         try await gateway.wake("w", kind, #""task":"com.a""#, timeLeft: 600_000)
         try await gateway.request("/w/\(request.action)")
         try await gateway.send("expiring", #"{"wake":"w","deadline":99,"timeLeft":5000}"#)
-        // An event after the warning, whose effect shows that the worker has read the warning.
+        // This event comes after the warning. Its effect shows that the worker has read the warning.
         try await gateway.wake("other", "appRefresh", #""task":"com.other""#)
         #expect(try await gateway.request("/v1/wakes/other").body == #"{"success":true}"#)
         try await gateway.release()
@@ -165,7 +166,7 @@ struct ExpiringTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("A delegate receives a notification before it hears that the time is over, even if the warning came first")
+    @Test("A delegate receives the notification before its expiration, even if the warning came first")
     func delegateOrder() async throws {
         let gateway = try await TaskGateway()
         let worker = try gateway.worker(slots: 1)
@@ -178,7 +179,7 @@ struct ExpiringTests {
         #expect(await call.next() == "received first")
         try await gateway.wake("late", "push", #""payload":{}"#, timeLeft: 30_000)
         try await gateway.send("expiring", #"{"wake":"late","deadline":99,"timeLeft":30000}"#)
-        // The warning is read before the slot is free: the worker reads its stream in order.
+        // The worker reads its stream in order, so it reads the warning before the slot is free.
         try await gateway.send("expired", #"{"wake":"first","reason":"deadline"}"#)
         #expect(await call.next() == "expired first")
         #expect(await call.next() == "received late")
@@ -189,7 +190,7 @@ struct ExpiringTests {
     }
 }
 
-/// A delegate that notes its calls.
+/// A delegate that records its calls.
 private final class NotedDelegate: RemoteNotificationDelegate {
     private let calls: AsyncStream<String>.Continuation
     private let completions = Mutex<[String: @Sendable (BackgroundFetchResult) -> Void]>([:])

@@ -53,7 +53,7 @@ struct ReleaseTests {
             try await gateway.request("/v1/wakes/\(wake)/release")
         }
         #expect(try await gateway.request("/wakes").path == first)
-        // A stream that is open can be drained.
+        // The gateway can drain an open stream.
         try await gateway.wake("d", "push", #""payload":{}"#)
         try await gateway.request("/v1/wakes/d/release")
         try await gateway.end(worker, run)
@@ -69,7 +69,7 @@ struct ReleaseTests {
         #expect(subscriptions == 1)
     }
 
-    @Test("The wait begins with the third release in a row, grows, and begins anew after an answer")
+    @Test("The wait begins with the third release in a row, grows, and starts over after an answer")
     func waits() throws {
         var generator = SeededGenerator(seed: 3)
         var releases = ReleaseStateMachine(backoff: Backoff(firstMilliseconds: 1000, lastMilliseconds: 4000))

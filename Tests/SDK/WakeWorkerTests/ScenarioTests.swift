@@ -6,7 +6,7 @@ import WakeGateTestKit
 import WakeWorker
 import Wire
 
-/// The scenarios of `deploy/python/tests/scenarios`, which the tests of the Python library run too.
+/// The scenarios of `deploy/python/tests/scenarios`. The tests of the Python library run them too.
 @Suite("Scenarios that all SDKs share", .serialized, .timeLimit(.minutes(15)))
 struct ScenarioTests {
     private static let tests = Checkout.root.appendingPathComponent("deploy/python/tests")
@@ -52,8 +52,9 @@ struct ScenarioTests {
 
     /// Plays a scenario.
     ///
-    /// - `stepSeconds`: how long the gateway waits for a step of the worker; by default as long as that program does.
-    /// - Returns: the differences between the scenario and what the worker did.
+    /// - `stepSeconds`: the longest time that the gateway waits for a step of the worker; by default that of its
+    ///   program.
+    /// - Returns: the differences between the scenario and the behavior of the worker.
     private static func faults(
         of scenario: JSONValue,
         in file: URL,
@@ -97,7 +98,7 @@ private final class ScenarioWorker: Sendable {
     private struct TaskFailed: Error {}
     private struct BadScenario: Error { let action: JSONValue }
 
-    /// A wake as its handler sees it.
+    /// A wake in the form that a handler receives.
     private struct Wake: Sendable {
         let id: String
         let members: [String: JSONValue]
@@ -206,7 +207,7 @@ private final class ScenarioWorker: Sendable {
 
     private static func number(_ value: Int64) -> JSONValue { .number(JSONNumber(Double(value))) }
 
-    /// Does what a handler's actions say, and notes what it saw.
+    /// Performs the actions of a handler, and records its observations.
     private func perform(_ actions: [JSONValue], _ wake: Wake) async throws -> JSONValue {
         var note = wake.members
         var (errors, resultOfCancelled): ([JSONValue], JSONValue?) = ([], nil)
@@ -238,7 +239,7 @@ private final class ScenarioWorker: Sendable {
         }
     }
 
-    /// - Returns: the code of the error that an extension or a submission ended with.
+    /// - Returns: the error code of an extension or a submission; nil if it succeeded.
     private func perform(_ action: JSONValue, _ wake: Wake) async throws -> String? {
         if let seconds = action["wait"]?.number {
             try await HTTPThread.shared().wait(milliseconds: Int64(seconds * 1000))

@@ -5,7 +5,7 @@ import WakeWorker
 
 @Suite("A worker's subscription")
 struct SubscriptionStateMachineTests {
-    /// Where a machine is when an event comes.
+    /// The state of a machine when an event arrives.
     enum Place: CaseIterable {
         case waiting, connecting, subscribed, draining, over
 
@@ -157,7 +157,7 @@ struct BackoffTests {
 
 @Suite("The end of a worker")
 struct StopStateMachineTests {
-    @Test("A worker that nobody asked to stop waits for nothing")
+    @Test("A worker that was not asked to stop waits for nothing")
     func running() {
         var machine = StopStateMachine()
         #expect(machine.nextMoment == nil)
@@ -167,7 +167,7 @@ struct StopStateMachineTests {
     }
 
     @Test(
-        "Handlers that run are cancelled when results need what is left, and the limit is the end, to the millisecond",
+        "Running handlers are cancelled while results can still be sent, and the run ends exactly at the limit",
         arguments: [(5000, 1250), (8000, 2000), (40_000, 10_000), (86_400_000, 10_000)] as [(Int64, Int64)]
     )
     func limit(limit: Int64, results: Int64) {
@@ -179,7 +179,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 99 + limit - results) == .nothing)
         #expect(machine.momentReached(now: 100 + limit - results) == .cancelHandlers)
         #expect(machine.isCancelled)
-        // A handler that does not heed it holds up nobody.
+        // A handler that ignores the cancellation does not delay anything else.
         #expect(machine.workChanged(handlers: 1, wakes: 2, now: 100 + limit - results) == .nothing)
         #expect(machine.nextMoment == 100 + limit)
         #expect(machine.momentReached(now: 99 + limit) == .nothing)
@@ -191,7 +191,7 @@ struct StopStateMachineTests {
     func silence() {
         var machine = StopStateMachine()
         machine.stopRequested(now: 0)
-        // A wake that came while the gateway had not heard of the stop.
+        // A wake that arrived before the gateway received the stop.
         #expect(machine.workChanged(handlers: 0, wakes: 0, now: 0) == .nothing)
         #expect(machine.nextMoment == 10_000)
         #expect(machine.workChanged(handlers: 1, wakes: 1, now: 4000) == .nothing)
@@ -205,7 +205,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 15_000) == .end)
     }
 
-    @Test("Whatever comes when, the end is never later than the limit")
+    @Test("The end is never later than the limit, whatever happens")
     func neverLater() {
         for step: Int64 in [1, 7, 500, 9999] {
             var machine = StopStateMachine()
@@ -214,7 +214,7 @@ struct StopStateMachineTests {
             var handlers = 1
             while machine.workChanged(handlers: handlers, wakes: 1, now: now) != .end {
                 guard let moment = machine.nextMoment else { break }
-                // Wakes come and go without end, each time just before results would be given up.
+                // Wakes come and go all the time, each just before the worker would stop waiting for results.
                 now = max(now, min(moment, now + step))
                 handlers = 1 - handlers
                 if machine.momentReached(now: now) == .end { break }
@@ -223,7 +223,7 @@ struct StopStateMachineTests {
         }
     }
 
-    @Test("A second request ends at once what has nothing to tell, and everything else within seconds")
+    @Test("A second request ends an idle worker immediately, and any other within seconds")
     func hurried() {
         var idle = StopStateMachine()
         idle.stopRequested(now: 0)
@@ -231,7 +231,7 @@ struct StopStateMachineTests {
         idle.cancelRequested(now: 700)
         #expect(idle.workChanged(handlers: 0, wakes: 0, now: 700) == .end)
 
-        // A result that the gateway has not taken for longer than that is given up at once.
+        // A result that the gateway has not accepted for longer than that is dropped immediately.
         var waiting = StopStateMachine()
         waiting.stopRequested(now: 0)
         #expect(waiting.workChanged(handlers: 0, wakes: 1, now: 0) == .nothing)
@@ -244,7 +244,7 @@ struct StopStateMachineTests {
         busy.cancelRequested(now: 1000)
         #expect(busy.isCancelled)
         #expect(busy.nextMoment == 6000)
-        // More requests do not prolong it.
+        // More requests do not extend the time.
         busy.cancelRequested(now: 4000)
         #expect(busy.nextMoment == 6000)
         #expect(busy.workChanged(handlers: 0, wakes: 1, now: 3000) == .nothing)
@@ -254,7 +254,7 @@ struct StopStateMachineTests {
         #expect(busy.workChanged(handlers: 0, wakes: 0, now: 5000) == .end)
     }
 
-    @Test("A second request shortens what is left of the limit, and never prolongs it")
+    @Test("A second request shortens the remaining time, and never prolongs it")
     func lateHurry() {
         var machine = StopStateMachine()
         machine.stopRequested(now: 0)
@@ -262,7 +262,7 @@ struct StopStateMachineTests {
         #expect(machine.momentReached(now: 30_000) == .cancelHandlers)
         machine.cancelRequested(now: 38_000)
         #expect(machine.nextMoment == 40_000)
-        // Both at once, as a caller may who has no patience.
+        // Both requests, as from an impatient caller.
         var both = StopStateMachine()
         both.cancelRequested(now: 10)
         #expect(both.workChanged(handlers: 1, wakes: 1, now: 10) == .nothing)
@@ -315,7 +315,7 @@ struct WakeStateMachineTests {
     }
 
     @Test(
-        "A thrown error is failed, but no word is said of a lost wake that was given up",
+        "A handler's error is reported as failed, but not for a lost wake",
         arguments: [
             (Place.running, BackgroundFetchResult?.none, WakeStateMachine.HandlerEndedAction.send(.failed)),
             (.running, .noData, .send(.noData)), (.expiring, nil, .send(.failed)),
@@ -380,7 +380,7 @@ struct WakeStateMachineTests {
         var machine = Place.running.machine()
         machine.extended(to: 60_000)
         #expect(!machine.deadlineNears(30_000) && machine.isRunning)
-        // By the clock here the gateway's answer was a little late, and somebody else has asked for more time.
+        // By the local clock, the gateway's answer was a little late, and another caller has asked for more time.
         #expect(machine.deadlineNears(59_900) && machine.isRunning && machine.deadline == 60_000)
         machine.extended(to: 90_000)
         #expect(!machine.deadlineNears(90_000) && machine.nextMoment == 92_000)
@@ -388,14 +388,14 @@ struct WakeStateMachineTests {
         #expect(elsewhere.deadlineNears(80_000) && elsewhere.deadline == 80_000)
     }
 
-    @Test("Without a word from the gateway it is asked two seconds after the deadline, and a wake expires two later")
+    @Test("A silent gateway is asked two seconds after the deadline, and the wake expires another two seconds later")
     func deadline() {
         for place in [Place.running, .expiring] {
             var machine = place.machine()
             #expect(machine.nextMoment == 32_000)
             machine.extended(to: 50_000)
             machine.extended(to: 40_000)
-            #expect(machine.gotNoTime() == .nothing, "that was somebody else's wish")
+            #expect(machine.gotNoTime() == .nothing, "the refused extension was not the last one")
             #expect(machine.momentReached(now: 51_999) == .nothing)
             #expect(machine.momentReached(now: 52_000) == .ask)
             machine.extended(to: 70_000)
@@ -420,7 +420,7 @@ struct WakeStateMachineTests {
         }
     }
 
-    @Test("More time is asked for when half of it has passed, until nobody wants it or the gateway gives no more")
+    @Test("More time is requested when half of it has passed, until it is not needed or the gateway refuses")
     func keepAlive() {
         var keepAlive = KeepAlive()
         #expect(keepAlive.nextMoment == nil)
@@ -448,16 +448,17 @@ struct WakeStateMachineTests {
     }
 }
 
-@Suite("When progress is told")
+@Suite("When progress is reported")
 struct ProgressStateMachineTests {
     private var generator = SystemRandomNumberGenerator()
 
-    @Test("What is new is told at once, then four times a second at most, and the newest alone")
+    @Test("A change is reported immediately, then at most four times a second, and only the newest one")
     mutating func paced() {
         var machine = ProgressStateMachine()
         #expect(machine.nextMoment == nil && machine.momentReached(now: 0) == .nothing)
         var told: [Int64] = []
-        // Something is new every ten milliseconds of ten seconds, and each report is answered five later.
+        // Something changes every ten milliseconds for ten seconds, and each report is answered five milliseconds
+        // later.
         for now in stride(from: Int64(1000), to: 11_000, by: 10) {
             machine.changed()
             if machine.momentReached(now: now) == .tell {
@@ -470,13 +471,13 @@ struct ProgressStateMachineTests {
         #expect(zip(told, told.dropFirst()).allSatisfy { $1 - $0 >= ProgressStateMachine.interval })
     }
 
-    @Test("What was said last is told before the result, at once, and only then may that go")
+    @Test("The last change is reported immediately, and the result waits for its answer")
     mutating func last() {
         var machine = ProgressStateMachine()
         machine.changed()
         #expect(machine.momentReached(now: 0) == .tell)
         machine.changed()
-        // While the first report is on its way the second one waits for its answer.
+        // While the first report is being sent, the second one waits for its answer.
         machine.handlerEnded(now: 10)
         #expect(machine.holdsResult && machine.momentReached(now: 11) == .nothing)
         machine.answered(.accepted, now: 20, using: &self.generator)
@@ -499,7 +500,7 @@ struct ProgressStateMachineTests {
         #expect(!told.holdsResult)
     }
 
-    @Test("What did not arrive is told again, after a wait that grows, and as long as the gateway asks for")
+    @Test("A failed report is repeated after a growing wait, or after the wait that the gateway asks for")
     mutating func failed() throws {
         var machine = ProgressStateMachine()
         machine.changed()
@@ -542,7 +543,7 @@ struct ProgressStateMachineTests {
         #expect(!machine.holdsResult && machine.nextMoment == nil)
     }
 
-    @Test("When the gateway takes no more, nothing is told and nothing waits", arguments: [true, false])
+    @Test("When the gateway accepts no more reports, nothing is reported and nothing waits", arguments: [true, false])
     mutating func over(isRefused: Bool) {
         var machine = ProgressStateMachine()
         machine.changed()

@@ -3,8 +3,8 @@ import Testing
 import WakeGateTestKit
 import WakeWorker
 
-/// A peer on a free loopback port that takes workers as a gateway does, sends what a test writes, and answers as it is
-/// told, with 204 otherwise.
+/// A peer on a free loopback port. It accepts workers like a gateway, sends what a test writes, and gives the answers
+/// that a test sets, otherwise 204.
 final class TaskGateway {
     let url: String
     let certificateAuthority: String
@@ -20,12 +20,12 @@ final class TaskGateway {
         self.url = "https://127.0.0.1:\(try await self.child.line { _ in true })"
     }
 
-    /// Sends an event on the stream that is open.
+    /// Sends an event on the open stream.
     func send(_ event: String, _ data: String) async throws {
         try await self.command(["do": "event", "name": event, "data": data])
     }
 
-    /// Sends the wake of a task, or of whatever `kind` is; `members` are added to those that every wake has.
+    /// Sends a wake of this kind. `members` are added to the members that every wake has.
     func wake(_ id: String, _ kind: String, _ members: String, timeLeft: Int = 600_000) async throws {
         let device = String(repeating: "ab", count: 16)
         let start = #"{"wake":"\#(id)","kind":"\#(kind)","device":"\#(device)","topic":"t","attempt":2,"#
@@ -33,7 +33,8 @@ final class TaskGateway {
         try await self.send("wake", start + time + ",\(members)}")
     }
 
-    /// Answers the next request of this method whose path ends like this, once; if it is held, after `release`.
+    /// Answers the next request with this method whose path has this ending, once. If it is held, it is sent after
+    /// `release`.
     func answer(
         _ method: String,
         _ end: String,
@@ -46,13 +47,13 @@ final class TaskGateway {
         try await self.command(answer.merging(["do": "answer", "held": isHeld]) { $1 })
     }
 
-    /// Sends the answers that are held.
+    /// Sends the held answers.
     func release() async throws { try await self.command(["do": "release"]) }
 
-    /// Ends the stream that is open.
+    /// Ends the open stream.
     func endStream() async throws { try await self.command(["do": "end"]) }
 
-    /// A worker of the topic `t`, which is called `n`.
+    /// Creates a worker of the topic `t` with the name `n`.
     func worker(timing: WorkerTiming) throws -> WakeWorker {
         let credentials = GatewayCredentials.none.trusting(certificateAuthority: self.certificateAuthority)
         return try WakeWorker(gateway: self.url, topic: "t", credentials: credentials, slots: 4, timing: timing)
@@ -70,7 +71,7 @@ final class TaskGateway {
         )
     }
 
-    /// Ends a worker once it was heard to want no more, and waits for it.
+    /// Stops a worker, waits until it reports that it takes no more wakes, and then waits until it has ended.
     func end(_ worker: WakeWorker, _ run: Task<Void, any Error>) async throws {
         worker.stop()
         try await self.request("/v1/streams/a-stream/drain")
@@ -78,13 +79,13 @@ final class TaskGateway {
         try await run.value
     }
 
-    /// The next request whose path without its query ends like this.
+    /// Waits for the next request whose path without its query has this ending.
     @discardableResult
     func request(_ end: String) async throws -> ScriptedChild.Request {
         try await self.request { $0.hasSuffix(end) }
     }
 
-    /// The next request whose path without its query is as wanted.
+    /// Waits for the next request whose path without its query meets the condition.
     func request(where isWanted: (Substring) -> Bool) async throws -> ScriptedChild.Request {
         try await self.child.request(where: isWanted)
     }

@@ -8,7 +8,7 @@ import Wire
 struct TaskLaunchTests {
     private struct Fault: Error {}
 
-    /// A worker that hands every launch of `com.*` to `action`.
+    /// Creates a worker that passes every launch of `com.*` to `action`.
     private static func worker(
         of gateway: TaskGateway,
         _ action: @escaping @Sendable (TaskLaunch) async throws -> Void
@@ -18,7 +18,7 @@ struct TaskLaunchTests {
         return worker
     }
 
-    @Test("Every kind is handed on, and its outcome told", arguments: ["appRefresh", "processing", "continued"])
+    @Test("Every kind is passed on, and its outcome reported", arguments: ["appRefresh", "processing", "continued"])
     func kinds(kind: String) async throws {
         let gateway = try await TaskGateway()
         let worker = try Self.worker(of: gateway) { launch in
@@ -34,7 +34,7 @@ struct TaskLaunchTests {
         try await gateway.end(worker, run)
     }
 
-    @Test("Progress is told, and the deadline that it moves is kept by the gateway's clock")
+    @Test("Progress is reported, and the deadline that it moves is converted from the gateway's clock")
     func progress() async throws {
         let gateway = try await TaskGateway()
         let ends = Mutex<[ContinuousClock.Instant]>([])
@@ -45,7 +45,7 @@ struct TaskLaunchTests {
         }
         let run = Task { try await worker.runTasks() }
         try await gateway.request("/wakes")
-        // The wake's own deadline is 99 by the gateway's clock.
+        // By the gateway's clock, the wake's own deadline is 99.
         try await gateway.answer("POST", "/progress", 200, #"{"deadline":600099}"#)
         try await gateway.wake("w", "continued", #""task":"com.a""#, timeLeft: 60_000)
         let told = try await gateway.request("/v1/wakes/w/progress")

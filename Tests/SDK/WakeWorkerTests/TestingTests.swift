@@ -7,7 +7,7 @@ import WakeWorkerTesting
 struct TestingTests {
     private struct Fault: Error {}
 
-    /// Waits until the task that calls it is cancelled.
+    /// Waits until the calling task is cancelled.
     private static func untilCancelled() async {
         let (never, _) = AsyncStream<Void>.makeStream()
         for await _ in never {}
@@ -95,7 +95,10 @@ struct TestingTests {
         #expect(try await scheduler.pendingRequests().isEmpty)
         try await scheduler.transfersFinished(session: "s", count: 2)
         try await scheduler.transfersFinished(session: "s")
-        #expect(test.finishedTransfers == ["s": 3])
+        for session in ["s", "s", "t"] {
+            try await scheduler.transfersFinished(session: session, count: 4, id: "batch-1")
+        }
+        #expect(test.finishedTransfers == ["s": 7, "t": 4])
         test.refusal = .notPermitted
         await #expect(throws: BackgroundTaskError.self) { try await scheduler.submit(.appRefresh("c")) }
         #expect(test.submittedRequests.map(\.identifier) == ["a", "a", "b"])

@@ -8,13 +8,13 @@ import Wire
 
 @Suite("A backup is a journal of its own, made while others commit")
 struct BackupTests {
-    @Test("It holds one moment between its beginning and its end", .timeLimit(.minutes(15)))
+    @Test("A backup holds the state of one point in time between its start and its end", .timeLimit(.minutes(15)))
     func whileCommitting() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
         let thread = try CheckpointThread(journal)
         defer { thread.stop() }
-        // Each commit writes its number to two devices, far apart, and one that only it writes.
+        // Each commit writes its number to two devices that are far apart, and to one that no other commit writes.
         func commit(_ number: Int) throws {
             let bytes = (0..<8).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
             let padding = Array(repeating: UInt8(number & 255), count: 1000)
@@ -51,7 +51,7 @@ struct BackupTests {
         #expect(count == held + 2)
     }
 
-    @Test("A file that is there is not written over, and a damaged journal gives no backup")
+    @Test("A backup does not overwrite a file, and a damaged journal is not backed up")
     func refusals() throws {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -64,7 +64,7 @@ struct BackupTests {
         #expect(throws: StoreError.self) {
             try JournalBackup.make(of: folder.path, to: folder.path("none/copy.sqlite"))
         }
-        // A link that leads nowhere is something, too.
+        // A dangling symbolic link also counts as an existing file.
         let link = folder.path("link.sqlite")
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.path("nowhere"))
         #expect(throws: StoreError.self) { try JournalBackup.make(of: folder.path, to: link) }
@@ -74,7 +74,7 @@ struct BackupTests {
         #expect(!folder.names.contains { $0.hasPrefix("second") })
     }
 
-    /// A journal with six commits, a backup of the first five, and a folder that holds that backup as its journal.
+    /// Returns a journal with six commits, a backup of the first five, and a folder with that backup as its journal.
     private static func restored() throws -> (original: JournalFolder, copy: JournalFolder) {
         let (original, copy) = (try JournalFolder(), try JournalFolder())
         let (journal, _) = try original.open()
@@ -84,7 +84,7 @@ struct BackupTests {
         return (original, copy)
     }
 
-    @Test("Its one file is whole: a start on it alone holds everything, and what comes after that is missed")
+    @Test("The one file of a backup is complete: a start on it finds every record, and later commits are protected")
     func oneFile() throws {
         let (_, folder) = try Self.restored()
         #expect(folder.names == ["journal.sqlite"])
@@ -129,7 +129,7 @@ struct BackupTests {
         return found
     }
 
-    @Test("Beside the log or the mark of another journal it is refused, and nothing is changed", arguments: 1...3)
+    @Test("A backup next to the log or mark of another journal is refused, and nothing is changed", arguments: 1...3)
     func mixed(files: Int) throws {
         let (original, folder) = try Self.restored()
         for (bit, name) in [(1, "-wal"), (2, "-mark")] where files & bit != 0 {
@@ -170,7 +170,7 @@ struct BackupTests {
         }
     }
 
-    /// A backup on a thread of its own.
+    /// A backup on a separate thread.
     private final class Backup: Sendable {
         private let path: String
         private let copy: String

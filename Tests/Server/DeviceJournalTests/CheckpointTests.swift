@@ -6,9 +6,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("Checkpoints run beside commits")
+@Suite("Checkpoints run concurrently with commits")
 struct CheckpointTests {
-    /// Small bounds, so that all of it happens often.
+    /// Low limits, so that checkpoints, compaction and new logs happen often.
     private static var limits: JournalLimits {
         var limits = JournalLimits()
         limits.checkpointPages = 16
@@ -22,7 +22,7 @@ struct CheckpointTests {
         try FileManager.default.attributesOfItem(atPath: folder.path + "-wal")[.size] as? Int ?? 0
     }
 
-    @Test("The log begins anew while another thread copies it, and everything is there", .timeLimit(.minutes(15)))
+    @Test("The log restarts while another thread copies it, and no record is lost", .timeLimit(.minutes(15)))
     func secondThread() throws {
         let folder = try JournalFolder()
         var model: [RecordKey: [UInt8]] = [:]
@@ -37,7 +37,7 @@ struct CheckpointTests {
                 try journal.commit(records)
                 for (key, value) in records { model[key] = value }
             }
-            // 1,500 commits of two pages and more are 50 MB; the bound, a commit and a checkpoint are 9.
+            // 1,500 commits of at least two pages are 50 MB. The limit, a commit and a checkpoint are 9 MB.
             #expect(try Self.logBytes(folder) < 12 << 20)
         }
         #expect(try folder.open().1 == model)
@@ -64,7 +64,7 @@ struct CheckpointTests {
             try journal.commit([(.device(turn), [UInt8](repeating: 5, count: 2000))])
             turn += 1
         }
-        // The sync of the file, behind that of the log.
+        // The sync of the file, after that of the log.
         disk.failOperation(1, .failedSync)
         #expect(throws: StoreError.self) { try checkpointer.checkpoint() }
         #expect(disk.metFault)
@@ -103,7 +103,7 @@ struct CheckpointTests {
         }
     }
 
-    @Test("A start after a failed sync may lose power at any moment: what was committed is there", arguments: 1...12)
+    @Test("A power loss at any operation of the start after a failed sync loses no commit", arguments: 1...12)
     func powerLossInStart(seed: UInt64) throws {
         let old = (0..<60).map { (RecordKey.device($0), [UInt8](repeating: 1, count: 1000)) }
         let new = (30..<300).map { (RecordKey.device($0), [UInt8](repeating: 2, count: 1000)) }
@@ -116,14 +116,14 @@ struct CheckpointTests {
                 let journal = try Journal(path: "/journal.sqlite", vfs: disk.vfsName) { _ in _ = disk.syncFolder() }
                 try journal.begin()
                 try journal.commit(old)
-                // The next commit is the first of a new log, so that no older frame covers the pages it changes.
+                // The next commit is the first of a new log, so that no older frame contains the pages it changes.
                 try journal.makeCheckpointer().checkpoint()
                 try journal.commit([(.device(0), [UInt8](repeating: 1, count: 1000))])
                 try journal.makeCheckpointer().checkpoint()
                 disk.failOperation(1, .failedSync)
                 #expect(throws: StoreError.self) { try journal.commit(new) }
             }
-            // The kernel still shows what the disk does not have.
+            // The kernel still returns data that is not on disk.
             disk.killProcess()
             disk.failOperation(losses, .powerLoss, seed: seed)
             let begun = try? Self.begin(disk)
@@ -132,7 +132,7 @@ struct CheckpointTests {
             losses += 1
             let found = try Self.begin(disk)
             #expect(found == before || found == after, "seed \(seed), operation \(losses)")
-            // What was begun is durable, whatever was in doubt before.
+            // The state that a start has begun with is durable, even if its last batch was uncertain before.
             #expect(begun == nil || begun == found, "seed \(seed), operation \(losses)")
         }
         #expect(losses > 10)

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The file stays near twice the live data, by bounded work in each commit")
 struct CompactionTests {
-    /// A journal on a disk in memory, and a model of what it holds.
+    /// A journal on an in-memory disk, and a model of its contents.
     private final class Rig {
         static let path = "/journal.sqlite"
 
@@ -48,7 +48,7 @@ struct CompactionTests {
             }
         }
 
-        /// The bytes of the file's pages that are in use.
+        /// Returns the number of bytes in the file's used pages.
         func usedBytes() throws -> Int {
             let database = try SQLiteDatabase(path: Self.path, mode: .readWrite, vfs: self.disk.vfsName)
             let pages = try database.integer("PRAGMA page_count") ?? 0

@@ -6,9 +6,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("A file that is not as it was written is refused, by name")
+@Suite("A damaged file is refused by name")
 struct DamageTests {
-    /// A journal of several rows, closed, with everything in the file and nothing in the log.
+    /// Creates a closed journal of several rows, with everything in the file and nothing in the log.
     private static func folder(rows: Int = 6) throws -> JournalFolder {
         let folder = try JournalFolder()
         do {
@@ -87,7 +87,7 @@ struct DamageTests {
     }
 
     @Test(
-        "What is no file in the place of one is refused by name, and keeps nobody waiting",
+        "A folder or pipe in place of a file is refused by name, without blocking",
         arguments: ["", "-wal", "-shm"],
         [true, false]
     )
@@ -204,7 +204,7 @@ struct DamageTests {
         #expect(try folder.refusal()?.contains("is not a journal of WakeGate.") == true)
     }
 
-    @Test("A folder that is not there is named, with what to check")
+    @Test("A missing folder is named, with advice")
     func missingFolder() throws {
         let folder = try JournalFolder()
         #expect {
@@ -222,7 +222,7 @@ struct DamageTests {
         #expect(throws: StoreError.self) { try folder.read() }
     }
 
-    @Test("What compaction copies is checked first: damage never gets a good checksum")
+    @Test("Compaction checks rows before copying: damage never gets a valid checksum")
     func damageBeforeCompaction() throws {
         let folder = try Self.folder()
         var limits = JournalLimits()
@@ -238,17 +238,17 @@ struct DamageTests {
     }
 }
 
-@Suite("Whatever befalls one file of a journal, nothing is lost without a word", .timeLimit(.minutes(15)))
+@Suite("No damage to one file of a journal loses data silently", .timeLimit(.minutes(15)))
 struct DamageSweepTests {
-    /// A journal's files as a process left them, and what they hold.
+    /// The files of a journal as a process left them, and their records.
     struct State {
         let files: [String: Data]
-        /// The same files a few commits before.
+        /// The same files a few commits earlier.
         let older: [String: Data]
         let records: [RecordKey: [UInt8]]
     }
 
-    /// A state that had checkpoints, with commits behind the last of them, all acknowledged.
+    /// Returns a state with checkpoints and with commits after the last one, all acknowledged.
     private static func state(seed: UInt64, isCheckpointed: Bool) throws -> State {
         var random = SeededGenerator(seed: seed)
         let folder = try JournalFolder()
@@ -267,12 +267,12 @@ struct DamageSweepTests {
             for (key, value) in batch { records[key] = value }
             try journal.commit(batch)
         }
-        // While the journal is open, as a process that is killed leaves them.
+        // The files are copied while the journal is open, as a killed process leaves them.
         return State(files: try folder.contents(), older: older, records: records)
     }
 
     @Test(
-        "A damaged start holds everything that was committed, or is refused by name and leaves the files as they were",
+        "A damaged journal opens with every commit, or is refused by name and its files stay unchanged",
         arguments: [true, false]
     )
     func sweep(isCheckpointed: Bool) throws {
@@ -303,7 +303,7 @@ struct DamageSweepTests {
         #expect(refused > 30 && exact > 5, "\(refused) refused, \(exact) exact")
     }
 
-    @Test("A journal and its log of an older moment, everything else as it is, are refused")
+    @Test("An older journal and log next to a newer mark are refused")
     func olderPair() throws {
         let state = try Self.state(seed: 5, isCheckpointed: true)
         let folder = try JournalFolder()
@@ -337,7 +337,7 @@ extension JournalFolder {
         }
     }
 
-    /// The names in the folder, with what those hold that are files.
+    /// The names in the folder, each with its contents if it is a file.
     fileprivate var held: [String: Data?] {
         var held: [String: Data?] = [:]
         for name in self.names where !name.hasSuffix("-shm") {
@@ -347,7 +347,7 @@ extension JournalFolder {
     }
 }
 
-/// What can befall one file of a journal. None of them is what a crash leaves.
+/// The kinds of damage to one file of a journal. None of them results from a crash.
 enum FileDamage: CaseIterable {
     case flippedBit, flippedBits, zeroedSector, garbledSector, zeroedPage, zeroedBeginning, zeroedTail
     case cut, cutInHalf, cutByAPage, emptied, extended, deleted
@@ -358,11 +358,11 @@ enum FileDamage: CaseIterable {
     private static let sectorBytes = 512
     private static let pageBytes = 16_384
 
-    /// The file's content afterwards, where it still is a file with a content of its own; nil for the others.
+    /// Returns the file's contents after the damage; nil if it is no longer a regular file.
     ///
     /// - Parameters:
-    ///   - older: the file as it was a while before; nil when it was not there.
-    ///   - foreign: the same file of another journal; nil when that has none.
+    ///   - older: an earlier version of the file; nil if it did not exist.
+    ///   - foreign: the same file of another journal; nil if that has none.
     func applied(to content: Data, older: Data?, foreign: Data?, _ random: inout SeededGenerator) -> Data? {
         var bytes = [UInt8](content)
         switch self {
@@ -404,7 +404,7 @@ enum FileDamage: CaseIterable {
         for offset in range { bytes[offset] = byte() }
     }
 
-    /// Of a journal's file; frames of a log are somewhat longer, and are cut where pages would begin.
+    /// Moves pages of a journal's file. The frames of a log are longer, so it is cut at other positions.
     private static func movePage(_ bytes: inout [UInt8], isSwap: Bool, _ random: inout SeededGenerator) {
         let count = bytes.count / self.pageBytes
         guard count > 1 else { return self.flip(&bytes, 1, &random) }
@@ -417,7 +417,7 @@ enum FileDamage: CaseIterable {
         }
     }
 
-    /// A bit of a page's kind, its free space, or its count of cells.
+    /// Flips a bit of a page's kind, its free space, or its count of cells.
     private static func changePageHeader(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
         let page = random.number(below: max(1, bytes.count / self.pageBytes)) * self.pageBytes
         let offset = page + (page == 0 ? 100 : 0) + random.number(below: 8)
@@ -429,7 +429,7 @@ enum FileDamage: CaseIterable {
     private static let logHeaderBytes = 32
     private static let frameBytes = 24 + Self.pageBytes
 
-    /// What befalls the newest commits of a log; another file has a bit flipped.
+    /// Damages the newest commits of a log. In another file it flips a bit.
     private func changeLog(_ bytes: inout [UInt8], _ random: inout SeededGenerator) {
         let commits = Self.commits(bytes)
         guard bytes.count > Self.logHeaderBytes, let last = commits.last else {
@@ -446,7 +446,7 @@ enum FileDamage: CaseIterable {
         }
     }
 
-    /// Where the frames of each commit begin: those with the header's salt, up to one that tells the file's size.
+    /// Returns the starts of the frames of each commit: frames with the header's salt, up to one with a database size.
     private static func commits(_ bytes: [UInt8]) -> [[Int]] {
         var commits: [[Int]] = [[]]
         for start in stride(from: self.logHeaderBytes, through: bytes.count - self.frameBytes, by: self.frameBytes) {

@@ -15,7 +15,7 @@ struct FaultJournalTests {
             "\(self.isLasting ? "lasting " : "")\(self.fault)\(self.isOld ? ", a file that was there" : "")"
         }
 
-        /// What has to happen at least once, or the test has proven little.
+        /// The outcomes that must each occur at least once for the test to be meaningful.
         var outcomes: [FaultTrial.Count] {
             let ordinary: [FaultTrial.Count] = [.beginningFailed, .compacted, .checkpointed]
             return switch self.fault {
@@ -29,7 +29,7 @@ struct FaultJournalTests {
 
         static let all = SimulatedDisk.Fault.allCases.flatMap { fault in
             [false, true].flatMap { isOld in
-                // There is but one death.
+                // A process can only die once.
                 [false, true].filter { !$0 || (fault != .kill && fault != .powerLoss) }.map { isLasting in
                     Kind(fault: fault, isLasting: isLasting, isOld: isOld)
                 }
@@ -37,11 +37,11 @@ struct FaultJournalTests {
         }
     }
 
-    /// More seeds than the one that `swift test` has time for, from the environment.
+    /// The number of seeds from the environment; `swift test` uses only one.
     private static let seeds = ProcessInfo.processInfo.environment["WAKEGATE_FAULT_SEEDS"].flatMap(Int.init) ?? 1
 
     @Test(
-        "Whatever operation fails, commits that returned are found, and the failed one whole or not at all",
+        "If any operation fails, completed commits are found, and the failed one completely or not at all",
         arguments: Kind.all
     )
     func everyOperation(kind: Kind) {
@@ -66,7 +66,7 @@ struct FaultJournalTests {
             }
         }
         #expect(wrongs.isEmpty, "\(wrongs.count): \(wrongs.prefix(3).joined(separator: "\n"))")
-        // A disk without room only refuses what makes a file grow, and an old log has its room.
+        // A full disk only refuses writes that extend a file, and an old log has room.
         #expect(operations > (kind.fault == .noSpace ? 1 : 10))
         let missing = kind.outcomes.filter { counts[$0] == nil }
         #expect(missing.isEmpty, "what never happened proves nothing")
@@ -79,7 +79,7 @@ struct FaultJournalTests {
         for number in 0... {
             var metFault = false
             for second in 0... {
-                // An exact disk, on which a sync that failed has written nothing.
+                // An exact disk, on which a failed sync has written nothing.
                 let seed = UInt64(number % 3) * 2
                 var trial = FaultTrial(
                     .failedSync,
@@ -104,7 +104,7 @@ struct FaultJournalTests {
 
 @Suite("A store that fails on command", .timeLimit(.minutes(15)))
 struct FaultStoreTests {
-    @Test("Whatever operation fails, committed batches are found, and the failed one whole or not at all")
+    @Test("If any operation fails, committed batches are found, and the failed one completely or not at all")
     func everyOperation() throws {
         for isLasting in [false, true] {
             var outcomes: Set<Int> = []
@@ -143,7 +143,7 @@ struct FaultStoreTests {
         }
     }
 
-    @Test("It notes what its user must not do")
+    @Test("Wrong use of the store is recorded")
     func misuses() throws {
         let store = SimulatedStore()
         var workload = FaultWorkload(seed: 1)
@@ -199,7 +199,7 @@ struct FaultStoreTests {
 
 @Suite("A start that accepts a loss, and is cut off", .timeLimit(.minutes(15)))
 struct AcceptedLossDeathTests {
-    /// The last operations of such a start, in which what is lost was given up already.
+    /// The number of last operations of a start in which the lost data has already been given up.
     private static let lastOperations = 4
 
     private func begin(_ disk: SimulatedDisk, acceptsLoss: Bool) throws -> StoreLoss? {
@@ -215,7 +215,7 @@ struct AcceptedLossDeathTests {
         return try journal.beginTellingLoss()
     }
 
-    /// A journal of six commits whose log cannot be read; the first three are in the file, or none.
+    /// Creates a journal of six commits whose log cannot be read. The first three, or none, are in the file.
     private func makeLoss(_ disk: SimulatedDisk, isCopied: Bool) throws {
         let subject = try FaultSubject(disk)
         _ = try subject.store.loadAll()
@@ -229,7 +229,7 @@ struct AcceptedLossDeathTests {
     }
 
     @Test(
-        "What it has not given up yet the next start misses again",
+        "A loss that is not accepted completely is found again at the next start",
         arguments: [SimulatedDisk.Fault.kill, .powerLoss, .ioError, .noSpace],
         [false, true]
     )

@@ -5,13 +5,13 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// One journal on one simulated disk, used until something fails, killed, opened again, used and killed again.
+/// A journal on a simulated disk: used until a fault occurs, killed, reopened, used and killed again.
 ///
-/// Everything in it follows from the numbers it is made of.
+/// The parameters determine the whole trial.
 struct FaultTrial {
-    /// What happens to the process between its lives.
+    /// The end of a process's life.
     enum Death: CaseIterable {
-        /// The process goes on, and opens the file anew.
+        /// The process continues and reopens the file.
         case close
         case kill
         case powerLoss
@@ -21,21 +21,21 @@ struct FaultTrial {
     let isLasting: Bool
     let number: Int
     let seed: UInt64
-    /// Whether there is a journal before faults begin.
+    /// True if the journal exists before faults begin.
     let isOld: Bool
-    /// The operation of the life after the fault at which the power is lost, too.
+    /// The operation, in the life after the fault, at which a second power loss occurs.
     let secondLoss: Int?
 
     let disk: SimulatedDisk
     private var workload: FaultWorkload
     private var promises = FaultPromises()
-    /// What went wrong, first things first.
+    /// The errors found, in order.
     private(set) var wrongs: [String] = []
-    /// The operation that met the fault; empty when none did.
+    /// The operation that met the fault; empty if none did.
     private var firstFault = ""
     private(set) var counts: [Count: Int] = [:]
 
-    /// What happened, so that nothing is proven by what never did.
+    /// The events that occurred, so that a test can require each of them.
     enum Count: Hashable, CaseIterable {
         case openFailed, loadFailed, beginningFailed, commitFailed, checkpointFailed
         case foundUncertainBatch, lostUncertainBatch
@@ -56,7 +56,7 @@ struct FaultTrial {
         self.seed = seed
         self.isOld = isOld
         self.secondLoss = secondLoss
-        // Every other disk is an exact one, on which nothing happens that was not asked for.
+        // Every other disk is exact: nothing happens on it that was not requested.
         self.disk = SimulatedDisk(seed: seed % 2 == 0 ? 0 : seed)
         self.workload = FaultWorkload(seed: seed)
     }
@@ -68,7 +68,7 @@ struct FaultTrial {
     }
 
     private(set) var metSecondLoss = false
-    /// The life in which the fault was to come is over.
+    /// True once the life with the fault has ended.
     private var isFaultNoted = false
 
     var metFault: Bool { !self.firstFault.isEmpty }
@@ -110,7 +110,7 @@ struct FaultTrial {
         if !self.isFaultNoted, self.disk.metFault { self.firstFault = self.disk.firstFault }
     }
 
-    /// What the last life found when it began.
+    /// The records that the last life found at its start.
     private var firstFound: SimulatedStore.Records = [:]
 
     private func die(_ death: Death, seed: UInt64) {
@@ -121,7 +121,7 @@ struct FaultTrial {
         }
     }
 
-    /// One life of the process.
+    /// Runs one life of the process.
     private mutating func live(commits: Int, mayFail: Bool) {
         let journal: FaultSubject
         do {
@@ -149,7 +149,7 @@ struct FaultTrial {
         }
         for _ in 0..<commits {
             guard self.commit(journal) else {
-                if !mayFail || !self.disk.metFault { self.wrong("a commit failed by itself") }
+                if !mayFail || !self.disk.metFault { self.wrong("a commit failed without fault") }
                 return self.checkFailed(journal)
             }
             guard journal.isCheckpointDue || self.workload.once(in: 5) else { continue }
@@ -157,7 +157,7 @@ struct FaultTrial {
                 try journal.checkpoint()
                 self.counts[.checkpointed, default: 0] += 1
             } catch {
-                if !mayFail || !self.disk.metFault { self.wrong("a checkpoint failed by itself: \(error.message)") }
+                if !mayFail || !self.disk.metFault { self.wrong("a checkpoint failed without fault: \(error.message)") }
                 self.counts[.checkpointFailed, default: 0] += 1
                 return self.checkFailed(journal)
             }
@@ -178,10 +178,10 @@ struct FaultTrial {
         }
     }
 
-    /// A journal that has failed takes no more commits, leaves the disk alone, and still tells what was durable.
+    /// Checks that a failed journal accepts no commits, leaves the disk alone, and still returns the durable records.
     private mutating func checkFailed(_ journal: FaultSubject) {
         self.noteFault()
-        // A dead process's journal has nothing to say.
+        // The journal of a dead process cannot be checked.
         let isDead = self.fault == .kill || self.fault == .powerLoss || self.secondLoss != nil
         guard !isDead else { return }
         guard journal.store.failure != nil else { return self.wrong("the journal forgot that it failed") }
@@ -209,7 +209,7 @@ struct FaultTrial {
     }
 }
 
-/// A journal on a simulated disk, with limits so low that a few commits meet everything it does.
+/// A journal on a simulated disk, with limits so low that a few commits reach all of them.
 struct FaultSubject {
     static let path = "/journal.sqlite"
 
@@ -238,7 +238,7 @@ struct FaultSubject {
         self.store.onCheckpointDue = { [due] in due.isSet.store(true, ordering: .relaxed) }
     }
 
-    /// Whether the journal asked for a checkpoint that was not made yet.
+    /// True if the journal has requested a checkpoint that was not made yet.
     var isCheckpointDue: Bool { self.due.isSet.load(ordering: .relaxed) }
 
     func checkpoint() throws(StoreError) {
@@ -247,7 +247,7 @@ struct FaultSubject {
         try self.checkpointer.syncMark()
     }
 
-    /// What was durable when a commit failed.
+    /// Returns the records that were durable when a commit failed.
     func reload() throws(StoreError) -> SimulatedStore.Records {
         var records = SimulatedStore.Records()
         try self.store.reload { key, content in
@@ -257,11 +257,11 @@ struct FaultSubject {
     }
 }
 
-/// What a store has promised, kept outside of it: which states may be found at the next start.
+/// The promises of a store, recorded outside of it: the states that the next start may find.
 struct FaultPromises {
-    /// What was loaded and committed since; the user's own view.
+    /// The records loaded and committed since, as the user sees them.
     private(set) var current: SimulatedStore.Records = [:]
-    /// The states that a start may find. More than one while the outcome of a failed commit is open.
+    /// The states that a start may find. There are several while the outcome of a failed commit is unknown.
     private(set) var possible: [SimulatedStore.Records] = [[:]]
 
     mutating func committed(_ batch: SimulatedStore.Records) {
@@ -269,12 +269,12 @@ struct FaultPromises {
         self.possible = [self.current]
     }
 
-    /// Whether the batch is found is open; a part of it never is.
+    /// Records a failed batch. A start may find all of it or nothing, but never a part.
     mutating func failed(_ batch: SimulatedStore.Records) {
         self.possible.append(self.current.merging(batch) { _, new in new })
     }
 
-    /// - Returns: what is wrong with what a start has found; nil when it may be found.
+    /// - Returns: the error in the records that a start has found; nil if they are possible.
     mutating func found(_ records: SimulatedStore.Records) -> String? {
         guard !self.possible.contains(records) else {
             self.current = records
@@ -285,7 +285,7 @@ struct FaultPromises {
             "found \(records.count) records, which differ from all \(self.possible.count) possible states:\(difference)"
     }
 
-    /// What a start has found, and then begun with, is durable.
+    /// Records that a start's records are durable.
     mutating func begun() {
         self.possible = [self.current]
     }
@@ -303,14 +303,14 @@ struct FaultPromises {
 }
 
 extension RecordStore {
-    /// Begins, and says what was given up.
+    /// Begins, and returns the data that was given up.
     func beginTellingLoss() throws(StoreError) -> StoreLoss? {
         let loss = self.loss
         try self.begin()
         return loss
     }
 
-    /// Everything it holds; a key that comes twice makes it throw.
+    /// Loads all records; throws if a key occurs twice.
     func loadAll() throws(StoreError) -> SimulatedStore.Records {
         var records = SimulatedStore.Records()
         try self.load { (key, content) throws(StoreError) in
@@ -332,7 +332,7 @@ extension RecordStore {
     }
 }
 
-/// Batches such as an engine writes, all from one seed.
+/// Batches like those of an engine, generated from one seed.
 struct FaultWorkload {
     private var generator: SeededGenerator
     private let deviceCount: Int
@@ -346,7 +346,7 @@ struct FaultWorkload {
 
     mutating func batch() -> SimulatedStore.Records {
         var records: SimulatedStore.Records = [RecordKey(.clock): self.content(16)]
-        // Now and then a batch of many rows.
+        // Some batches have many rows.
         let isLarge = self.generator.once(in: 6)
         for _ in 0..<(isLarge ? 12 : self.generator.number(in: 1...8)) {
             let key = RecordKey(.device, UInt32(self.generator.number(below: self.deviceCount)))
@@ -358,7 +358,7 @@ struct FaultWorkload {
         return records
     }
 
-    /// Bytes that no other record of the run has.
+    /// Returns bytes that no other record of the run has.
     private mutating func content(_ count: Int) -> [UInt8] {
         var word = self.generator.next()
         var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: word), count: count)

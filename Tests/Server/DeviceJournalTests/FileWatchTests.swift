@@ -36,7 +36,7 @@ struct FileWatchTests {
         #expect(throws: failure) { try journal.commit([(.device(2), [2])]) }
     }
 
-    @Test("Behind a symbolic link they are those beside its target, and a link that leads nowhere is refused")
+    @Test("A journal behind a symbolic link uses the files next to the target, and a dangling link is refused")
     func link() throws {
         let folder = try JournalFolder()
         try folder.commit([(.device(1), [1])])
@@ -54,7 +54,7 @@ struct FileWatchTests {
         #expect(try other.refusal()?.contains("symbolic link that leads to no file") == true)
     }
 
-    @Test("A log or mark beside a link, and not where that leads, is refused by name", arguments: ["-wal", "-mark"])
+    @Test("A log or mark next to a symbolic link, not to its target, is refused by name", arguments: ["-wal", "-mark"])
     func besideLink(end: String) throws {
         let (folder, other) = (try JournalFolder(), try JournalFolder())
         try folder.commit([(.device(1), [1])])
@@ -81,7 +81,7 @@ struct FileWatchTests {
         #expect(message.contains("Replace the link with the file."), "\(message)")
     }
 
-    @Test("What another program keeps for going back is refused by name, and the journal stays as it is")
+    @Test("A rollback journal of another program is refused by name, and the journal stays unchanged")
     func rollback() throws {
         let folder = try JournalFolder()
         try folder.commit([(.device(1), [1])])
@@ -95,7 +95,7 @@ struct FileWatchTests {
         #expect(try folder.open().1 == [.device(1): [1]])
     }
 
-    @Test("A journal is new where nothing is, and missing where a file is there that is written after it")
+    @Test("A journal without files is new, and missing if a later file of the gateway exists")
     func missing() throws {
         let folder = try JournalFolder()
         let follower = folder.path("history.sqlite")
@@ -104,7 +104,7 @@ struct FileWatchTests {
             try journal.load { _, _ in }
             return try journal.beginTellingLoss()
         }
-        // One that was made and not written is no trace.
+        // An empty file does not count as a history.
         try Data().write(to: URL(filePath: follower))
         #expect(try begin() == nil)
         try Data([1]).write(to: URL(filePath: follower))
@@ -126,7 +126,7 @@ struct FileWatchTests {
         let folder = try JournalFolder()
         let other = try JournalFolder()
         for device in 0..<5 {
-            // Begun again, it has what it had in the file.
+            // Each reopening moves the previous commits from the log into the file.
             let (journal, _) = try folder.open()
             try journal.commit([(.device(device), [1])])
         }
@@ -150,7 +150,7 @@ struct FileWatchTests {
         #expect(records.values.allSatisfy { $0 == [1] } && records.count >= 4 && loss?.rows == Int64(5 - records.count))
     }
 
-    @Test("A log and a mark of different journals, beside a file that has no rows yet, are told of as that")
+    @Test("A log and a mark of different journals, next to a file without rows, are reported as such")
     func differentJournals() throws {
         let folder = try JournalFolder()
         let other = try JournalFolder()

@@ -9,7 +9,7 @@ import Wire
 struct HeldEventTests {
     private static let path = "/journal.sqlite"
 
-    /// A journal on a disk in memory whose commits tell of events.
+    /// A journal on an in-memory disk whose commits contain events.
     private final class Rig {
         let retention: EventRetention
         private let journal: Journal
@@ -36,7 +36,7 @@ struct HeldEventTests {
             self.sequence = found.max() ?? 0
         }
 
-        /// Commits one device's record, and a record of events.
+        /// Commits one device's record and a record of events.
         func commit(events: Int = 1) throws {
             var batch = RecordBatch()
             batch.append(RecordKey(.device, 0)) { $0.append(Array(repeating: 7, count: 300)) }
@@ -58,7 +58,7 @@ struct HeldEventTests {
 
         var bytes: Int { self.journal.bytes.all }
 
-        /// What the next process finds.
+        /// Returns the journal as the next process finds it.
         func reopened(durable: UInt64) throws -> Rig {
             self.disk.losePower()
             return try Rig(on: self.disk, durable: durable)

@@ -29,7 +29,7 @@ final class JournalFolder {
         ((try? FileManager.default.contentsOfDirectory(atPath: self.folder.path)) ?? []).sorted()
     }
 
-    /// What every file holds, by name, but for the memory that connections share.
+    /// Returns the contents of every file by name, except the shared memory of connections.
     func contents() throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in self.names where !name.hasSuffix("-shm") {
@@ -38,14 +38,14 @@ final class JournalFolder {
         return contents
     }
 
-    /// Opens the journal, reads what it holds, and takes it over.
+    /// Opens the journal, loads its records, and begins.
     func open(limits: JournalLimits = JournalLimits()) throws -> (Journal, [RecordKey: [UInt8]]) {
         let (journal, records, loss) = try self.open(limits: limits, acceptsLoss: false)
         precondition(loss == nil, "no loss is accepted unasked")
         return (journal, records)
     }
 
-    /// Opens the journal, reads what it holds and what it has lost, and takes it over.
+    /// Opens the journal, loads its records and its loss, and begins.
     func open(
         limits: JournalLimits = JournalLimits(),
         acceptsLoss: Bool
@@ -65,20 +65,20 @@ final class JournalFolder {
         try journal.commit(records)
     }
 
-    /// What a reader finds in `name`.
+    /// Returns the records that a reader finds in `name`.
     func read(_ name: String = "journal.sqlite") throws -> [RecordKey: [UInt8]] {
         var records: [RecordKey: [UInt8]] = [:]
         try JournalReader.load(path: self.path(name)) { key, bytes in records[key] = bytes.array }
         return records
     }
 
-    /// Changes the file as a fault or another program would.
+    /// Changes the file with SQL, as a fault or another program would.
     func change(_ sql: String) throws {
         let database = try SQLiteDatabase(path: self.path, mode: .readWrite)
         try database.execute(sql)
     }
 
-    /// The message of the refusal to open and load the journal; nil when it is not refused.
+    /// Returns the message with which opening or loading the journal is refused; nil if it succeeds.
     func refusal() throws -> String? {
         do {
             _ = try self.open()

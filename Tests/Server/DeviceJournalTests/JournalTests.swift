@@ -7,7 +7,7 @@ import Wire
 
 @Suite
 struct JournalTests {
-    @Test("What was committed is read back, of every kind and size")
+    @Test("Committed records of every kind and size are read back")
     func roundTrip() throws {
         let folder = try JournalFolder()
         let records: [(RecordKey, [UInt8])] = [
@@ -55,12 +55,12 @@ struct JournalTests {
         #expect(journal.bytes.all == 0)
     }
 
-    @Test("Whatever is committed, the file holds the last of each key, through restarts at any time", arguments: 0..<8)
+    @Test("The file holds the last value of each key, through restarts at any time", arguments: 0..<8)
     func randomWorkload(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try JournalFolder()
         var limits = JournalLimits()
-        // Small bounds, so that rows, compaction, checkpoints and new logs come often.
+        // Low limits, so that rows, compaction, checkpoints and new logs happen often.
         limits.rowBytesMax = random.number(in: 300...6000)
         limits.compactionFloorBytes = random.number(in: 0...50_000)
         limits.checkpointPages = random.number(in: 4...40)

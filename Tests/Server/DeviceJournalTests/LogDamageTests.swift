@@ -4,13 +4,13 @@ import Storage
 import Testing
 import WakeGateTestKit
 
-@Suite("A log that was damaged is told from one whose writing ended")
+@Suite("A damaged log is distinguished from an incomplete one")
 struct LogDamageTests {
     private static let commits = 6
 
-    /// A journal whose commits all lie in its log still, as a killed process leaves it.
+    /// Returns a journal whose commits are all still in its log, as after a kill.
     ///
-    /// - Parameter marked: the commits that its mark knows of, as a loss of power may leave it.
+    /// - Parameter marked: the number of commits recorded in its mark, which may be lower after a power loss.
     private static func folder(marked: Int = Self.commits) throws -> JournalFolder {
         let folder = try JournalFolder()
         let (journal, _) = try folder.open()
@@ -23,7 +23,7 @@ struct LogDamageTests {
         return folder
     }
 
-    /// The log with `change` made, in a folder of its own with the file and the mark beside it.
+    /// Returns a copy of the folder, with the file, the mark, and the log changed by `change`.
     private static func changed(_ folder: JournalFolder, _ change: (inout Data) -> Void) throws -> JournalFolder {
         let copy = try JournalFolder()
         try FileManager.default.copyItem(atPath: folder.path, toPath: copy.path)
@@ -51,7 +51,7 @@ struct LogDamageTests {
         #expect(refusals > 50)
     }
 
-    @Test("What the mark does not know of yet may end anywhere, as a loss of power cuts it off")
+    @Test("A log beyond its mark may end anywhere, as after a power loss")
     func cutBeyondMark() throws {
         let folder = try Self.folder(marked: 0)
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
@@ -63,11 +63,11 @@ struct LogDamageTests {
         #expect(counts == Set(0...Self.commits))
     }
 
-    @Test("Another program may copy the log into the file and remove it, whatever the mark knows", arguments: 0...6)
+    @Test("Another program may checkpoint the log and remove it", arguments: 0...6)
     func copiedByHand(marked: Int) throws {
         let folder = try Self.folder(marked: marked)
         do {
-            // Closed last, it does as the shell of SQLite does.
+            // The shell of SQLite also closes last.
             let database = try SQLiteDatabase(path: folder.path, mode: .readWrite)
             _ = try database.integer("SELECT count(*) FROM rows")
         }
@@ -75,7 +75,7 @@ struct LogDamageTests {
         #expect(try folder.open().1.count == Self.commits)
     }
 
-    @Test("A log that lacks what the mark knows is refused with what is missing and since when, and stays as it is")
+    @Test("A log that lacks commits of the mark is refused with their number and time, and stays unchanged")
     func lacking() throws {
         let folder = try Self.folder()
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
@@ -116,7 +116,7 @@ struct LogDamageTests {
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)
         let copy = try Self.changed(folder) { log in
-            // The last frame, with the end of its commit in the header, came through; the page did not.
+            // The last frame, whose header marks the end of the commit, was written; its page was not.
             let end = log.count
             log.replaceSubrange(end - 16_384 + Int(seed) * 100..<end, with: Data(count: 16_384 - Int(seed) * 100))
         }

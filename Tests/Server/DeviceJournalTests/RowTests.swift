@@ -8,7 +8,7 @@ import Wire
 /// Commit 50ad6a39 took over journals of format 1 and left their rows unchanged until compaction.
 @Suite("Rows of version 1 in a journal of format 2")
 struct FormerRowTests {
-    /// Returns a journal whose first 20 rows have version 1, and what it holds.
+    /// Returns a journal whose first 20 rows have version 1, and its records.
     private static func folder() throws -> (folder: JournalFolder, records: [RecordKey: [UInt8]]) {
         let folder = try JournalFolder()
         do {
@@ -40,7 +40,7 @@ struct FormerRowTests {
         }
     }
 
-    @Test("Every start reads them, and the rows behind them")
+    @Test("Every start reads rows of version 1, and the rows after them")
     func read() throws {
         var (folder, records) = try Self.folder()
         for number in UInt8(0)..<3 {
@@ -82,7 +82,7 @@ struct RowChecksumTests {
         content.withByteView { RowChecksum.of($0, row: row) }
     }
 
-    @Test("One content has another checksum at every place")
+    @Test("The same content has a different checksum in every row")
     func places() {
         let content = Array("content".utf8)
         let checksums = [1, 2, 3, 1000, .max].map { Self.checksum(content, row: $0) }
@@ -95,7 +95,7 @@ struct RowChecksumTests {
         #expect(Set(contents.map { Self.checksum($0, row: 7) }).count == contents.count)
     }
 
-    @Test("It is what files hold already")
+    @Test("The checksum equals that of existing files")
     func stays() {
         #expect(Self.checksum(Array("content".utf8), row: 1) == -33_354_162_940_785_533)
     }

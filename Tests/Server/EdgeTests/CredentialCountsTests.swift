@@ -3,9 +3,9 @@ import HTTPTransport
 import Testing
 import Wire
 
-@Suite("What connections and streams count under", .timeLimit(.minutes(15)))
+@Suite("Counting connections and streams by credential", .timeLimit(.minutes(15)))
 struct CredentialCountsTests {
-    /// The counts of two loops, which know together how many there are.
+    /// The counts of two loops, which share their totals.
     private struct Loops {
         let tally = LimitTally<GatewayCountedLimit>()
         let rates: CredentialRates
@@ -32,7 +32,7 @@ struct CredentialCountsTests {
 
     private func token(_ id: String) -> BearerToken { BearerToken(id: id, role: .worker, topics: [], expiresAt: 0) }
 
-    /// The reason with which a connection that shows a token is refused; nil when it is not.
+    /// Returns the reason for which a connection that shows a token is refused; nil if it is accepted.
     private func refusal(_ counts: CredentialCounts, _ id: String, on index: UInt32) -> String? {
         do {
             try counts.count(self.token(id), on: self.connection(index))
@@ -42,7 +42,7 @@ struct CredentialCountsTests {
         }
     }
 
-    @Test("A connection counts once under a token, on whatever loop, until it has ended")
+    @Test("A connection counts once for a token, across all loops, until it ends")
     func tokens() {
         let loops = Loops(connectionsMax: 2)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -54,7 +54,7 @@ struct CredentialCountsTests {
         #expect(self.refusal(loops.other, "a", on: 2) == nil)
     }
 
-    @Test("One that shows several tokens in turn counts under the last, and keeps the last that it may have")
+    @Test("A connection with several tokens counts for the last one that was accepted")
     func exchange() {
         let loops = Loops(connectionsMax: 1)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -64,7 +64,7 @@ struct CredentialCountsTests {
         #expect(self.refusal(loops.one, "b", on: 2) == "TooManyRequests")
     }
 
-    @Test("A connection too many is to end, which is told once and counted once until then")
+    @Test("A connection over the limit must end, which is reported once and counted once")
     func excess() {
         let loops = Loops(connectionsMax: 1)
         #expect(self.refusal(loops.one, "a", on: 1) == nil)
@@ -107,7 +107,7 @@ struct CredentialCountsTests {
         #expect(throws: (any Error).self) { try loops.one.count(streams[0], of: holder) }
     }
 
-    /// The bound that a request is refused for; nil when it is not.
+    /// Returns the limit for which a request is refused; nil if it is accepted.
     private func refusal(_ counts: CredentialCounts, _ rate: CredentialRate, _ id: String, at now: Int64) -> String? {
         do {
             try counts.count(rate, of: .credential(.bearerToken(id)), now: now)
@@ -117,7 +117,7 @@ struct CredentialCountsTests {
         }
     }
 
-    @Test("A credential asks so often a minute, on whatever loop, and others ask as often")
+    @Test("Requests are limited per credential and minute, across all loops")
     func rates() {
         let loops = Loops(connectionsMax: 0, submissionsMax: 2, progressMax: 1)
         #expect(self.refusal(loops.one, .submissions, "a", at: 120_000) == nil)

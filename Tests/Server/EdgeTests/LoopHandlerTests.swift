@@ -6,12 +6,12 @@ import Platform
 import Testing
 import Wire
 
-/// Each part of a loop's handler by what clients and engine see of it.
+/// Each part of a loop's handler, as seen by clients and by the engine.
 @Suite("A loop's handler", .timeLimit(.minutes(15)))
 struct LoopHandlerTests {
     private static let wakes = "/v1/topics/\(ServedLoop.topic)/wakes"
 
-    /// The reason of an answer that refuses.
+    /// Returns the reason in a refusal.
     private func reason(_ response: HTTPResponse) -> String? {
         let object = try? JSONSerialization.jsonObject(with: Data(response.body)) as? [String: Any]
         return object?["reason"] as? String
@@ -19,12 +19,12 @@ struct LoopHandlerTests {
 
     // MARK: Pushes
 
-    @Test("A topic that sends nearly all is busy, whatever connections its pushes come on; of hundreds none is")
+    @Test("A topic with nearly all bytes is busy, whichever connections carry its pushes; one of hundreds is not")
     func flows() throws {
         let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 1000))"}"#
         let few = try ServedLoop()
         _ = try few.push([(name: "apns-topic", value: "com.example.other")])
-        // What came more than a second ago counts for less.
+        // Bytes received more than a second ago count less.
         for _ in 0..<4000 where few.busyConnectionCount == 0 { _ = try few.push(body: body) }
         #expect(few.busyConnectionCount > 0)
         let many = try ServedLoop()
@@ -34,22 +34,22 @@ struct LoopHandlerTests {
         }
     }
 
-    @Test("Beside pushes of a quiet topic the engine has fewer of a busy one's at a time")
+    @Test("While a quiet topic has pushes, the engine holds fewer pushes of a busy one at a time")
     func quietTopic() throws {
         let loop = try ServedLoop()
-        // Some seconds pass until what has come of these is no large part any more.
+        // It takes some seconds until the other topic's share of the bytes is no longer large.
         let body = #"{"aps":{"content-available":1},"fill":"\#(String(repeating: "a", count: 4000))"}"#
         let other = (name: "apns-topic", value: "com.example.other")
         _ = try loop.push([other], host: "localhost")
         for _ in 0..<4000 where loop.busyConnectionCount == 0 { _ = try loop.push(body: body) }
         #expect(loop.busyConnectionCount > 0 && loop.shared.tally.times(.requestsAtEngineMax) == 0)
-        // Fewer than the 512 that may be there at other times.
+        // The limit is below the usual 512.
         for _ in 0..<200 { _ = try loop.beginPush(body: body) }
         let limit = SystemClock.monotonic + 60_000
         var turn = 0
         while loop.shared.tally.times(.requestsAtEngineMax) == 0 {
-            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop went on reading")
-            // Three hundred at most.
+            try #require(SystemClock.monotonic < limit && turn < 30_000, "the loop kept reading")
+            // At most three hundred are sent.
             if turn.isMultiple(of: 100) { _ = try loop.beginPush([other], host: "localhost") }
             loop.exchange()
             turn += 1
@@ -112,7 +112,7 @@ struct LoopHandlerTests {
 
     // MARK: Operations
 
-    @Test("Requests come to their operations, or are told that there is none")
+    @Test("Requests reach their operations, or are refused if there is none")
     func routes() throws {
         let loop = try ServedLoop()
         let missing = try loop.ask("GET /v1/nothing")
@@ -124,14 +124,14 @@ struct LoopHandlerTests {
         #expect(try loop.ask("GET /v1/stats").status == 404)
     }
 
-    @Test("A request for the other listener is told so, whatever the answer's status")
+    @Test("A request for the other listener is answered with that hint, whatever the status")
     func otherListener() throws {
         let loop = try ServedLoop()
         let device = "/v1/devices/\(ServedLoop.device)"
         for path in ["/", "/readyz", "/metrics?x", "/dashboard/main.js", device] {
             let answer = try loop.ask("GET \(path)")
             #expect(answer.status == 405 && self.reason(answer) == "MethodNotAllowed", "\(path)")
-            // Everything but a route of the edge's own counts as a push.
+            // Every request counts as a push unless it is for a worker's route.
             #expect((answer.header("apns-id") != nil) == (path != device), "\(path)")
             #expect(String(decoding: answer.body, as: UTF8.self).contains("on the admin listener"), "\(path)")
         }
@@ -158,7 +158,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "A request that names another host, or is of another site's page, is refused whatever it asks for",
+        "A request with a foreign host or from another site's page is refused on every path",
         arguments: [
             ("host", ["attacker.example"], false), ("host", ["unix"], false), ("host", ["unix:9197"], false),
             ("host", ["localhost.attacker.example"], false), ("host", ["127.0.0.1.attacker.example"], false),
@@ -168,7 +168,7 @@ struct LoopHandlerTests {
             ("origin", ["https://attacker.example"], false), ("origin", ["null"], false),
             ("sec-fetch-site", ["cross-site"], false), ("sec-fetch-site", ["same-site"], false),
             ("sec-fetch-site", [""], false), ("sec-fetch-site", ["None"], false),
-            // The last of two does not hide the first.
+            // The last of two values does not hide the first.
             ("sec-fetch-site", ["cross-site", "none"], false),
             ("sec-fetch-site", ["same-origin"], true), ("sec-fetch-site", ["none"], true),
         ] as [(String, [String], Bool)]
@@ -199,11 +199,11 @@ struct LoopHandlerTests {
         let fields = ["sec-fetch-site": "cross-site", "sec-fetch-mode": mode, "sec-fetch-dest": destination]
         let headers = fields.compactMap { name, value in value.map { (name: name, value: $0) } }
         #expect(try loop.ask(request, at: .admin, headers: headers).status == status)
-        // The plain listener has no page.
+        // The plain listener has no dashboard.
         #expect(try loop.ask(request, headers: headers).status == 403)
     }
 
-    @Test("A page of another host is kept out, in the words of whoever is asked")
+    @Test("A page of another host is refused in the format of the requested interface")
     func foreignPages() throws {
         let loop = try ServedLoop()
         let foreign = [(name: "origin", value: "http://example.com")]
@@ -215,7 +215,7 @@ struct LoopHandlerTests {
 
     // MARK: Workers
 
-    /// Checks the head of an event stream: no proxy may keep it back, change it or give it to another client.
+    /// Checks the head of an event stream: no proxy may buffer it, change it or give it to another client.
     private func expectEvents(_ head: HTTPResponse?, _ location: SourceLocation = #_sourceLocation) {
         let fields = ["content-type", "cache-control", "x-accel-buffering"].map { head?.header($0) ?? "none" }
         #expect(
@@ -259,14 +259,14 @@ struct LoopHandlerTests {
         #expect(try loop.ask("POST /v1/streams/\(name)/drain").status == 404)
     }
 
-    @Test("Of each who shows nothing there are as many workers' streams as may be, until one has ended")
+    @Test("Clients without credentials share one limit of workers' streams, until a stream ends")
     func workerBound() throws {
         let loop = try ServedLoop { $0.limits.streamsPerCredentialMax = 1 }
         let stream = try loop.open(Self.wakes)
         #expect(loop.answers[stream]?.head?.status == 200)
         #expect(try loop.ask("GET \(Self.wakes)").status == 429)
         #expect(loop.shared.tally.times(.streamsPerCredentialMax) == 1)
-        // A subscription that the engine is never asked for counts no more.
+        // A subscription that never reaches the engine does not count.
         #expect(try loop.ask("GET \(Self.wakes)?slots=none").status == 400)
         loop.cancel(stream)
         var next: HTTPRequestID?
@@ -282,7 +282,7 @@ struct LoopHandlerTests {
     }
 
     @Test(
-        "Whoever asks more often in a minute than may be is refused, by name and with a time, whatever was asked",
+        "A caller over its limit per minute is refused with the limit's name and a retry time, whatever it asks",
         arguments: [
             ("POST /v1/devices/\(ServedLoop.device)/tasks", "submissionsPerCredentialMax"),
             ("POST /v1/devices/\(ServedLoop.device)/sessions/downloads", "submissionsPerCredentialMax"),
@@ -294,7 +294,7 @@ struct LoopHandlerTests {
             configuration.limits.submissionsPerCredentialMax = 2
             configuration.limits.progressPerCredentialMax = 2
         }
-        // A minute that ends in between begins anew: the fifth at the latest is one too many.
+        // If the minute ends in between, counting starts anew, so the fifth request at the latest exceeds the limit.
         var refused: HTTPResponse?
         for _ in 0..<5 where refused == nil {
             let answer = try loop.ask(request, body: "{}")
@@ -305,13 +305,13 @@ struct LoopHandlerTests {
         #expect(String(decoding: answer.body, as: UTF8.self).contains("limits.\(limit)"))
         let count = try #require(GatewayCountedLimit(rawValue: limit))
         #expect(loop.shared.tally.times(count) == 1)
-        // Others ask as often: who reads the list is not counted.
+        // Other requests are not counted.
         #expect(try loop.ask("GET /v1/devices/\(ServedLoop.device)/tasks").status != 429)
     }
 
     // MARK: Watchers
 
-    @Test("As many watch as may, and each is greeted")
+    @Test("Live streams are limited by liveStreamsMax, and each begins with a comment")
     func watchers() throws {
         let loop = try ServedLoop { $0.limits.liveStreamsMax = 1 }
         let stream = try loop.open("/v1/live", at: .admin)

@@ -5,7 +5,7 @@ import Wire
 
 @Suite("The document of the interface and the operations")
 struct OpenAPIDocumentTests {
-    @Test("Each operation is described as it is declared, and nothing else is")
+    @Test("The document describes each operation as declared, and no others")
     func agreement() throws {
         let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
         let document = try OpenAPIDocument(try #require(served.text))
@@ -54,7 +54,7 @@ struct OpenAPIDocumentTests {
             }
         }
         let inCharacters = bounds(try self.document(), "")
-        // The id of finished transfers is counted in characters.
+        // The length of the id of finished transfers is counted in characters.
         #expect(
             inCharacters.count == 1 && inCharacters.first?.hasSuffix("/properties/id: 64") == true,
             "\(inCharacters)"
@@ -95,19 +95,20 @@ struct OpenAPIDocumentTests {
     }
 }
 
-/// `openapi.json`, as far as operations declare the same.
+/// The parts of `openapi.json` that operations also declare.
 struct OpenAPIDocument {
     private let paths: JSONValue
 
-    /// - Throws: `JSONFault` when the text is no JSON.
+    /// - Throws: `JSONFault` if the text is not JSON.
     init(_ text: String) throws {
         self.paths = try JSONReader.read(text)["paths"] ?? .null
     }
 
-    /// How many operations it describes.
+    /// The number of operations in the document.
     var count: Int { self.paths.members.reduce(0) { $0 + $1.value.members.count } }
 
-    /// In what the document and the operations differ, a line each. The provider API has documents of its own.
+    /// Returns the differences between the document and the operations, one per line. The provider API has separate
+    /// documents.
     func differences(from operations: [Operation]) -> [String] {
         let declared = operations.filter { $0.access.role != .provider }
         let spelt = Set(declared.map(Self.place))
@@ -162,7 +163,7 @@ struct OpenAPIDocument {
         "\((described["responses"]?.members ?? []).compactMap { Int($0.name) }.sorted())"
     }
 
-    /// Whether a request needs no proof, whatever the document asks of others.
+    /// Returns true if a request needs no proof although the document requires it by default.
     private static func isForAnybody(_ described: JSONValue) -> Bool {
         self.elements(described["security"]).contains { $0.members.isEmpty }
     }
@@ -171,7 +172,7 @@ struct OpenAPIDocument {
         described["responses"]?["200"]?["content"]?["text/event-stream"] != nil
     }
 
-    /// The names of the parameters in the path.
+    /// Returns the names of the parameters in the path.
     private static func parameter(_ described: JSONValue) -> String {
         self.elements(described["parameters"]).filter { $0["in"] == .string("path") }.map { self.text($0["name"]) }
             .joined(separator: ", ")

@@ -7,33 +7,33 @@ import Wire
 
 import class Gateway.Operation
 
-/// Serves made-up requests in memory as a loop does: finds the operation, admits the caller, and has it act.
+/// Serves requests in memory as a loop does: finds the operation, admits the caller, and performs it.
 final class OperationDesk {
-    /// What became of a request.
+    /// The result of a request.
     enum Served {
         case outcome(OperationOutcome, Caller)
         case refused(APIError)
         case methodNotAllowed(allow: String)
 
-        /// What the engine is asked, and for whom.
+        /// The work for the engine, and its caller.
         var asked: (work: EngineWork, caller: Caller)? {
             guard case .outcome(.asked(let work), let caller) = self else { return nil }
             return (work, caller)
         }
 
-        /// The text it is answered with at once.
+        /// The text of an immediate answer.
         var text: String? {
             guard case .outcome(.answered(let answer), _) = self else { return nil }
             return String(decoding: answer.body, as: UTF8.self)
         }
 
-        /// The status and the reason it is refused with.
+        /// The status and the reason of a refusal.
         var refusal: String? {
             guard case .refused(let error) = self else { return nil }
             return "\(error.status) \(error.reason)"
         }
 
-        /// What people are told who are refused.
+        /// The message of a refusal.
         var message: String? {
             guard case .refused(let error) = self else { return nil }
             return error.message
@@ -57,16 +57,16 @@ final class OperationDesk {
     private let key: TokenKey
     private let services: GatewayServices
     private var authorization: Authorization
-    /// How many requests were counted under a token.
+    /// The number of requests counted under a token.
     private(set) var countedTokens = 0
-    /// What the caller showed who was admitted last.
+    /// The proof of the last admitted caller.
     private(set) var lastProof: ShownProof?
-    /// What stood at the place of the second parameter in the path of the last request.
+    /// The value of the second path parameter in the last request.
     private(set) var lastSecondParameter = ""
 
     /// - Parameters:
-    ///   - asksAnybody: whether workers, and operators of other machines, need a token.
-    ///   - permitsTestPushes: whether operators may push.
+    ///   - asksAnybody: true if workers, and operators on other machines, need a token.
+    ///   - permitsTestPushes: true if operators may push.
     init(
         _ operations: [Operation] = Operation.all,
         asksAnybody: Bool = true,
@@ -93,7 +93,7 @@ final class OperationDesk {
 
     deinit { try? FileManager.default.removeItem(atPath: self.folder) }
 
-    /// A token that is good for an hour; without topics for all of them.
+    /// Returns a token that is valid for an hour; without topics, for all of them.
     func token(_ role: BearerRole, _ topics: String...) throws -> String {
         let expiresAt = SystemClock.wall / 1000 + 3600
         let token = BearerToken(id: BearerToken.newID(), role: role, topics: topics, expiresAt: expiresAt)
@@ -101,8 +101,8 @@ final class OperationDesk {
     }
 
     /// - Parameters:
-    ///   - request: method and target.
-    ///   - isLocal: whether the listener of operators is reached by its own machine alone.
+    ///   - request: the method and the target.
+    ///   - isLocal: true if only this machine can reach the admin listener.
     func serve(
         _ request: String,
         on role: ListenerRole = .admin,

@@ -2,9 +2,9 @@ import Gateway
 import Testing
 import Wire
 
-@Suite("Which operation a request comes to")
+@Suite("Mapping requests to operations")
 struct OperationTableTests {
-    /// The name of what is found and its parameter, the methods that are allowed, or nil.
+    /// Returns the name of the operation with its parameter, or the allowed methods, or nil.
     private func match(_ method: String, _ path: String, _ role: ListenerRole) -> String? {
         method.withByteView { method in
             path.withByteView { path in
@@ -109,7 +109,7 @@ struct OperationTableTests {
             }
         }
         #expect(!Operation.isOfProviders(path: ByteView("/3/device/ab"), on: .admin))
-        // What the provider API's own check says of a request is what the table says.
+        // The provider API's check of a path agrees with the table.
         for (method, path) in [("POST", "/3/device/ab"), ("GET", "/3/device/ab"), ("POST", "/3/devices/ab")] {
             let found = self.match(method, path, .edge)
             let checked = method.withByteView { method in
@@ -128,9 +128,9 @@ struct OperationTableTests {
     }
 }
 
-@Suite("Whom each operation is for", .timeLimit(.minutes(15)))
+@Suite("The access rules of operations", .timeLimit(.minutes(15)))
 struct DeclaredAccessTests {
-    /// Every operation: who may ask, what they must reach, and what becomes of it once the store has failed.
+    /// Every operation, with the required role and scope, and its handling after a failure of the store.
     private static let declared = """
         addFaultRule operator everyTopic answered
         alive operator nothing answered
@@ -139,6 +139,7 @@ struct DeclaredAccessTests {
         cancelTask worker topicOfSubject refused
         cancelTasks worker topicOfSubject refused
         clearFaultRules operator everyTopic answered
+        conditions worker topicOfSubject answeredFromDurableState
         dashboard anybody nothing answered
         dashboardFile anybody nothing answered
         deviceEvents operator topicOfSubject answeredFromDurableState
@@ -191,7 +192,7 @@ struct DeclaredAccessTests {
         whatIf operator topicOfSubject answeredFromDurableState
         """
 
-    @Test("What is declared is what was decided, operation by operation")
+    @Test("The declared access of each operation is the decided one")
     func table() {
         let found = Operation.all.map { operation in
             let rule = operation.access
@@ -203,7 +204,7 @@ struct DeclaredAccessTests {
 
 @Suite("An operation that does not exist")
 struct MadeUpOperationTests {
-    /// All that adding an operation takes besides a place in `openapi.json`.
+    /// The only declaration that a new operation needs, apart from its entry in `openapi.json`.
     private static let applaud = Operation(
         "applaud",
         .put,
@@ -225,7 +226,7 @@ struct MadeUpOperationTests {
 
     private func desk() throws -> OperationDesk { try OperationDesk(Operation.all + [Self.applaud]) }
 
-    @Test("It is served once it is declared, beside all others")
+    @Test("A declared operation is served in addition to all others")
     func served() throws {
         let desk = try self.desk()
         let applauded = #"{"applauded":"\#(OperationDesk.topic)"}"#
@@ -243,7 +244,7 @@ struct MadeUpOperationTests {
         #expect(desk.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
     }
 
-    @Test("Whom it is refused to is what it declares")
+    @Test("Callers are refused as the operation declares")
     func authorization() throws {
         let desk = try self.desk()
         #expect(desk.serve("PUT \(Self.path)").refusal == "401 MissingToken")
@@ -261,9 +262,9 @@ struct MadeUpOperationTests {
     }
 }
 
-@Suite("Who may ask for what")
+@Suite("Access by role and listener")
 struct AuthorizationTests {
-    /// An operation with this rule, which is served everywhere.
+    /// Returns an operation with this rule on every listener.
     private func operation(_ role: AccessRule.Role, _ scope: AccessRule.Scope) -> Operation {
         Operation(
             "made-up",
@@ -274,11 +275,11 @@ struct AuthorizationTests {
             reaching: scope,
             answers: [200],
             afterFailedStore: .answered
-        ) { _ in .asked(.statistics) }
+        ) { _ in .asked(.statistics()) }
     }
 
-    /// What each caller gets: nobody, nonsense, a worker of another topic, a worker, an operator of the topic, an
-    /// operator of all.
+    /// Returns the answers to each caller: without a token, with an invalid one, a worker of another topic, a worker,
+    /// an operator of the topic, and an operator of all topics.
     private func answers(
         _ role: AccessRule.Role,
         _ scope: AccessRule.Scope,
@@ -303,7 +304,7 @@ struct AuthorizationTests {
         #expect(try self.answers(.worker, .nothing, on: listener) == ["401", "401", "200", "200", "200", "200"])
         let ofTopic = try self.answers(.worker, .topicInPath, on: listener)
         #expect(ofTopic == ["401", "401", "403", "200", "200", "200"])
-        // The engine knows whose it is.
+        // Only the engine knows the topic.
         let ofSubject = try self.answers(.worker, .topicOfSubject, on: listener)
         #expect(ofSubject == ["401", "401", "200", "200", "200", "200"])
         #expect(try self.answers(.worker, .everyTopic, on: listener) == ["401", "401", "403", "403", "403", "200"])
@@ -319,12 +320,12 @@ struct AuthorizationTests {
         }
     }
 
-    @Test("What only a provider may do is for no token, on no listener", arguments: ListenerRole.allCases)
+    @Test("A provider's operation is not reachable with a token, on any listener", arguments: ListenerRole.allCases)
     func providers(listener: ListenerRole) throws {
         #expect(try Set(self.answers(.provider, .topicOfSubject, on: listener)) == ["404"])
     }
 
-    @Test("The caller is who showed a token, in its role, and reaches the token's topics")
+    @Test("The caller has the token's role and topics")
     func caller() throws {
         let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)])
         let path = "GET /v1/made-up/\(OperationDesk.topic)"
@@ -337,7 +338,7 @@ struct AuthorizationTests {
         #expect(desk.countedTokens == 2)
     }
 
-    @Test("Where nobody is asked, the listener says what a caller is, and everything is reached")
+    @Test("Without authentication the listener determines the caller's role, and all topics are in scope")
     func unasked() throws {
         let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
         let path = "GET /v1/made-up/\(OperationDesk.topic)"

@@ -10,22 +10,27 @@ struct EventFilterTests {
         try query.withByteView { view in try EventFilter(query: view) }
     }
 
-    @Test("It takes each of its parameters once, and everything without one")
+    @Test("Each parameter is accepted once, and an empty query selects everything")
     func taken() throws {
         #expect(try Self.filter("") == EventFilter())
         let token = String(repeating: "AB", count: 32)
         let all = try Self.filter("outcome=refused&device=\(token)&topic=com.example.app")
-        #expect(all.topic == "com.example.app" && all.outcome == "refused")
+        #expect(all.topic == "com.example.app" && all.outcomes == ["refused"])
         #expect(all.device == token.lowercased(), "as events spell it")
         for outcome in ["push", "coalesced", "no-wake", "newData", "lost", "expired", "BadDeviceToken"] {
-            #expect(try Self.filter("outcome=\(outcome)").outcome == outcome)
+            #expect(try Self.filter("outcome=\(outcome)").outcomes == [outcome])
+        }
+        let several: Set = ["lost", "expired", "BadTopic"]
+        for query in ["outcome=lost,expired,BadTopic", "outcome=lost&outcome=expired%2CBadTopic"] {
+            #expect(try Self.filter(query).outcomes == several)
         }
     }
 
     @Test(
-        "What is wrong is named, with what is taken",
+        "A wrong parameter is named, with the accepted values",
         arguments: [
-            ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""),
+            ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""), ("outcome=lost,", "not \"\""),
+            ("outcome=lost&outcome=colesced", "(coalesced?)"),
             ("topic=a&topic=b", "topic may come only once."), ("topik=a", "topik is not a parameter (topic?)"),
         ]
     )
@@ -35,7 +40,7 @@ struct EventFilterTests {
         #expect(error.message.contains(message), "\(error.message)")
     }
 
-    @Test("What is no topic and no token is said to be none")
+    @Test("An invalid topic or token is refused with its own reason")
     func none() throws {
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("topic=%20") }.reason == "BadTopic")
         #expect(try #require(throws: APIError.self) { _ = try Self.filter("device=1") }.reason == "BadDeviceToken")
@@ -48,7 +53,7 @@ struct EventQueryTests {
         try query.withByteView { view in try EventQuery(view).selection }
     }
 
-    @Test("It takes each of its parameters once, in any order, and has a limit without one")
+    @Test("Each parameter is accepted once, in any order, and the limit has a default")
     func taken() throws {
         let none = try Self.selection("")
         #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
@@ -60,7 +65,7 @@ struct EventQueryTests {
     }
 
     @Test(
-        "What is wrong is named, with what is taken",
+        "A wrong parameter is named, with the accepted values",
         arguments: [
             ("kind=tasks", "kind is push, task or conditions, not \"tasks\"."),
             ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
@@ -82,7 +87,7 @@ struct SubscriptionQueryTests {
         try query.withByteView { try SubscriptionQuery($0).request }
     }
 
-    /// The reason that a query is refused for; nil when it is not.
+    /// Returns the reason for which a query is refused; nil if it is accepted.
     private func refusal(_ query: String) -> String? {
         query.withByteView { query in
             do throws(APIError) {
@@ -101,7 +106,7 @@ struct SubscriptionQueryTests {
         #expect(request.devices.isEmpty && request.resources.isEmpty && request.label.isEmpty)
     }
 
-    @Test("It names what it handles, has and hears of")
+    @Test("A query names tasks, sessions, resources and conditions")
     func names() throws {
         let request = try self.request(
             "task=a.b&task=a.%2A&session=s&resource=npu&resource=gpu&push=0&conditions=1&slots=3&name=my%20worker"
@@ -122,7 +127,7 @@ struct SubscriptionQueryTests {
     }
 
     @Test(
-        "What is no name, or comes too often, is refused",
+        "An invalid or repeated parameter is refused",
         arguments: [
             "task=", "task=a%20b", "task=*", "task=.*", "task=a*", "session=", "resource=", "resource=a/b", "push=2",
             "push=", "conditions=yes", "push=1&push=1", "conditions=1&conditions=1", "tasks=a", "slots=0",

@@ -1,7 +1,7 @@
 import Gateway
 import Testing
 
-/// What is read of a request before the engine is asked: its path, its query and its body.
+/// The parts of a request that are parsed before the engine is involved: path, query and body.
 @Suite("Faults of requests", .timeLimit(.minutes(15)))
 struct RequestFaultTests {
     private static let device = "/v1/devices/" + String(repeating: "a1", count: 32)
@@ -16,7 +16,7 @@ struct RequestFaultTests {
     }
 
     @Test(
-        "What is wrong is refused by name, with what to send instead",
+        "An invalid request is refused with its reason",
         arguments: [
             ("GET /v1/topics/a%20b/wakes", "", "400 BadTopic"), ("\(wakes)?slots=4097", "", "400 BadQuery"),
             ("\(wakes)?slots=many", "", "400 BadQuery"), ("\(wakes)?slot=1", "", "400 BadQuery"),
@@ -36,7 +36,7 @@ struct RequestFaultTests {
             ("PATCH \(device)/conditions", #"{"appState":"asleep"}"#, "400 BadCondition"),
             ("GET /v1/devices/xyz", "", "400 BadDeviceToken"),
             ("GET /v1/devices?state=asleep", "", "400 BadQuery"), ("GET /v1/devices?after=xyz", "", "400 BadQuery"),
-            ("GET /v1/pushes?outcome=lost", "", "400 BadQuery"), ("GET /v1/pushes?after=xyz", "", "400 BadQuery"),
+            ("GET /v1/pushes?outcome=lost,late", "", "400 BadQuery"), ("GET /v1/pushes?after=xyz", "", "400 BadQuery"),
             ("GET /v1/pushes/no-such", "", "404 UnknownPush"),
             ("GET /v1/pushes/no-such?device=zz", "", "400 BadDeviceToken"),
             ("GET /v1/pushes/no-such?devise=1", "", "400 BadQuery"),
@@ -89,7 +89,7 @@ struct RequestFaultTests {
     }
 
     @Test(
-        "What is as long as it may be goes to the engine, and what may be left out may",
+        "Values at their limits are accepted, and optional values may be missing",
         arguments: [
             ("\(wake)/extend", #"{"seconds":86400}"#), ("\(wake)/extend", ""),
             ("\(wake)/release", #"{"reason":"\#(longestReason)"}"#), ("\(wake)/release", ""),

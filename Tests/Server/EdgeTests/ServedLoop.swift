@@ -10,8 +10,8 @@ import Synchronization
 import Testing
 import Wire
 
-/// One loop with its handler on real sockets, and an engine that keeps nothing and is stepped by the test's thread,
-/// which is the client, too.
+/// One loop with its handler on real sockets. The engine stores nothing. The test's thread is also the client, and
+/// performs the engine's steps.
 final class ServedLoop {
     /// A listener of the server.
     enum Door: Int, CaseIterable {
@@ -20,11 +20,11 @@ final class ServedLoop {
         var role: ListenerRole { self == .plain ? .plain : .admin }
     }
 
-    /// What has come of a request so far.
+    /// The answer to a request, as far as received.
     struct Answer {
         var head: HTTPResponse?
         var body: [UInt8] = []
-        /// nil as long as more may come.
+        /// The end of the answer; nil while more may arrive.
         var end: Result<HTTPResponse, HTTPClientError>?
 
         var text: String { String(decoding: self.body, as: UTF8.self) }
@@ -42,7 +42,7 @@ final class ServedLoop {
         func submit(_ batch: inout HistoryBatch) { batch.removeAll() }
     }
 
-    /// The lines of the log, as text without their time.
+    /// Keeps the lines of the log, as text without their time.
     private final class RecordingLog: LogSink {
         let lines = Mutex<[String]>([])
 
@@ -52,14 +52,14 @@ final class ServedLoop {
         }
     }
 
-    /// Whether the last connection has ended during the shutdown.
+    /// True once the last connection has ended during the shutdown.
     private final class Idleness: Sendable {
         let isIdle = Mutex(false)
     }
 
     static let topic = "com.example.mine"
     static let device = String(repeating: "ab", count: 32)
-    /// Of a background push.
+    /// The body of a background push.
     static let body = #"{"aps":{"content-available":1}}"#
 
     let shared: SharedParts
@@ -71,7 +71,7 @@ final class ServedLoop {
     private var batch = CommandBatch()
     private(set) var answers: [HTTPRequestID: Answer] = [:]
 
-    /// - Parameter change: changes a configuration that asks nobody for proof and has open registration.
+    /// - Parameter change: changes a configuration that requires no proof and has open registration.
     init(_ change: (inout GatewayConfiguration) -> Void = { _ in }) throws {
         var configuration = GatewayConfiguration()
         configuration.store = .memory
@@ -122,10 +122,10 @@ final class ServedLoop {
 
     var isIdle: Bool { self.idleness.isIdle.withLock { $0 } }
 
-    /// How many connections are of topics that send a large part of all.
+    /// The number of connections whose topics send a large part of all bytes.
     var busyConnectionCount: Int { self.server.loops[0].busyConnectionCount }
 
-    /// The lines of the log about an event.
+    /// Returns the lines of the log about an event.
     func logged(_ event: GatewayEvent) -> [String] {
         self.shared.log.flush()
         return self.log.lines.withLock { $0.filter { $0.contains(" \(event.rawValue) ") } }
@@ -135,7 +135,7 @@ final class ServedLoop {
 
     /// Begins a request; `run` sends it.
     ///
-    /// - Parameter host: what the machine is called; by another name it is asked on another connection.
+    /// - Parameter host: the name of the machine. Each name uses a separate connection.
     func begin(
         _ request: String,
         at door: Door = .plain,
@@ -158,7 +158,7 @@ final class ServedLoop {
         return id
     }
 
-    /// The answer to a request, waited for.
+    /// Sends a request and waits for its answer.
     func ask(
         _ request: String,
         at door: Door = .plain,
@@ -173,14 +173,14 @@ final class ServedLoop {
         return try #require(self.answers[id]?.end).get()
     }
 
-    /// Opens a stream of events, whose head is waited for.
+    /// Opens a stream of events and waits for its head.
     func open(_ path: String, at door: Door = .plain) throws -> HTTPRequestID {
         let id = try self.begin("GET \(path)", at: door, isStreaming: true)
         try self.run("the head of \(path)") { self.answers[id]?.head != nil || self.answers[id]?.end != nil }
         return id
     }
 
-    /// A background push, answered.
+    /// Sends a background push and waits for its answer.
     func push(
         _ headers: [(name: String, value: String)] = [],
         host: String = "127.0.0.1",
@@ -208,9 +208,9 @@ final class ServedLoop {
 
     // MARK: Turns
 
-    /// Has client and engine do what there is to do until `isDone`.
+    /// Runs client and engine until `isDone` returns true.
     ///
-    /// - Throws: when it is not within a minute.
+    /// - Throws: if it does not within a minute.
     func run(_ what: String, until isDone: () -> Bool) throws {
         let limit = SystemClock.monotonic + 60_000
         while !isDone() {
@@ -227,7 +227,7 @@ final class ServedLoop {
         self.batch.removeAll()
     }
 
-    /// Has the client do what there is to do, and the engine nothing.
+    /// Runs the client, but not the engine.
     func exchange() {
         for event in self.client.poll(timeoutMilliseconds: 5) {
             switch event {

@@ -5,7 +5,7 @@ import Policy
 import ServiceManager
 import Testing
 
-@Suite("What a worker is warned of that subscribes", .timeLimit(.minutes(15)))
+@Suite("Warnings for subscribing workers", .timeLimit(.minutes(15)))
 struct SubscriptionWarningTests {
     private static let wakes = "/v1/topics/\(ServedLoop.topic)/wakes?push=0"
 

@@ -4,7 +4,7 @@ import Policy
 import Testing
 import Wire
 
-@Suite("What requests of background tasks ask of the engine", .timeLimit(.minutes(15)))
+@Suite("Requests of background tasks, as passed to the engine", .timeLimit(.minutes(15)))
 struct TaskOperationTests {
     private static let device = "/v1/devices/" + String(repeating: "a1", count: 16)
 
@@ -12,7 +12,7 @@ struct TaskOperationTests {
         try OperationDesk().serve(request, isLocal: true, body: body)
     }
 
-    /// The request that a body is read as; nil when it is refused.
+    /// Returns the request that a body contains; nil if it is refused.
     private func submitted(_ body: String) throws -> TaskRequest? {
         guard try self.served("POST \(Self.device)/tasks", body).asked != nil else { return nil }
         return try body.withByteView { try TaskRequest(try RequestBody.object($0, reason: "BadTaskRequest")) }
@@ -57,7 +57,7 @@ struct TaskOperationTests {
         )
     }
 
-    @Test("Names and texts may be as long as they may, and no longer")
+    @Test("Names and texts are accepted up to their maximum length")
     func lengths() throws {
         func named(_ count: Int) -> String {
             #"{"identifier": "\#(String(repeating: "i", count: count))", "kind": "appRefresh"}"#
@@ -78,7 +78,7 @@ struct TaskOperationTests {
     }
 
     @Test(
-        "What is wrong is named, with what the field takes",
+        "A wrong field is named, with the accepted values",
         arguments: [
             ("[]", "The body is not a JSON object"), ("{}", "identifier is missing"),
             (#"{"identifier": "a"}"#, "kind is missing"),
@@ -132,7 +132,7 @@ struct TaskOperationTests {
     }
 
     @Test(
-        "A name that appears twice in an object of a body is refused, whatever the operation",
+        "A repeated name in an object of a body is refused by every operation",
         arguments: [
             ("POST \(device)/tasks", #"{"identifier": "a", "kind": "b", "kind": "b"}"#, "BadTaskRequest"),
             ("POST \(device)/sessions/a", #"{"finished": 1, "\u0066inished": 1}"#, "BadSession"),
@@ -172,7 +172,7 @@ struct TaskOperationTests {
             try FinishedTransfers(try RequestBody.object($0, reason: "BadSession"), session: "up")
         }
         #expect(read == FinishedTransfers(session: "up", count: 100_000, id: "é"))
-        // Whoever names one request in a query does not cancel all of them.
+        // A caller who names one request in the query must not cancel all of them.
         #expect(try self.served("DELETE \(Self.device)/tasks?identifier=a").refusal == "400 BadQuery")
         #expect(try self.served("DELETE \(Self.device)/tasks/a%20b").refusal == "400 BadTaskRequest")
         #expect(try self.served("DELETE /v1/devices/x/tasks/a").refusal == "400 BadDeviceToken")
@@ -220,7 +220,7 @@ struct TaskOperationTests {
         #expect(report(#"{"result": "noData"}"#) == .push(.noData))
         #expect(report(#"{"success": true}"#) == .task(.success))
         #expect(report(#"{"success": false}"#) == .task(.failure))
-        // As workers write it, and one byte off.
+        // The form that workers write, and variants with one byte changed.
         for result in FetchResult.allCases {
             #expect(report("{\"result\":\"\(result.rawValue)\"}") == .push(result))
             #expect(report("{\"result\":\"\(result.rawValue)s\"}") == nil)
@@ -278,7 +278,7 @@ struct TaskOperationTests {
                 #"{"completed":1,"total":2}}"#, #"{"completed":1 "total":2}"#, #"{"completed":1,"total":2,"title":"a}"#,
                 "{\"completed\":1,\"total\":2,\"title\":\"a\tb\"}", #"{"completed" 1,"total":2}"#, "{}", "{", "", "[]",
             ]
-        // A line feed in front is JSON, too, and has the body taken apart.
+        // With a leading line feed, the body is still JSON, but goes to the general parser.
         for body in bodies { #expect(meaning(body) == meaning("\n" + body), "\(body)") }
         #expect(meaning(bodies[2]).contains("completed: 7"), "counts are understood at all")
     }

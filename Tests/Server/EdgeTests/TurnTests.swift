@@ -7,11 +7,11 @@ import Synchronization
 import Testing
 import Wire
 
-@Suite("What a loop has for the engine", .timeLimit(.minutes(15)))
+@Suite("A loop's messages to the engine", .timeLimit(.minutes(15)))
 struct EngineOutboxTests {
     private let mailbox = Mailbox<CommandBatch>()
 
-    /// How many answers are due to what was handed over since the last call; nil when nothing was.
+    /// Returns the number of answers due for the batch handed over since the last call; nil if there was none.
     private func taken() -> Int? {
         var batch = CommandBatch()
         _ = self.mailbox.take(into: &batch, waitingAtMost: 0)
@@ -23,7 +23,7 @@ struct EngineOutboxTests {
         outbox.append(Push(), from: .stream(stream))
     }
 
-    @Test("It leaves at the end of the turn, and not before")
+    @Test("Messages are sent at the end of the turn, and not before")
     func turn() {
         let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
         outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
@@ -48,7 +48,7 @@ struct EngineOutboxTests {
         #expect(outbox.pushesAtEngine == 3 && self.taken() == 1)
     }
 
-    @Test("What takes the engine little is stepped by the loop while the engine's thread sleeps, and the rest is left")
+    @Test("Short batches are run by the loop while the engine's thread sleeps, and others by the thread")
     func stepping() throws {
         let steps = Mutex<[Int]>([])
         let mailbox = self.mailbox
@@ -76,7 +76,7 @@ struct EngineOutboxTests {
             count += pushes
             return isHere && steps.withLock { $0.dropFirst(before) } == [pushes]
         }
-        // The thread is at work now and then, and does what is left for it.
+        // The thread is sometimes running, and then takes the batch itself.
         while !isStepped(3) {}
         while !isStepped(256) {}
         while !isStepped(1, with: .rejected(reason: 0, topic: [])) {}
@@ -88,7 +88,7 @@ struct EngineOutboxTests {
     }
 }
 
-@Suite("Whom a shutdown has told to end", .timeLimit(.minutes(15)))
+@Suite("Connections that a shutdown has asked to end", .timeLimit(.minutes(15)))
 struct GoodbyesTests {
     private let connection = ConnectionID(index: 3, generation: 1)
 
@@ -106,7 +106,7 @@ struct GoodbyesTests {
         #expect(!ofOther)
     }
 
-    @Test("Whoever was told is not told again, whether seen before or not")
+    @Test("A connection gets one goodbye, whether seen before or not")
     func told() {
         var goodbyes = Goodbyes()
         goodbyes.said(to: self.connection)
@@ -116,7 +116,7 @@ struct GoodbyesTests {
         #expect(silent.isEmpty)
     }
 
-    @Test("The next connection in the same place begins anew")
+    @Test("A new connection at the same index starts fresh")
     func closed() {
         var goodbyes = Goodbyes()
         goodbyes.said(to: self.connection)
@@ -133,14 +133,14 @@ struct PushRoomTests {
     static let short = PushRoom.shortPauseNanosecondsMax
     static let long = PushRoom.shortPauseNanosecondsMax + 1
 
-    /// A room beside a quiet topic's push that came at 0.
+    /// A room after a quiet topic's push that arrived at 0.
     private static func besideQuiet(most: Int) -> PushRoom {
         var room = PushRoom(most: most)
         room.quietPushCame(now: 0)
         return room
     }
 
-    /// Has the room filled, at 0 unless it is another moment, and pauses follow.
+    /// Fills the room, at 0 unless another time is given, so that pauses follow.
     private func pause(_ room: inout PushRoom, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
         for number in 0..<Int64(times) {
             room.paused(withRoomFor: room.count(now: now), now: number * 1_000_000_000)
@@ -158,7 +158,7 @@ struct PushRoomTests {
         #expect(room.count(now: 6000) == 128)
     }
 
-    @Test("Where eight more pauses are long than are not there is twice the room, up to all of it")
+    @Test("Eight more long pauses than short ones double the limit, up to the maximum")
     func longPauses() {
         var room = Self.besideQuiet(most: 500)
         self.pause(&room, Self.long, times: 7)
@@ -186,14 +186,14 @@ struct PushRoomTests {
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("Pauses with all the room do not count where there is less beside a quiet topic's pushes")
+    @Test("Pauses at the full limit do not count for the lower limit next to a quiet topic's pushes")
     func noisyAlone() {
         var room = Self.besideQuiet(most: 512)
         self.pause(&room, Self.long, times: 100, at: 1000)
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("There is never more than may be, which can be set anew")
+    @Test("The limit never exceeds the maximum, which can be changed")
     func most() {
         var room = Self.besideQuiet(most: 16)
         self.pause(&room, Self.long, times: 100)
@@ -208,7 +208,7 @@ struct PushRoomTests {
         #expect(room.count(now: 0) == 128)
     }
 
-    @Test("Beside a quiet topic's pushes there is all the room where none is to be less")
+    @Test("Next to a quiet topic's pushes the limit stays full if no lower one is set")
     func all() {
         var room = PushRoom(most: 512, least: .max)
         room.quietPushCame(now: 0)
@@ -224,9 +224,9 @@ struct PushRoomTests {
     }
 }
 
-@Suite("The streams of those who follow what happens", .timeLimit(.minutes(15)))
+@Suite("Event streams", .timeLimit(.minutes(15)))
 struct EventFeedTests {
-    /// What a stream was told so far.
+    /// Returns the reports on a stream so far.
     private func news(_ loop: ServedLoop, _ stream: HTTPRequestID) throws -> [LiveNews] {
         var parser = ServerSentEventParser(bytesMax: 1 << 20)
         return try parser.received(loop.answers[stream]?.body ?? []).compactMap {
@@ -244,7 +244,7 @@ struct EventFeedTests {
         return stream
     }
 
-    @Test("A stream tells what is taken and what the edge and the engine refuse, and a filtered one its part of that")
+    @Test("A stream has accepted pushes and refusals of edge and engine, and a filtered stream its part of them")
     func told() throws {
         let loop = try ServedLoop()
         let all = try self.open(loop)
@@ -265,7 +265,7 @@ struct EventFeedTests {
         #expect(told.dropFirst().allSatisfy { $0.apnsID != nil })
     }
 
-    @Test("As many follow as may, one more is refused by name, and may come when another has gone")
+    @Test("Event streams are limited by eventStreamsMax: one more is refused by that name, until a stream ends")
     func bound() throws {
         let loop = try ServedLoop { $0.limits.eventStreamsMax = 1 }
         let stream = try self.open(loop)
@@ -280,7 +280,7 @@ struct EventFeedTests {
         #expect(try loop.ask("GET /v1/events?outcom=push", at: .admin).status == 400)
     }
 
-    @Test("What the loop was too slow for is told as a count, and what comes then as ever")
+    @Test("Events that the loop missed are reported as a count, and later events as usual")
     func missed() throws {
         let loop = try ServedLoop { $0.limits.eventsHeldMax = 16 }
         let stream = try self.open(loop)

@@ -9,7 +9,7 @@ struct WorkerStreamsTests {
 
     private static func stream(_ number: Int32) -> StreamID { StreamID(connection: connection, number: number) }
 
-    /// What a worker shows.
+    /// Returns the proof of a worker.
     private static func proof() throws -> ShownProof {
         let desk = try OperationDesk()
         _ = desk.serve(
@@ -22,15 +22,15 @@ struct WorkerStreamsTests {
 
     // MARK: Every place and every event
 
-    /// Where a stream is.
+    /// The state of a stream.
     enum Place: CaseIterable {
         case unknown
-        /// At the engine.
+        /// The subscription is at the engine.
         case asked
         case open
-        /// Open, and not read by its worker.
+        /// Open, but its worker does not read.
         case paused
-        /// Gone, with a wake that it held.
+        /// Closed, with a wake that it held.
         case closed
 
         func streams() throws -> WorkerStreams {
@@ -50,11 +50,11 @@ struct WorkerStreamsTests {
         }
     }
 
-    /// What happens to it.
+    /// An event on the stream.
     enum Event: CaseIterable {
         case answered, gone, wake, release, write, writeMuch, drained
 
-        /// What the loop is told; nil for nothing.
+        /// Returns the result of the event for the loop; nil for none.
         func happen(to streams: inout WorkerStreams) -> Bool? {
             switch self {
             case .answered: streams.takeAsked(stream(1)) != nil
@@ -68,8 +68,8 @@ struct WorkerStreamsTests {
         }
     }
 
-    /// What is told of each event in each place: whether the stream was asked for, was open, has the first wake of its
-    /// connection or lost the last, is paused from now on, or goes on.
+    /// The result of each event in each state: whether the stream was requested, was open, has the first wake of its
+    /// connection or lost the last one, is now paused, or resumes.
     private static let told: [Place: [Event: Bool?]] = [
         .unknown: Self.nothing,
         .asked: Self.nothing.merging([.answered: true]) { $1 },
@@ -89,7 +89,7 @@ struct WorkerStreamsTests {
         .drained: false,
     ]
 
-    @Test("Whatever happens to it wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected effect", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         var streams = try place.streams()
         let told = event.happen(to: &streams)
@@ -132,7 +132,7 @@ struct WorkerStreamsTests {
         #expect(!streams.isOpen(Self.stream(1)) && streams.isOpen(other))
     }
 
-    @Test("A stream of whoever had its connection's place before is not taken for it")
+    @Test("A stream of an earlier connection at the same index is not mistaken for a current one")
     func formerConnection() {
         var streams = WorkerStreams()
         let former = StreamID(connection: ConnectionID(index: 1, generation: 7), number: 1)
@@ -142,7 +142,7 @@ struct WorkerStreamsTests {
         #expect(streams.remove(Self.stream(1)) == false)
         #expect(streams.give(to: former) == true)
         #expect(streams.load(of: former.connection)?.wakes == 1)
-        // Whoever has the place now has nothing of the former's.
+        // The new connection at this index has none of the former one's streams.
         streams.begin(Self.stream(3), nil, now: 0)
         #expect(streams.load(of: Self.connection)?.wakes == 0)
         #expect(!streams.isOpen(former) && streams.load(of: former.connection) == nil)
@@ -150,15 +150,15 @@ struct WorkerStreamsTests {
         #expect(streams.removeAll(of: Self.connection) == [Self.stream(3)] && streams.isEmpty)
     }
 
-    /// What a stream holds, and whether it is paused.
+    /// The expected state of a stream.
     private struct Model {
         var wakes = 0
         var isPaused = false
     }
 
-    /// - `numbers`: how many streams a connection may have: so few that all end now and then, or many.
+    /// - `numbers`: the number of streams that a connection may have: so few that at times all have ended, or many.
     @Test(
-        "Streams are found among others, whoever had their connection's place before",
+        "Streams are found among others, with connections that reuse an index",
         arguments: UInt64(1)...4,
         [5, 100]
     )
@@ -168,7 +168,7 @@ struct WorkerStreamsTests {
         var models: [StreamID: Model] = [:]
         var (timesEmpty, mostOpen) = (0, 0)
         for step in 0..<4000 {
-            // Now more begin than end, and now fewer.
+            // Phases with more beginnings than ends alternate with the opposite.
             let isGrowing = step / 500 % 2 == 0
             let connection = ConnectionID(
                 index: UInt32(generator.number(below: 3)),

@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The article about the configuration")
 struct ConfigurationArticleTests {
-    /// A row of one of its tables.
+    /// A row of a table in the article.
     private struct Row {
         let key: String
         let summary: String
@@ -36,7 +36,7 @@ struct ConfigurationArticleTests {
 
     private func rows() throws -> [Row] { try self.article().split(separator: "\n").compactMap { Row($0) } }
 
-    /// What the article says of every key, but its example: the bounds have an article of their own.
+    /// The expected text about every key, except its example. Limits are described in another article.
     private static var wanted: [String] {
         ConfigurationKey.all.filter { !$0.name.hasPrefix("limits.") }.map {
             self.line($0.name, $0.summary, $0.requirement, $0.defaultText)
@@ -69,9 +69,9 @@ struct ConfigurationArticleTests {
     func examples() throws {
         for row in try self.rows() {
             let example = row.example
-            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is no example")
+            #expect(example != String(row.defaultText.dropFirst().dropLast()), "\(row.key): its default is its example")
             let key = row.key.replacing("TOPIC", with: "com.example.app")
-            // A webhook is refused without its URL.
+            // A webhook without a URL is refused.
             let others =
                 row.key.contains(".webhook.") && !row.key.hasSuffix(".url")
                 ? ["topics.com.example.app.webhook.url=https://hooks.example.com/wake"] : []
@@ -82,7 +82,7 @@ struct ConfigurationArticleTests {
     }
 }
 
-@Suite("What is written about metrics")
+@Suite("Documentation of metrics")
 struct MetricsArticleTests {
     private static let article = "Sources/Server/Gateway/Gateway.docc/Metrics.md"
     private static let dashboard = "deploy/grafana/dashboard.json"
@@ -92,7 +92,7 @@ struct MetricsArticleTests {
         String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
     }
 
-    /// The metrics that a text names; of a histogram's parts, the histogram.
+    /// Returns the metrics named in a text. Parts of a histogram count as the histogram.
     private static func names(in text: String) -> Set<String> {
         let histograms = Set(Metric.all.filter { $0.kind == .histogram }.map(\.name))
         return Set(
@@ -109,7 +109,7 @@ struct MetricsArticleTests {
         return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.help) |"
     }
 
-    @Test("The article's table has every metric with its type, labels and help, in their order, and no other")
+    @Test("The article's table has exactly the metrics of the code, with type, labels and help, in order")
     func table() throws {
         let article = try self.text(Self.article)
         let wanted = Metric.all.map { Self.row($0) }
@@ -157,7 +157,7 @@ struct BoundsArticleTests {
         return String(decoding: try Data(contentsOf: Checkout.root.appendingPathComponent(path)), as: UTF8.self)
     }
 
-    /// A number with its thousands apart.
+    /// Formats a number with thousands separators.
     private static func text(_ number: Int) -> String {
         let digits = String(number)
         return String(
@@ -167,20 +167,20 @@ struct BoundsArticleTests {
         )
     }
 
-    /// The row of a bound, as the article has it.
+    /// Returns the expected row of a limit in the article.
     private static func row(_ limit: GatewayLimit) -> String {
         let value = "\(self.text(limit.defaultValue)) \(limit.unit)"
         return "| `\(limit.name)` | \(value) | \(limit.purpose) | \(limit.advice) |"
     }
 
-    @Test("Its table has every limit of the code with default, purpose and advice, in the code's order, and no other")
+    @Test("The article's table has exactly the limits of the code, with default, purpose and advice, in order")
     func table() throws {
         let rows = try self.article().split(separator: "\n").map(String.init).filter { $0.hasPrefix("| `") }
         let wanted = GatewayLimit.all.map { Self.row($0) }
         #expect(rows == wanted, "the table should be:\n\(wanted.joined(separator: "\n"))")
     }
 
-    @Test("It says what becomes of who passes each bound")
+    @Test("The article describes the consequence of each limit")
     func consequences() throws {
         let section = try #require(self.article().components(separatedBy: "## What happens past a bound").last)
         for name in GatewayLimit.countedNames { #expect(section.contains("`\(name)`"), "\(name)") }

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What a combination of values forbids")
+@Suite("Faults of combined values")
 struct ConfigurationFaultsTests {
     private func local() -> GatewayConfiguration {
         var configuration = GatewayConfiguration()
@@ -15,7 +15,7 @@ struct ConfigurationFaultsTests {
         return configuration
     }
 
-    /// Holds what `wakegate dev` makes for itself, once for all of these tests.
+    /// The folder with the files that `wakegate dev` creates, made once for all of these tests.
     private static let folder: String = {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
         try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -81,7 +81,7 @@ struct ConfigurationFaultsTests {
         #expect(configuration.faults().map(\.key) == ["edge", "tls.clientCRL"])
     }
 
-    @Test("Operators may come from other machines, in cleartext where that is wanted, but never where nobody is asked")
+    @Test("Operators may connect from other machines, in cleartext if allowed, but never without authentication")
     func operatorsAfar() {
         var configuration = self.local()
         configuration.admin = ListenSetting("192.168.1.1:9197")
@@ -113,7 +113,7 @@ struct ConfigurationFaultsTests {
         #expect(GatewayConfiguration().faults().map(\.key) == ["edge", "tls.certificate", "tls.key"])
     }
 
-    @Test("A certificate that is none, and a key that is another's, are found before a start")
+    @Test("An invalid certificate, and a key of another certificate, are found before a start")
     func certificate() {
         var configuration = self.local()
         configuration.certificateFile = "/dev/null"

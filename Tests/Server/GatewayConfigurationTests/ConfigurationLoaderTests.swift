@@ -8,7 +8,7 @@ import Wire
 
 @Suite("Reading a configuration")
 struct ConfigurationLoaderTests {
-    /// Loads JSON5 text and settings; the faults' lines are what is thrown.
+    /// Loads JSON5 text and settings; throws the lines of the faults.
     private func load(_ text: String?, _ settings: [String] = []) throws(ConfigurationError) -> GatewayConfiguration {
         try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test.json5", settings: settings)
     }
@@ -222,7 +222,7 @@ struct ConfigurationLoaderTests {
         )
     }
 
-    @Test("Nothing is said but the first fault of a text of which nothing is known")
+    @Test("Only the first fault is reported for a text that cannot be read")
     func firstFaultAlone() throws {
         for text in ["{ edge: \n oops }", "[]", "{ admin: 'off', admin: 'off' }"] {
             let error = #expect(throws: ConfigurationError.self) { try self.load(text, ["store=xml"]) }
@@ -264,7 +264,7 @@ struct ConfigurationLoaderTests {
         #expect(configuration.stateFolder == "123")
         #expect(configuration.privateKeyFile == "k")
         #expect(configuration.isInsecure)
-        // A topic starts from the policy for all, wherever that was set.
+        // A topic starts from the general policy, wherever that was set.
         #expect(configuration.policy(forTopic: "a.b").launchInterval == 600_000)
         #expect(configuration.policy(forTopic: "a.b").maxAttempts == 7)
         #expect(configuration.policy(forTopic: "a.b").maxPenalty == 0)

@@ -4,9 +4,9 @@ import Policy
 import Testing
 import Wire
 
-@Suite("What a configuration that is read anew changes")
+@Suite("Differences between two configurations")
 struct ConfigurationTransitionTests {
-    /// Another value for each key, as a file has it.
+    /// Another value for each key, in the form of a file.
     private static let others: [String: String] = {
         var others = [
             "edge": #""127.0.0.1:1""#, "admin": #""127.0.0.1:2""#, "plain": #"["127.0.0.1:3"]"#, "insecure": "true",
@@ -32,7 +32,7 @@ struct ConfigurationTransitionTests {
         try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
     }
 
-    @Test("Each key is found changed by its name, with both values, and is then in force or waits for a restart")
+    @Test("A change of each key is found by its name with both values, and takes effect or waits for a restart")
     func keys() throws {
         let base = GatewayConfiguration()
         #expect(Set(Self.others.keys) == Set(ConfigurationKey.all.map(\.name)))
@@ -43,17 +43,17 @@ struct ConfigurationTransitionTests {
             let found = first.changed + first.needsRestart
             #expect(found.map(\.key) == [key.name])
             #expect(found.first?.old != found.first?.new)
-            // What needs a restart is found again by each reload; the rest is in force.
+            // Changes that need a restart are found again by each reload; the others are already in effect.
             let second = ConfigurationTransition(from: first.next, to: new)
             #expect(second.changed == [], "\(key.name)")
             #expect(second.needsRestart == first.needsRestart, "\(key.name)")
-            // Taking it back is a change only of what was in force.
+            // Reverting them is only a change for the settings in effect.
             let back = ConfigurationTransition(from: first.next, to: base)
             #expect((back.changed + back.needsRestart).map(\.key) == first.changed.map(\.key), "\(key.name)")
         }
     }
 
-    @Test("What the sockets and the agreements with connected peers were made with needs a restart, and proof does")
+    @Test("Settings of sockets and of agreements with connected peers need a restart, and so does requiring proof")
     func restart() throws {
         func needs(_ name: String, from old: GatewayConfiguration = GatewayConfiguration()) throws -> Bool {
             let new = try self.load("\(name)=\(try #require(Self.others[name]))")
@@ -70,7 +70,7 @@ struct ConfigurationTransitionTests {
                 "providerKeys", "state", "store", "tls.clientCA", "unaskedWorkers",
             ]
         )
-        // From one folder to another, and from one file to another, nobody is asked who was not.
+        // Changing from one folder or file to another does not begin or cease to require proof.
         #expect(try !needs("providerKeys", from: self.load("providerKeys=/old")))
         #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
     }

@@ -54,7 +54,7 @@ struct DatabaseAddressTests {
     }
 
     @Test(
-        "What is no address is refused without being shown: it may hold a password anywhere",
+        "An invalid address is refused without being shown: it may contain a password anywhere",
         arguments: [
             "postgresql:/me:hunter2@db1/w", "host=db1 password=hunter2", "Postgresql://hunter2", "hunter2!",
             "postgresql://hunter2 /w", "postgresql://db1:hunter2/w", "postgresql://db1/w?hunter2",
@@ -83,7 +83,7 @@ struct DatabaseAddressTests {
         #expect(error.problem.contains(name))
     }
 
-    @Test("Servers on other machines prove who they are unless databaseInsecure says that they need not")
+    @Test("Servers on other machines must prove their identity unless databaseInsecure is set")
     func proof() throws {
         let afar = "postgresql://db1,db2/w"
         let common = "target_session_attrs=read-write&fallback_application_name=wakegate"
@@ -95,7 +95,7 @@ struct DatabaseAddressTests {
         let service = "postgresql:///?service=w&target_session_attrs=primary&application_name=x"
         #expect(try self.load("store=\(service)").databaseConnectionString == "\(service)&sslmode=verify-full")
         #expect(try self.load("store=\(service)&sslmode=verify-full").databaseConnectionString.map(\.count) != nil)
-        // PGHOST may name a server where the address names none.
+        // PGHOST may name a server if the address names none.
         let unnamed = try #require(try self.load("store=postgresql:///w").databaseConnectionString)
         #expect(unnamed.contains("sslmode=verify-full"))
         #expect(try self.load("store=sqlite").databaseConnectionString == nil)
@@ -170,7 +170,7 @@ struct InheritedSocketTests {
     }
 }
 
-@Suite("Networks whose machines may reach a gateway that asks nobody")
+@Suite("Networks that may reach a gateway without authentication")
 struct CallerNetworkTests {
     private func client(_ four: UInt32) -> ClientNetwork {
         ClientNetwork(listener: 0, bits: 0xFFFF_FFFF_0000_0000 | UInt64(four))
@@ -195,7 +195,7 @@ struct CallerNetworkTests {
     }
 
     @Test(
-        "What is no network is none",
+        "An invalid network is refused",
         arguments: [
             "", "a", "10", "10.1", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "10.0.0.0/8/8", "fd00::1", "fd00::/65",
             "fe80::%lo/64", "localhost", "300.1.1.1",
@@ -215,7 +215,7 @@ struct CallerNetworkTests {
 @Suite("The name of a gateway among others")
 struct MemberNameTests {
     @Test(
-        "It is the machine and the port of the edge, or the host that the edge is bound to",
+        "The name is the machine and the port of the edge, or the host that the edge is bound to",
         arguments: [
             ("[::]:2197", "gw1:2197"), ("0.0.0.0:2197", "gw1:2197"), ("127.0.0.1:41234", "gw1:41234"),
             ("[::1]:2197", "gw1:2197"), ("10.0.0.7:2197", "10.0.0.7:2197"), ("[fe80::1]:2197", "[fe80::1]:2197"),

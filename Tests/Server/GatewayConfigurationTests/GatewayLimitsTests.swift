@@ -34,7 +34,7 @@ struct GatewayLimitsTests {
         #expect(self.faults("\(key)=many") == ["\(key): is \"many\"; write \(limit.requirement)"])
     }
 
-    /// A number as messages show it, which take every number as a double.
+    /// Formats a number like messages, which treat every number as a double.
     private static func shown(_ value: Int) -> String {
         let text = String(Double(value))
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
@@ -102,7 +102,7 @@ struct GatewayLimitsTests {
 
 @Suite("How much memory there is")
 struct MachineMemoryTests {
-    /// A folder in place of the system's, with a control group within another.
+    /// Creates a folder that replaces the system's root, with nested control groups.
     private func root(_ limits: [String: String]) throws -> String {
         let root = NSTemporaryDirectory() + "wakegate-" + UUID().uuidString
         let manager = FileManager.default

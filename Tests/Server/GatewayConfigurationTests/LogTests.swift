@@ -9,7 +9,7 @@ import Wire
 
 @Suite("The log", .timeLimit(.minutes(15)))
 struct LogTests {
-    /// Keeps what is written, or holds its writer up until it is let go.
+    /// Keeps the written lines, or blocks its writer while it is on hold.
     private final class Sink: LogSink, @unchecked Sendable {
         private let condition = NSCondition()
         private var taken: [LogLine] = []
@@ -57,7 +57,7 @@ struct LogTests {
         #expect(text == "1970-01-01T00:00:00Z warning history trouble=\(written)")
     }
 
-    @Test("A line of JSON is one object, whatever its values hold, and reads back as it was")
+    @Test("A line of JSON is one object, whatever its values contain, and reads back unchanged")
     func json() throws {
         let value = "a \"b\" \n \u{2028} \\ \u{0} ü \u{9B}2J \u{202E}"
         let text = self.line(.webhookRefused, ["topic": value, "status": "503"]).json
@@ -91,13 +91,13 @@ struct LogTests {
         #expect(line.text.hasSuffix("x…\""))
     }
 
-    @Test("Of each cause five lines are written in ten seconds, then one that says how many there were besides")
+    @Test("Five lines of each cause are written in ten seconds, then one with the number of suppressed lines")
     func throttle() {
         var throttle = LogThrottle()
         func limit(_ name: String) -> LogLine { self.line(.limitMet, ["limit": name]) }
         let written = (0..<250).map { throttle.admit(limit("a"), now: 1000 + $0) }
         #expect(written == (0..<250).map { $0 < LogThrottle.linesMax })
-        // Other causes have lines of their own.
+        // Other causes are logged separately.
         let others = [limit("b"), self.line(.history)].map { throttle.admit($0, now: 1300) }
         #expect(others == [true, true])
         #expect(throttle.nextDue == 11_000)
@@ -112,7 +112,7 @@ struct LogTests {
         #expect(isNew, "another window")
     }
 
-    @Test("However many causes somebody finds, what is remembered and what is written stays bounded")
+    @Test("The number of causes does not increase the memory and the output of the throttle")
     func causes() {
         var throttle = LogThrottle()
         let written = (0..<100_000).count { index in
@@ -123,7 +123,7 @@ struct LogTests {
         #expect(due.map { $0.fields["suppressed"] } == ["\(100_000 - written)"])
     }
 
-    @Test("What is below the level is not written, and another level holds at once")
+    @Test("Lines below the level are not written, and a new level applies immediately")
     func levels() {
         let sink = Sink()
         let log = GatewayLog(level: .warning, format: .text, sink: sink)
@@ -138,7 +138,7 @@ struct LogTests {
         #expect(sink.lines.map(\.event) == [.history, .handshakeFailed, .storeFailed])
     }
 
-    @Test("Whoever must have said it before he goes on waits until it is written, and goes on logging")
+    @Test("A flush waits until the line is written, and logging continues")
     func flush() {
         let sink = Sink()
         let log = GatewayLog(level: .info, format: .text, sink: sink)
@@ -161,7 +161,7 @@ struct LogTests {
         }
     }
 
-    @Test("Whoever logs never waits for whoever reads: what finds no room is lost, counted, and said afterwards")
+    @Test("Logging never blocks on a slow reader: excess lines are dropped, counted and reported later")
     func stuckReader() throws {
         let sink = Sink()
         sink.hold(true)
@@ -172,19 +172,19 @@ struct LogTests {
         log.close(withinSeconds: 60)
         let written = sink.lines.count { $0.event == .reloaded }
         let lost = sink.lines.compactMap { $0.event == .logLinesLost ? Int($0.fields["lines"] ?? "") : nil }
-        // Besides those that wait the writer holds at most as many.
+        // In addition to the waiting lines, the writer holds at most as many.
         #expect((GatewayLog.linesMax...GatewayLog.linesMax * 2).contains(written), "\(written)")
         #expect(lost.reduce(0, +) == count - written, "each line was written, or counted as not")
     }
 
-    @Test("A sink that fails loses lines and no more; once it works again that is said")
+    @Test("A failing sink loses only lines, and the loss is reported once it works again")
     func failingSink() throws {
         let sink = Sink()
         sink.fail(true)
         let log = GatewayLog(level: .info, format: .text, sink: sink)
         for _ in 0..<3 { log.write(.history) }
         let limit = ContinuousClock.now + .seconds(60)
-        // The three are lost, with those that find no room before the next ones are written.
+        // The three lines are lost, and so are later ones that find no room before the next write.
         var further = 0
         while sink.lines.isEmpty {
             try #require(ContinuousClock.now < limit)
@@ -197,7 +197,7 @@ struct LogTests {
         #expect(sink.lines.count { $0.event != .logLinesLost } + lost.reduce(0, +) == 3 + further)
     }
 
-    @Test("Standard error takes whole lines, waits where it must, and a reader that is gone is no end of the gateway")
+    @Test("Standard error receives whole lines, waits if necessary, and survives a reader that is gone")
     func standardError() throws {
         _ = signal(SIGPIPE, SIG_IGN)
         var ends: [Int32] = [0, 0]
@@ -218,7 +218,7 @@ struct LogTests {
         close(full)
     }
 
-    @Test("What is met in ordinary work are bounds that there are")
+    @Test("The limits of ordinary operation are counted limits")
     func routine() {
         #expect(GatewayLimit.routineNames.isSubset(of: GatewayLimit.countedNames))
     }
@@ -228,7 +228,7 @@ struct LogTests {
         return String(decoding: try Data(contentsOf: file), as: UTF8.self)
     }
 
-    @Test("The lines that the article shows are as they are written")
+    @Test("The lines that the article shows are formatted like written ones")
     func articleLines() throws {
         let shown = try #require(try self.articleText().components(separatedBy: "\n```text\n").dropFirst().first)
         let lines = try #require(shown.components(separatedBy: "\n```\n").first).split(separator: "\n").map(String.init)

@@ -8,7 +8,7 @@ import WakeGateTestKit
 
 @Suite("A reload inside", .timeLimit(.minutes(15)))
 struct ReloadServiceTests {
-    /// Keeps what is logged, for whoever waits for it.
+    /// Keeps the log for a test that waits for lines.
     private final class Sink: LogSink, @unchecked Sendable {
         private let condition = NSCondition()
         private var taken: [LogLine] = []
@@ -21,7 +21,7 @@ struct ReloadServiceTests {
             }
         }
 
-        /// Waits for the next line about one of `events`, and takes it and all before it.
+        /// Waits for the next line about one of `events`, and takes it and all lines before it.
         func next(_ events: Set<GatewayEvent>) throws -> LogLine {
             try self.condition.withLock {
                 let limit = Date(timeIntervalSinceNow: 60)
@@ -36,7 +36,8 @@ struct ReloadServiceTests {
         }
     }
 
-    /// What the next reload reads, as if it had been checked: a file may go between the check and its use.
+    /// The configuration that the next reload reads. It is not checked, because a file may disappear between check and
+    /// use.
     private final class Source: Sendable {
         let configuration: Mutex<GatewayConfiguration>
 
@@ -49,7 +50,7 @@ struct ReloadServiceTests {
         var key: String { self == .providerKeys ? "providerKeys" : "tls.clientCA" }
     }
 
-    @Test("A file that has gone since it was checked leaves everything as it was", arguments: Gone.allCases)
+    @Test("A file that disappeared after the check leaves everything unchanged", arguments: Gone.allCases)
     func rollback(gone: Gone) throws {
         let authority = try TestAuthority()
         var configuration = GatewayConfiguration()
@@ -87,7 +88,7 @@ struct ReloadServiceTests {
         #expect(try sink.next([.reloadRefused, .reloaded]).event == .reloadRefused)
         #expect(gateway.drainTimeoutMilliseconds == 10_000)
 
-        // To go back to what it was is to change nothing.
+        // Reverting the configuration changes nothing.
         source.configuration.withLock { $0 = configuration }
         gateway.reload()
         let fields = ["changed": "0", "needsRestart": "0", "policyVersion": "1"]
@@ -95,19 +96,19 @@ struct ReloadServiceTests {
     }
 }
 
-@Suite("A reload wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+@Suite("A reload in every state with every event", .timeLimit(.minutes(15)))
 struct ReloadCourseTests {
-    /// How far reloads are.
+    /// A state of reloads.
     enum Place: CaseIterable {
         case unattached
         case idle
         case reading
-        /// The engine was handed a configuration and has not taken it.
+        /// The engine has received a configuration and not applied it.
         case settling
-        /// And another one is read meanwhile.
+        /// In addition, another one is being read.
         case readingAgain
         case stopped
-        /// The engine was handed a configuration before.
+        /// The engine has received a configuration before.
         case stoppedWhileSettling
 
         var course: ReloadCourse {
@@ -116,7 +117,7 @@ struct ReloadCourseTests {
             return course
         }
 
-        /// What leads there.
+        /// The events that lead to this state.
         private var events: [ReloadCourse.Event] {
             let begin: [ReloadCourse.Event] = [.attached, .asked(hasSource: true, isDraining: false)]
             return switch self {
@@ -131,7 +132,7 @@ struct ReloadCourseTests {
         }
     }
 
-    /// Whatever can happen.
+    /// Every possible event.
     enum Event: CaseIterable {
         case attached, asked, askedWithoutSource, askedInShutdown, askedInShutdownWithoutSource
         case applied, refused, taken, stopped
@@ -151,7 +152,7 @@ struct ReloadCourseTests {
         }
     }
 
-    /// Where it leads, and what is to be done.
+    /// The state after an event, and the next step.
     private struct Outcome: Equatable {
         let place: Place
         let step: ReloadCourse.Step?
@@ -214,12 +215,12 @@ struct ReloadCourseTests {
     @Test("Every place is known by what happens in it, and none is left out")
     func places() {
         #expect(Set(Place.allCases.map(\.course)).count == Place.allCases.count)
-        // A second configuration at the engine is a count more, and a test of its own.
+        // A second configuration at the engine only changes a count, and has a separate test.
         let listed = Self.outcomes.values.reduce(0) { $0 + $1.count }
         #expect(listed == Place.allCases.count * Event.allCases.count - 1)
     }
 
-    @Test("Whatever happens wherever it is", arguments: Place.allCases, Event.allCases)
+    @Test("Each event in each state has the expected outcome", arguments: Place.allCases, Event.allCases)
     func events(place: Place, event: Event) throws {
         if (place, event) == (.readingAgain, .applied) { return }
         let expected = try #require(Self.outcomes[place]?[event])
@@ -228,7 +229,7 @@ struct ReloadCourseTests {
         #expect(step == expected.step && course == expected.place.course)
     }
 
-    @Test("The engine takes as many configurations as it was handed, each of which is told of")
+    @Test("The engine accepts each configuration that was handed over, and each one is reported")
     func several() {
         var course = Place.readingAgain.course
         let handed = course.take(.applied)

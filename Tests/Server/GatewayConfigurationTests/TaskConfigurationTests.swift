@@ -37,7 +37,7 @@ struct TaskConfigurationTests {
     }
 
     @Test(
-        "A value that a parameter cannot take, and a name that is none, is refused with the remedy",
+        "An invalid value and an unknown name of a parameter are refused with the remedy",
         arguments: [
             (
                 "{policy: {processingWindow: 0}}",
@@ -106,7 +106,7 @@ struct TaskConfigurationTests {
         #expect(Self.text(configuration.permittedTasks["com.a"]) == ["z", "z.*"])
         #expect(configuration.permittedTasks["com.b"] == nil)
         #expect(configuration.topicPolicies.keys.sorted() == ["com.a", "com.b", "d"])
-        // A topic may be called as the key is.
+        // A topic may have the same name as the key.
         let named = ["topics.com.tasks={tasks:['x'],policy:{maxAttempts:2}}", "topics.my.tasks.tasks=['y']"]
         let other = try Self.load(nil, named + ["topics.com.tasks.policy.maxPenalty=1"])
         #expect(Self.text(other.permittedTasks["com.tasks"]) == ["x"])
@@ -120,7 +120,7 @@ struct TaskConfigurationTests {
         + "end for all that begin with it and a dot"
 
     @Test(
-        "What is no list of identifiers is refused with the one at fault",
+        "An invalid list of identifiers is refused with the invalid element",
         arguments: [
             ("'a'", ["tasks: is \"a\"; write \(PermittedTasksKey.requirement)"]),
             ("{a: 1}", ["tasks: is an object; write \(PermittedTasksKey.requirement)"]),
@@ -134,7 +134,7 @@ struct TaskConfigurationTests {
         #expect(try Self.faults("{topics: {'com.a': {tasks: \(value)}}}") == messages.map { "topics.com.a.\($0)" })
     }
 
-    @Test("A topic names as many as may be, and not one more")
+    @Test("A topic may list up to patternsPerTopicMax identifiers")
     func bound() throws {
         func text(_ count: Int) -> String {
             "{topics: {a: {tasks: [\((0..<count).map { "'t\($0)'" }.joined(separator: ","))]}}}"

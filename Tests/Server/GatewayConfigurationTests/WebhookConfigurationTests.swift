@@ -11,7 +11,7 @@ struct WebhookConfigurationTests {
         try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test", settings: settings)
     }
 
-    /// The faults of a webhook alone, without the name of its section.
+    /// Returns the faults of a webhook, without the name of its section.
     private static func faults(_ members: String) throws -> [String] {
         var configuration = try Self.load("{topics: {t: {webhook: \(members)}}}")
         configuration.edge = .off
@@ -60,7 +60,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "A key that is none, or does not take its value, is named with the remedy",
+        "An unknown key, or one with an invalid value, is named with the remedy",
         arguments: [
             ("{urll: 'x'}", "topics.t.webhook.urll: is not a key; did you mean topics.t.webhook.url?"),
             ("{url: 5}", "topics.t.webhook.url: is 5; write an https URL, without user and password"),
@@ -129,7 +129,7 @@ struct WebhookConfigurationTests {
     }
 
     @Test(
-        "A URL without a host, with slashes that are missing or too many, or with a port that is none is refused",
+        "A URL without a host, with missing or extra slashes, or with an invalid port is refused",
         arguments: [
             "https:///x", "https:/x", "https:////x", "https:x", "https:", "https://", "https://:443/", "https://?x",
             "https://example.com:65536/", "https://example.com:x/", "https://a b/", "https://a%20b/", "https://a%00b/",
@@ -187,7 +187,7 @@ struct WebhookConfigurationTests {
         #expect(try Self.faults("{url: '\(url)', allowPrivate: true}").isEmpty == isTaken)
     }
 
-    @Test("A webhook that could not tell the gateway from anybody else is refused")
+    @Test("A webhook without proof of the gateway's identity is refused")
     func proof() throws {
         let message =
             ": nothing shows the receiver that a wake is from this gateway; set secretFile, or certificate and key"
@@ -233,11 +233,11 @@ struct WebhookConfigurationTests {
         #expect(unfit.count == 1 && unfit[0].hasPrefix(".certificate: does not fit: "))
     }
 
-    /// A file that may hold a secret; removed with the last reference.
+    /// A file for a secret; removed with the last reference.
     private final class Secret {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())").path
 
-        /// - Parameter text: nil for no file at all.
+        /// - Parameter text: the contents; nil to create no file.
         init(_ text: String?, mode: Int) throws {
             guard let text else { return }
             try Data(text.utf8).write(to: URL(fileURLWithPath: self.path))

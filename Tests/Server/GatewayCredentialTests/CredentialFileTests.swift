@@ -3,7 +3,7 @@ import Gateway
 import Platform
 import Testing
 
-@Suite("The files that credentials hang on")
+@Suite("Credential files")
 final class CredentialFileTests {
     private let folder = NSTemporaryDirectory() + "wakegate-credentials-" + UUID().uuidString
 
@@ -17,7 +17,7 @@ final class CredentialFileTests {
         try String(contentsOfFile: "\(self.folder)/\(name)", encoding: .utf8)
     }
 
-    @Test("The key is made once, for its owner alone, and nothing is left beside it")
+    @Test("The key is created once, for its owner alone, and no other file is created")
     func key() throws {
         #expect(!TokenKey.exists(in: self.folder))
         let key = try TokenKey.make(in: self.folder)
@@ -36,7 +36,7 @@ final class CredentialFileTests {
         #expect(try TokenKey.make(in: self.folder) != TokenKey.make(in: other))
     }
 
-    @Test("A key that others may read, or that is none, is not used, and stays as it is", arguments: ["mode", "text"])
+    @Test("A key that others may read, or that is malformed, is not used and unchanged", arguments: ["mode", "text"])
     func badKey(fault: String) throws {
         let path = "\(self.folder)/token.key"
         _ = try TokenKey.make(in: self.folder)
@@ -69,14 +69,14 @@ final class CredentialFileTests {
         try FileManager.default.removeItem(atPath: path)
         let next = try HistoryKey.prepare(in: self.folder)
         #expect(next.key != drawn.key)
-        // One that another program makes meanwhile stays, and is not taken for this one.
+        // A file that another program creates in the meantime is kept, and is not used as this key.
         try HistoryKey.prepare(in: self.folder).save()
         let content = try self.text("history.key")
         #expect { try next.save() } throws: { "\($0)".contains("\(path) was made by another program") }
         #expect(try self.text("history.key") == content)
     }
 
-    @Test("A history's key that others may read, or that is none, is not used, and stays as it is")
+    @Test("A history key that others may read, or that is malformed, is not used and stays unchanged")
     func badHistoryKey() throws {
         let path = "\(self.folder)/history.key"
         try HistoryKey.prepare(in: self.folder).save()
@@ -132,14 +132,14 @@ struct SettledChangeTests {
         #expect(taken == [false, false, true, false, false, true, false])
     }
 
-    @Test("What changes from look to look is not taken, and what comes back is no change")
+    @Test("A value that keeps changing is not taken, and a value that returns is not a change")
     func unsettled() {
         var change = SettledChange(1)
         let taken = [2, 3, 4, 1, 1, 5, 1, 5, 5].map { change.looked($0) }
         #expect(taken.firstIndex(of: true) == 8)
     }
 
-    @Test("What could not be taken is taken again at each look that finds it the same, until it can be")
+    @Test("A change that failed to load is tried again at each look until it succeeds")
     func failed() {
         var change = SettledChange(1)
         #expect([2, 2].map { change.looked($0) } == [false, true])
@@ -161,7 +161,7 @@ struct BearerTokenTests {
         try #require(TokenKey(bytes: Array(repeating: byte, count: 32)))
     }
 
-    @Test("A token reads back as it was issued, with topics and without")
+    @Test("A token reads back as issued, with topics and without")
     func roundTrip() throws {
         let key = try self.key(1)
         let worker = BearerToken(id: self.id, role: .worker, topics: ["b", "a.b_c-d"], expiresAt: 1_800_000_000)
@@ -174,7 +174,7 @@ struct BearerTokenTests {
         #expect(operatorOfAll.scope.contains("anything"))
     }
 
-    @Test("A token of another key is none")
+    @Test("A token signed with another key is invalid")
     func otherKey() throws {
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)
         #expect(BearerToken(text: try token.text(signedWith: try self.key(1)), signedWith: try self.key(2)) == nil)
@@ -185,7 +185,7 @@ struct BearerTokenTests {
         let key = try self.key(1)
         let token = BearerToken(id: self.id, role: .worker, topics: ["t"], expiresAt: 1_800_000_000)
         let text = Array(try token.text(signedWith: key).utf8)
-        // The last character carries four bits of the code; the other two are nobody's.
+        // The last character contains four bits of the code; the other two are unused.
         for index in text.indices.dropLast() {
             var changed = text
             changed[index] = text[index] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
@@ -201,7 +201,7 @@ struct BearerTokenTests {
     }
 
     @Test(
-        "What is no token is none",
+        "A malformed token is refused",
         arguments: ["", ".", "..", "...", "wg1", "wg1..", "wg1.e30.", "wg1.e30.AAAA", "wg2.e30.AAAA", "\u{0}.é.\n"]
     )
     func garbage(text: String) throws {

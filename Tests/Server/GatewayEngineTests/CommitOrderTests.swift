@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What leaves the engine, and when", .timeLimit(.minutes(15)))
+@Suite("The order of the engine's output", .timeLimit(.minutes(15)))
 struct CommitOrderTests {
     @Test("A question asked during a sync answers what is durable when the answer leaves")
     func question() throws {
@@ -27,7 +27,7 @@ struct CommitOrderTests {
     }
 }
 
-@Suite("What a loop finds that was long away", .timeLimit(.minutes(15)))
+@Suite("A loop that was busy for long", .timeLimit(.minutes(15)))
 struct EffectOrderTests {
     @Test("The effects of many steps are in their order, each with its own bytes")
     func joined() throws {
@@ -57,23 +57,23 @@ struct FailedCommitTests {
     @Test("A loop that steps the engine leaves it to the engine's thread to read back what is durable")
     func loopSteps() throws {
         let store = SimulatedStore()
-        // A load, a beginning and the commit of the start come first.
+        // The first operations are a load, a beginning and the commit of the start.
         store.failOperation(4)
         let rig = try GatewayEngineRig(store)
         defer { rig.stop() }
         rig.step { $0.push(1, 1) }
-        // The store is done, and rings.
+        // The store has finished and wakes the engine.
         while rig.bell.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
         let wait = rig.stepOnLoop { $0.push(2, 2) }
         rig.takeTold()
-        #expect(wait == 0, "the engine's thread is to go on at once")
+        #expect(wait == 0, "the engine's thread should continue immediately")
         #expect(rig.bell.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
         rig.step()
         rig.takeTold()
         #expect(rig.bell.failures.count == 1 && rig.answer(1)?.status == 503 && rig.answer(2)?.status == 503)
     }
 
-    @Test("A drain that waits behind the commit that fails is not lost")
+    @Test("A drain that waits for a failing commit is not lost")
     func drainBehind() throws {
         let store = SimulatedStore()
         store.failOperation(5)
@@ -99,7 +99,7 @@ struct FailedCommitTests {
         #expect(rig.bell.failures.count == 1)
     }
 
-    @Test("A failure during the last commit of a shutdown is told, and what waited for it is refused")
+    @Test("A failure during the last commit of a shutdown is reported, and waiting requests are refused")
     func failureAtTheEnd() throws {
         let store = SimulatedStore()
         store.failOperation(5)

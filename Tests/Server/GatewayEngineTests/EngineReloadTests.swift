@@ -31,7 +31,7 @@ struct EngineReloadTests {
         #expect(try rig.ask(2) { $0.explain(2, 1) }.integer("policyVersion") == 3)
     }
 
-    @Test("Pushes of one step before the change are under the old policy, those behind it under the new one")
+    @Test("Within one step, pushes before the change use the old policy, and later ones the new one")
     func order() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

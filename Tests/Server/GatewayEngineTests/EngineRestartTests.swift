@@ -9,7 +9,7 @@ import Wire
 
 @Suite("An engine starts on what another one stored", .timeLimit(.minutes(15)))
 struct EngineRestartTests {
-    @Test("Counters, the moment they began, and refused pushes by reason and topic go on")
+    @Test("Counters, their start time, and refused pushes by reason and topic survive a restart")
     func counters() throws {
         let rig = try GatewayEngineRig()
         try rig.ask(1...6) {
@@ -66,7 +66,7 @@ struct EngineRestartTests {
 
         let next = try GatewayEngineRig(killed)
         #expect(killed.commits == 1)
-        // Killed again before it was asked anything: the loss is there, once.
+        // Killed again before any request: the loss is recorded once.
         let third = try GatewayEngineRig(SimulatedStore(killed.durable))
         next.stop()
         defer { third.stop() }
@@ -95,7 +95,7 @@ struct EngineRestartTests {
         #expect(store.misuses.isEmpty)
     }
 
-    @Test("What a start went on without is in its statistics and metrics, and not in a topic's or the next start's")
+    @Test("An accepted loss is in the statistics and metrics of its start, and not in a topic's or the next start's")
     func acceptedLoss() throws {
         var store = SimulatedStore()
         let since: Int64 = 1_700_000_000_000
@@ -134,10 +134,10 @@ struct EngineRestartTests {
 struct RefusedStartTests {
     typealias Records = SimulatedStore.Records
 
-    /// What a journal may hold whose rows are good, and an engine cannot begin with.
+    /// A journal with valid rows on which an engine cannot start.
     struct Fault: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        /// What the refusal says.
+        /// The expected words of the refusal.
         let words: String
         let change: @Sendable (inout Records) -> Void
 
@@ -174,7 +174,7 @@ struct RefusedStartTests {
         ]
     }
 
-    /// What a gateway has stored after a few pushes, wakes and refusals.
+    /// Returns the records of a gateway after a few pushes, wakes and refusals.
     private static func records() throws -> Records {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -200,7 +200,7 @@ struct RefusedStartTests {
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "journal.sqlite").path
         try Self.write(records, path)
-        // What is refused below starts as it is.
+        // The unchanged records start without an error.
         #expect(try GatewayEngineRig.refusal(of: try Journal(path: path)) == nil)
         fault.change(&records)
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
@@ -214,7 +214,7 @@ struct RefusedStartTests {
         #expect(try Self.contents(folder) == before)
     }
 
-    /// Makes a journal, as a process leaves it that is killed.
+    /// Creates a journal as a killed process leaves it.
     private static func write(_ records: Records, _ path: String) throws {
         let journal = try Journal(path: path)
         try journal.begin()
@@ -223,7 +223,7 @@ struct RefusedStartTests {
         try journal.commit(batch)
     }
 
-    /// What each file holds, but for the memory that connections share.
+    /// Returns the contents of each file, except the shared memory of connections.
     private static func contents(_ folder: URL) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where !name.hasSuffix("-shm") {

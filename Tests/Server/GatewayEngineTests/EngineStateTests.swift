@@ -6,20 +6,20 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Every state that the engine room may be in, and everything that loops may have for it there.
-@Suite("The engine room in every state, whatever it is asked", .timeLimit(.minutes(15)))
+/// Every state of the engine room, and every command of the loops in it.
+@Suite("Every request in every state of the engine room", .timeLimit(.minutes(15)))
 struct EngineStateTests {
     enum State: CaseIterable {
         case serving
-        /// A commit is under way.
+        /// A commit is in progress.
         case committing
-        /// The gateway is about to end.
+        /// The gateway is draining.
         case draining
         /// A commit has failed.
         case failed
-        /// A commit has failed, and the gateway is about to end.
+        /// A commit has failed, and the gateway is draining.
         case failedDraining
-        /// A commit has failed, and what was durable cannot be read.
+        /// A commit has failed, and the durable state cannot be read.
         case failedUnreadable
 
         var hasFailed: Bool { self == .failed || self == .failedDraining || self == .failedUnreadable }
@@ -70,7 +70,7 @@ struct EngineStateTests {
 
     // MARK: Requests
 
-    /// What is answered.
+    /// The requests that are answered.
     enum Request: CaseIterable {
         case push, dryRun
         case subscribe, report, extend, drainStream
@@ -112,7 +112,7 @@ struct EngineStateTests {
             }
         }
 
-        /// The status while it serves, while it is about to end, and when a commit has failed.
+        /// The statuses while serving, while draining, and after a failed commit.
         var statuses: (serving: Int, draining: Int, failed: Int) {
             switch self {
             case .push, .dryRun, .subscribe, .readiness: (200, 503, 503)
@@ -121,7 +121,7 @@ struct EngineStateTests {
             case .register: (201, 201, 503)
             case .simulateLaunch: (202, 409, 503)
             case .simulateExpiration: (202, 202, 503)
-            // Nothing is permitted there.
+            // The configuration permits no tasks.
             case .submit: (403, 503, 503)
             case .cancel: (204, 204, 503)
             case .finish: (202, 503, 503)
@@ -138,7 +138,8 @@ struct EngineStateTests {
             case .serving, .committing: self.statuses.serving
             case .draining: self.statuses.draining
             case .failed, .failedDraining: self.statuses.failed
-            // Metrics say at least that the store has failed, and the history of a push needs no store of devices.
+            // Metrics are answered because they at least report the failure. The history of a push does not need the
+            // store of devices.
             case .failedUnreadable: self == .metrics || self == .way ? 200 : 503
             }
         }
@@ -174,7 +175,7 @@ struct EngineStateTests {
     // MARK: Commands
 
     @Test(
-        "What nobody waits for is done in each state, but changes nothing when a commit has failed",
+        "Commands without an answer are performed in each state, but change nothing after a failed commit",
         arguments: State.allCases.filter { $0 != .failedUnreadable }
     )
     func commands(state: State) throws {
@@ -199,6 +200,6 @@ struct EngineStateTests {
         #expect(answers[0].integer("wakes", "results", "lost") == (state.hasFailed ? 0 : 1))
         #expect(answers[1...].allSatisfy { $0.status == 503 }, "it drains")
         #expect(rig.told.contains { $0.kind == .draining })
-        #expect(configured.withLock { $0 }, "another configuration is in force")
+        #expect(configured.withLock { $0 }, "the new configuration is in effect")
     }
 }

@@ -5,9 +5,9 @@ import Synchronization
 import Testing
 import Wire
 
-@Suite("Where those take from it who follow what happens", .timeLimit(.minutes(15)))
+@Suite("The queue of events for followers", .timeLimit(.minutes(15)))
 struct EventDeskTests {
-    /// Counts how often somebody was told that there is something.
+    /// Counts the wakeups of a follower.
     private final class Rings: Sendable {
         private let number = Mutex(0)
 
@@ -32,7 +32,7 @@ struct EventDeskTests {
         }
     }
 
-    @Test("Everyone who follows takes everything since it came, in order, however much lies there")
+    @Test("Each follower gets all events since it joined, in order")
     func everyone() {
         let desk = EventDesk(heldMax: 1000)
         #expect(!desk.isWatched)
@@ -51,7 +51,7 @@ struct EventDeskTests {
         #expect(!desk.isWatched && self.taken(first, desk).numbers.isEmpty)
     }
 
-    @Test("Who is too slow misses the oldest, is told how many, and goes on", arguments: [16, 17, 100])
+    @Test("A slow follower misses the oldest events, learns their number, and continues", arguments: [16, 17, 100])
     func missed(heldMax: Int) {
         let desk = EventDesk(heldMax: heldMax)
         let follower = desk.follow {}
@@ -61,7 +61,7 @@ struct EventDeskTests {
         #expect(self.taken(follower, desk) == ([1000, 1001, 1002], 0))
     }
 
-    @Test("What found no room on its way is missed by everyone")
+    @Test("Events dropped on their way count as missed by every follower")
     func noRoom() {
         let desk = EventDesk(heldMax: 20_000)
         let follower = desk.follow {}
@@ -76,7 +76,7 @@ struct EventDeskTests {
         #expect(taken.numbers == Array(0..<8192) && taken.missed == 10_001 - 8192)
     }
 
-    @Test("It is rung once until all was taken, and then again")
+    @Test("A follower is woken once until it has taken everything, and then again")
     func rings() {
         let desk = EventDesk(heldMax: 1000)
         let rings = Rings()
@@ -92,7 +92,7 @@ struct EventDeskTests {
         #expect(rings.count == 2)
     }
 
-    @Test("As many streams are open as may be")
+    @Test("Event streams are limited by readersMax")
     func readers() {
         let desk = EventDesk(readersMax: 1)
         #expect(desk.readerCame() && !desk.readerCame())
@@ -108,11 +108,11 @@ struct EventDeskTests {
         #expect(EventFilter().takes(event))
         for outcome in ["result", "failed"] {
             var filter = EventFilter()
-            filter.outcome = outcome
+            filter.outcomes = [outcome, "lost"]
             #expect(filter.takes(event))
         }
         var filter = EventFilter()
-        filter.outcome = "lost"
+        filter.outcomes = ["lost", "coalesced"]
         #expect(!filter.takes(event))
         filter = EventFilter()
         (filter.topic, filter.device) = ("a", "00ff")
@@ -124,16 +124,16 @@ struct EventDeskTests {
     }
 }
 
-@Suite("Who is told in this process what happens", .timeLimit(.minutes(15)))
+@Suite("Event followers within the process", .timeLimit(.minutes(15)))
 struct EventFollowerTests {
-    /// Takes what is told, once it is open.
+    /// Accepts reports while it is open.
     private final class Listener: Sendable {
         private let news = Mutex<[LiveNews]>([])
         private let isOpen = Mutex(true)
         private let tried = Mutex<Set<Int64>>([])
         let wasTried = Latch()
 
-        /// The moments of the events that were to be told.
+        /// The times of the events that were offered to it.
         var triesOfEvents: Set<Int64> { self.tried.withLock { $0 } }
 
         var heard: [LiveNews] { self.news.withLock { $0 } }
@@ -164,7 +164,7 @@ struct EventFollowerTests {
         }
     }
 
-    @Test("Everything is told in its order, and at the end what there still is")
+    @Test("All events are delivered in order, and the remaining ones at the end")
     func everything() throws {
         let (desk, listener) = (EventDesk(), Listener())
         let follower = try EventFollower(desk) { listener.tell($0) }
@@ -176,7 +176,7 @@ struct EventFollowerTests {
         #expect(moments == Array(0..<100))
     }
 
-    @Test("What comes faster than anybody reads is counted, and nothing is lost count of")
+    @Test("Events over the rate limit are counted, and every event is either delivered or counted")
     func pace() throws {
         let (desk, listener) = (EventDesk(heldMax: 100_000), Listener())
         let follower = try EventFollower(desk) { listener.tell($0) }
@@ -186,7 +186,7 @@ struct EventFollowerTests {
         #expect(told + missed == 10_000 && told >= EventFollower.newsPerSecondMax)
     }
 
-    @Test("Nobody waits for a listener that takes nothing, which hears later how much it has missed")
+    @Test("A listener that refuses events blocks no other work, and learns later how many it missed")
     func stuck() throws {
         let (desk, listener) = (EventDesk(heldMax: 16), Listener())
         listener.close()

@@ -12,7 +12,7 @@ import Wire
 struct EventLogTests {
     private static let number = HistoryEvent.device(of: EngineRig.token(1), EngineRig.historyKey)
 
-    /// What a device's history of pushes, a task and a session answers.
+    /// Returns the answer about a device with a history of pushes, a task and a session.
     private static func ask(_ selection: EventSelection) throws -> Told {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         func append(_ kind: HistoryEvent.Kind, _ milliseconds: Int64, name: String? = nil, apnsID: APNsID? = nil) {
@@ -42,7 +42,7 @@ struct EventLogTests {
         let loop = LoopMailbox()
         loop.attach {}
         HistoryQuestion(
-            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics),
+            EngineRequest(reply: Requests.address(1), caller: .gateway, afterFailedStore: .answered, .statistics()),
             subject: subject,
             key: EngineRig.historyKey,
             offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
@@ -57,7 +57,7 @@ struct EventLogTests {
         answer.value(["events"]) as? [[String: Any]] ?? []
     }
 
-    /// Each event as its moment, name, kind, what it happened to, and detail.
+    /// Returns the events, each as time, name, kind, subject and detail.
     private static func lines(_ answer: Told) -> [String] {
         self.events(answer).map { event in
             let parts = ["event", "kind", "apnsID", "task", "session", "detail"].map { key in
@@ -67,7 +67,7 @@ struct EventLogTests {
         }
     }
 
-    @Test("Everything is told, the newest first, with the identifiers of tasks and the names of sessions")
+    @Test("All events are listed, newest first, with the identifiers of tasks and the names of sessions")
     func all() throws {
         let answer = try Self.ask(EventSelection())
         let push = GatewayEngineRig.apnsID(1)
@@ -91,7 +91,7 @@ struct EventLogTests {
         #expect(answer.string("token") == EngineRig.token(1).hex)
     }
 
-    @Test("Of one kind alone; page by page, each going on where the one before left off", arguments: 1..<6)
+    @Test("Events of one kind are listed page by page, each page continuing after the previous one", arguments: 1..<6)
     func pages(limit: Int) throws {
         var selection = EventSelection()
         selection.limit = limit
@@ -110,7 +110,7 @@ struct EventLogTests {
         }
     }
 
-    @Test("A place is read as it is written, and nothing else is one")
+    @Test("A position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1", "1795249122000.12", "-5.3"] { #expect(EventPlace(text)?.text == text) }
         let others = [
@@ -140,7 +140,7 @@ struct EventLogTests {
         #expect((answer.value(["pushes"]) as? [Any])?.count == 1)
     }
 
-    @Test("The engine's log is asked as the last pushes are; of an unknown device there is none")
+    @Test("The engine answers with a device's events, and with 404 for an unknown device")
     func engine() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -157,7 +157,7 @@ struct EventLogTests {
     }
 }
 
-@Suite("The delivery log tells the way of a push", .timeLimit(.minutes(15)))
+@Suite("The delivery log of a push", .timeLimit(.minutes(15)))
 struct DeliveryLogTests {
     @Test("A push that is launched and answered is completed, step by step, at once after its 200")
     func completed() throws {
@@ -218,7 +218,7 @@ struct DeliveryLogTests {
         #expect(heir.string("state") == "pending")
     }
 
-    @Test("A discarded push says why; one that wakes nobody says so; an unknown one is 404")
+    @Test("A discarded push has a reason, a push without a wake says so, and an unknown one is a 404")
     func others() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -239,7 +239,7 @@ struct DeliveryLogTests {
         #expect(ways[3].status == 404 && ways[3].string("reason") == "UnknownPush")
     }
 
-    @Test("One name on two devices is two pushes: the last is told, or that of the device that is named")
+    @Test("One name on two devices means two pushes: the last one is shown, or that of the named device")
     func twoDevices() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }

@@ -9,9 +9,9 @@ import Wire
 
 import class Gateway.Operation
 
-/// The embedded engine over a store that waits and fails on command, stepped by the thread of the test.
+/// The embedded engine on a store that waits and fails on command, driven by the test's thread.
 ///
-/// Requests and streams have numbers; a push's apns-id is made of its request's.
+/// Requests and streams have numbers; a push's apns-id is derived from its request's.
 final class GatewayEngineRig {
     let store: SimulatedStore
     let gate = Gate()
@@ -19,10 +19,10 @@ final class GatewayEngineRig {
     private let engine: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
-    /// Everything that was let out, in its order.
+    /// All results in order.
     private(set) var told: [Told] = []
 
-    /// - Throws: `StoreError` when the engine cannot start.
+    /// - Throws: `StoreError` if the engine cannot start.
     init(
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
@@ -62,7 +62,8 @@ final class GatewayEngineRig {
         }
     }
 
-    /// Why an engine does not start on `store` where workers are not asked who they are; nil when it does.
+    /// Returns the reason for which an engine does not start on `store` if workers need no credential; nil if it
+    /// starts.
     static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
         let history = try HistoryThread(
@@ -86,7 +87,7 @@ final class GatewayEngineRig {
         } catch { return error }
     }
 
-    /// Stops as a gateway does that is told to: what was taken is made durable first.
+    /// Stops like a gateway that shuts down: everything accepted is made durable first.
     func stop() {
         self.gate.open()
         self.engine.finish()
@@ -94,9 +95,9 @@ final class GatewayEngineRig {
         self.takeTold()
     }
 
-    /// Everything of the batch is taken in one step, as the engine's thread takes it.
+    /// Performs one step with the whole batch, like the engine's thread.
     ///
-    /// - Returns: how many milliseconds may pass until the next step.
+    /// - Returns: the number of milliseconds until the next step.
     @discardableResult
     func step(_ fill: (Requests) -> Void = { _ in }) -> Int64 {
         let requests = Requests()
@@ -105,9 +106,9 @@ final class GatewayEngineRig {
         return self.engine.step(requests.batch)
     }
 
-    /// A step with these requests as a loop makes it, in the place of the engine's thread.
+    /// Performs a step with these requests, as a loop does instead of the engine's thread.
     ///
-    /// - Returns: as `step`; nil when the engine is not lent.
+    /// - Returns: the result of `step`; nil if the engine does not allow it.
     func stepOnLoop(_ fill: (Requests) -> Void) -> Int64? {
         let requests = Requests()
         fill(requests)
@@ -115,9 +116,9 @@ final class GatewayEngineRig {
         return self.engine.briefStep?(requests.batch)
     }
 
-    /// Runs the engine, without requests of its own, until `isDone` holds of what was let out.
+    /// Runs the engine, without requests, until `isDone` holds for the results.
     ///
-    /// - Throws: when it does not within ten seconds.
+    /// - Throws: if it does not within ten seconds.
     func run(_ what: String, until isDone: (GatewayEngineRig) -> Bool) throws {
         let limit = Date(timeIntervalSinceNow: 10)
         self.takeTold()
@@ -130,62 +131,61 @@ final class GatewayEngineRig {
         }
     }
 
-    /// Takes requests in one step, and waits until each has its answer.
+    /// Sends requests in one step, and waits for all answers.
     @discardableResult
     func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [Told] {
         self.step(fill)
         return try self.answers(requests)
     }
 
-    /// Takes one request, and waits for its answer.
+    /// Sends one request, and waits for its answer.
     @discardableResult
     func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> Told {
         try self.ask(request...request, fill)[0]
     }
 
-    /// The answers to requests, waited for; the first of each.
+    /// Waits for the answers to requests; returns the first of each.
     @discardableResult
     func answers(_ requests: ClosedRange<Int>) throws -> [Told] {
         try self.run("answers to \(requests)") { rig in requests.allSatisfy { rig.answer($0) != nil } }
         return requests.compactMap { self.answer($0) }
     }
 
-    /// The answer a request has got so far.
+    /// Returns the answer to a request received so far.
     func answer(_ request: Int) -> Told? { self.told.first { $0.isAnswer && $0.request == request } }
 
-    /// How many answers a request has got.
+    /// Returns the number of answers to a request.
     func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
 
-    /// The wakes that were delivered, in order.
+    /// The delivered wakes in order.
     var wakes: [Told] { self.told.filter { $0.kind == .wake } }
 
-    /// The id of the last wake that was delivered.
+    /// Returns the id of the last delivered wake.
     func lastWake() throws -> WakeID {
         guard let text = self.wakes.last?.string("wake"), let id = Array(text.utf8).withByteView({ WakeID($0) })
         else { throw RigFailure("no wake was delivered") }
         return id
     }
 
-    /// Waits until so many wakes have been delivered.
+    /// Waits until this many wakes have been delivered.
     func waitForWakes(_ count: Int) throws {
         try self.run("\(count) wakes") { $0.wakes.count >= count }
     }
 
-    /// Waits until a commit stands at the gate, which is closed.
+    /// Waits until a commit has reached the gate, which is closed.
     ///
-    /// A store that has let out what was asked for is idle only a moment later; what is stepped in between is handed to
-    /// it then.
+    /// A store becomes idle only after its effects were released. Steps in between are submitted to it afterwards.
     func waitForCommit() throws {
         try self.run("a commit") { $0.gate.isOccupied }
     }
 
-    /// Takes what lies in the mailbox; nothing is waited for.
+    /// Takes the contents of the mailbox without waiting.
     func takeTold() {
         var effects = EffectBatch()
         self.loop.take(into: &effects)
         let batch = CommandBatch()
         self.told += Told.all(in: effects) { batch.append(.request($0)) }
-        // A question that the history hands back goes to the engine once more, as loops do it.
+        // A request handed back by the history goes to the engine again, as in loops.
         if !batch.isEmpty { _ = self.engine.step(batch) }
     }
 
@@ -209,11 +209,11 @@ final class GatewayEngineRig {
 }
 
 extension PerOutlet<LoopMailbox> {
-    /// The outlets of a gateway with one loop and no webhooks.
+    /// Creates the outlets of a gateway with one loop and no webhooks.
     init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
 }
 
-/// A device: its token, or the number that the rig makes one of.
+/// A device: its token, or the number from which the rig derives one.
 protocol RigDevice {
     var token: DeviceToken { get }
 }
@@ -226,10 +226,10 @@ extension DeviceToken: RigDevice {
     var token: DeviceToken { self }
 }
 
-/// Requests as loops hand them over, in one batch.
+/// Requests as handed over by loops, in one batch.
 final class Requests {
     let batch = CommandBatch()
-    /// In whose name everything is asked from here on.
+    /// The caller of all further requests.
     var caller = Caller.gateway
 
     static func address(_ request: Int) -> StreamAddress {
@@ -238,8 +238,8 @@ final class Requests {
 
     /// - Parameters:
     ///   - expiration: seconds since 1970; nil for none, 0 for now or never.
-    ///   - clientID: what the client's apns-id is made of; nil when the gateway makes one.
-    ///   - isUpperCase: whether the apns-id is written in upper case.
+    ///   - clientID: the number from which the client's apns-id is derived; nil if the gateway creates one.
+    ///   - isUpperCase: true if the apns-id is in upper case.
     func push(
         _ request: Int,
         _ device: some RigDevice,
@@ -275,8 +275,8 @@ final class Requests {
         }
     }
 
-    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4) {
-        let subscription = SubscriptionRequest(slots: slots, devices: [])
+    func subscribe(_ request: Int, topic: Int = 0, slots: Int = 4, label: String = "") {
+        let subscription = SubscriptionRequest(slots: slots, devices: [], label: label)
         self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }
 
@@ -296,7 +296,7 @@ final class Requests {
         self.ask(request, .reportResult, .report(Named(wake), .push(result)))
     }
 
-    /// - Parameter milliseconds: from now; nil for a whole window.
+    /// - Parameter milliseconds: the time from now; nil for a whole window.
     func extend(_ request: Int, _ wake: WakeID, milliseconds: Int64? = nil) {
         self.ask(request, .extendWake, .extend(Named(wake), milliseconds: milliseconds))
     }
@@ -321,6 +321,10 @@ final class Requests {
         var report = ConditionsReport()
         change(&report)
         self.ask(request, .reportConditions, .conditions(Named(device.token), report))
+    }
+
+    func readConditions(_ request: Int, _ device: some RigDevice) {
+        self.ask(request, .conditions, .conditions(of: Named(device.token)))
     }
 
     func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
@@ -360,7 +364,7 @@ final class Requests {
         self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
     }
 
-    /// Asks for the way of the push that request `number` sent.
+    /// Requests the history of the push that request `number` sent.
     func way(
         _ request: Int,
         of number: Int,
@@ -379,7 +383,12 @@ final class Requests {
         return text.view.string.uppercased().withByteView { APNsID($0) } ?? apnsID
     }
 
-    func statistics(_ request: Int) { self.ask(request, .totals, .statistics) }
+    func statistics(_ request: Int) { self.ask(request, .totals, .statistics()) }
+
+    /// Asks for the counts since a moment, in milliseconds since 1970.
+    func recent(_ request: Int, topic: Int, since: Int64) {
+        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic), since: since))
+    }
 
     func statistics(_ request: Int, topic: Int) {
         self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic)))
@@ -387,7 +396,7 @@ final class Requests {
 
     func topics(_ request: Int) { self.ask(request, .topics, .topics) }
 
-    /// - Parameter named: the topics that the configuration names.
+    /// - Parameter named: the topics named in the configuration.
     func metrics(_ request: Int, named topics: [Int] = []) {
         let figures = GatewayFigures(
             process: .read(),
@@ -401,7 +410,7 @@ final class Requests {
 
     func readiness(_ request: Int) { self.ask(request, .ready, .readiness) }
 
-    /// A push that a loop has refused by itself.
+    /// Adds a push that was refused by a loop.
     func rejected(_ reason: APNSReason, topic: Int = 0) {
         self.batch.append(.rejected(reason: reason.index, topic: Self.topic(topic)))
     }
@@ -412,7 +421,7 @@ final class Requests {
         self.batch.append(.configure(EngineSettings(engine: configuration, inForce: inForce)))
     }
 
-    /// Asks as the gateway's interface does: what becomes of it after a failure is what the operation declares.
+    /// Sends a request like the gateway's interface; the operation declares its handling after a failure.
     func ask(_ request: Int, _ operation: Operation, _ work: EngineWork) {
         self.batch.append(
             .request(
@@ -430,9 +439,9 @@ final class Requests {
 }
 
 extension Told {
-    /// Effects in plain words.
+    /// Returns effects in plain words.
     ///
-    /// - Parameter again: receives each question that the history hands back, for the engine.
+    /// - Parameter again: receives each request that the history hands back, for the engine.
     static func all(in effects: EffectBatch, again: (EngineRequest) -> Void = { _ in }) -> [Told] {
         var told: [Told] = []
         effects.handOver { effect in
@@ -488,7 +497,7 @@ extension Told {
         self.init(kind: .push, request: reply.address.number, status: 200, text: disposition)
     }
 
-    /// A wake as its worker reads it; nothing of what is not characters throughout is taken for JSON.
+    /// Returns a wake as its worker reads it. A wake that is not entirely UTF-8 is not treated as JSON.
     private static func text(_ wake: Wake) -> String {
         var writer = JSONWriter()
         wake.write(to: &writer)
@@ -496,7 +505,7 @@ extension Told {
     }
 }
 
-/// A history's thread alone, whose file is not there until it is let go on.
+/// The thread of a history, whose file cannot be opened until the test allows it.
 final class HistoryRig {
     let bell = Bell()
     private let loop = LoopMailbox()
@@ -517,7 +526,7 @@ final class HistoryRig {
         try self.thread.open()
     }
 
-    /// Hands over so many events of a device, and a question about it.
+    /// Submits this many events of a device, and a request about it.
     func submit(_ count: Int, of device: Int, asking request: Int) {
         let now = Instant(milliseconds: 0)
         let engine = EmbeddedEngine(
@@ -539,7 +548,7 @@ final class HistoryRig {
                     reply: Requests.address(request),
                     caller: .gateway,
                     afterFailedStore: .answered,
-                    .statistics
+                    .statistics()
                 ),
                 subject: .explanation(
                     Explanation(
@@ -559,7 +568,7 @@ final class HistoryRig {
         self.thread.submit(&batch)
     }
 
-    /// Lets the file open, waits until everything was taken and the thread has ended, and gives what was answered.
+    /// Lets the file open, waits for the end of the thread, and returns the answers.
     func finish() -> [Told] {
         self.mayOpen.signal()
         self.thread.stop()

@@ -7,7 +7,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What the history is given again from the journal", .timeLimit(.minutes(15)))
+@Suite("Events that the history receives again from the journal", .timeLimit(.minutes(15)))
 struct HistoryFeedTests {
     /// A folder that is removed with the object.
     private final class Folder {
@@ -22,7 +22,7 @@ struct HistoryFeedTests {
         var history: String { self.url.appending(path: "history.sqlite").path }
     }
 
-    /// A journal, a history and what feeds it.
+    /// A journal, a history and its feed.
     private final class Rig {
         let folder: Folder
         let journal: Journal
@@ -33,9 +33,9 @@ struct HistoryFeedTests {
         private var numbers: EventNumbers
 
         /// - Parameters:
-        ///   - last: the number of the newest record that the journal has.
-        ///   - path: of the journal; nil for the folder's own.
-        ///   - recovery: takes what the journal has.
+        ///   - last: the number of the newest record in the journal.
+        ///   - path: the path of the journal; nil for the folder's own.
+        ///   - recovery: receives the records in the journal.
         init(
             _ folder: Folder,
             after last: UInt64 = 0,
@@ -62,7 +62,7 @@ struct HistoryFeedTests {
             told = { [unowned self] in self.faults.append($0) }
         }
 
-        /// Gives the history what a former process did not come to write.
+        /// Passes the events to the history that a former process had not written.
         func recover(_ recovery: EventRecovery) {
             let now = Instant(milliseconds: 10)
             recovery.compare(with: self.file.found)
@@ -91,7 +91,7 @@ struct HistoryFeedTests {
         func count(device: UInt64) -> Int { self.file.recent(device: device, count: .max).count }
     }
 
-    @Test("What was dropped since too many waited is read again, each event once and in order")
+    @Test("Events dropped because too many waited are read again, each once and in order")
     func tooMany() throws {
         let rig = try Rig(Folder())
         let waiting = try rig.commit(200_000, device: 1)
@@ -112,7 +112,7 @@ struct HistoryFeedTests {
         #expect(rig.faults == [])
     }
 
-    @Test("What could not be written for long is read again once it can")
+    @Test("Events that could not be written are read again once they can be")
     func noRoom() throws {
         let rig = try Rig(Folder(), historyBytesMax: 4 << 20)
         rig.file.limitPages(to: 10)
@@ -144,7 +144,7 @@ struct HistoryFeedTests {
         #expect(rig.retention.durableSequence == 2)
     }
 
-    @Test("A journal that is returned to after another one ran in its place gives what the history was without")
+    @Test("A journal that is used again after another one supplies the events that the history missed")
     func returned() throws {
         let folder = try Folder()
         do {
@@ -176,7 +176,7 @@ struct HistoryFeedTests {
         #expect(rig.feed.takeDropped() == 0)
     }
 
-    @Test("A history that is begun anew while it runs has what the journal has still, and says since when")
+    @Test("A history restarted at run time gets the journal's remaining events, and reports since when")
     func damaged() throws {
         let folder = try Folder()
         do {
@@ -199,11 +199,11 @@ struct HistoryFeedTests {
     }
 }
 
-@Suite("What a start says of a history beside its journal")
+@Suite("Comparing a history with its journal at a start")
 struct EventRecoveryTests {
     private static let hour: Int64 = 3_600_000
 
-    /// What a journal has that keeps these records, each of an event an hour after the one before.
+    /// Returns the recovery from a journal with these records, each with one event, an hour apart.
     private static func recovery(
         _ records: [UInt64],
         foreign: [UInt64] = [],
@@ -235,7 +235,7 @@ struct EventRecoveryTests {
         return HistoryFound(isNew: isNew, sequence: sequence, leftOff: leftOff, newest: newest)
     }
 
-    @Test("Nothing is said of a history that has all, or is given all that it lacks")
+    @Test("A history that is complete, or can be completed, causes no fault")
     func whole() throws {
         for (records, written) in [([7], 7), ([5, 6, 7], 7), ([5, 6, 7], 4), ([3, 4], 3)] as [([UInt64], UInt64)] {
             let recovery = try Self.recovery(records)
@@ -259,7 +259,7 @@ struct EventRecoveryTests {
         #expect(recovery.takeRecords().map(\.sequence) == [6, 7])
     }
 
-    @Test("A history that is not there lacks what was before the journal's first record")
+    @Test("A missing history lacks the events before the journal's first record")
     func missing() throws {
         let recovery = try Self.recovery([4, 6])
         recovery.compare(with: Self.found(0, isNew: true))
@@ -269,7 +269,7 @@ struct EventRecoveryTests {
         #expect(faults[1].contains("the events of 1 records"), "\(faults)")
     }
 
-    @Test("A history that goes on beyond the journal belongs to a newer one, and numbers go on beyond both")
+    @Test("A history beyond its journal belongs to a newer journal, and record numbers continue beyond both")
     func newer() throws {
         let recovery = try Self.recovery([2, 3])
         recovery.compare(with: Self.found(9))
@@ -282,7 +282,7 @@ struct EventRecoveryTests {
         #expect(new.faults.first?.contains("the journal is new") == true)
     }
 
-    @Test("A journal that is returned to gives what it had when the history left it for another")
+    @Test("A journal that is used again supplies its records since the history left it for another")
     func returned() throws {
         let wall: Int64 = 1_800_000_000_000
         let other = EventRecord.sequencesOfSecond * 1_700_000_000
@@ -298,7 +298,7 @@ struct EventRecoveryTests {
         #expect(later.faults.count == 2)
         #expect(later.faults.last?.contains("the events of 2 records") == true)
         #expect(later.takeRecords().map(\.sequence) == [6, 7])
-        // Nothing is known of what a former build had left off.
+        // It is unknown where the numbering of a former build stopped.
         let former = try Self.recovery([2, 3, 4, 5])
         former.compare(with: Self.found(other + 7))
         #expect(former.faults.count == 1)
@@ -314,7 +314,7 @@ struct EventRecoveryTests {
         #expect(recovery.takeRecords().map(\.sequence) == [3, 4, 5], "those of the other key count as taken, too")
     }
 
-    @Test("While a history cannot be opened, numbers begin anew beyond any that it may have")
+    @Test("While a history cannot be opened, numbering restarts beyond any number it may have")
     func unopened() throws {
         let wall: Int64 = 1_800_000_000_000
         let recovery = try Self.recovery([2, 3])
@@ -323,7 +323,7 @@ struct EventRecoveryTests {
         #expect(Self.next(recovery.numbers(wall: .max)) < EventRecord.sequenceMax)
         #expect(Self.next(recovery.numbers(wall: -1)) == 4)
         #expect(recovery.faults == [])
-        // Its own history, which opens later: nothing is missing in between.
+        // The gateway's own history, opened later: nothing is missing in between.
         recovery.compare(with: Self.found(3))
         #expect(recovery.faults == [])
         let next = try Self.recovery([2, 3, beginning, beginning + 1])
@@ -331,7 +331,7 @@ struct EventRecoveryTests {
         #expect(next.faults == [])
         #expect(next.takeRecords().map(\.sequence) == [beginning, beginning + 1])
         #expect(Self.next(next.numbers(wall: wall)) == beginning + 2)
-        // One that goes on beyond the journal.
+        // A history that is ahead of the journal.
         let restored = try Self.recovery([2, 3, beginning, beginning + 2])
         restored.compare(with: Self.found(9))
         #expect(restored.faults.count == 2)
@@ -340,7 +340,7 @@ struct EventRecoveryTests {
         #expect(restored.takeRecords().map(\.sequence) == [beginning, beginning + 2])
     }
 
-    /// The number that the next record has; 0 when it is none.
+    /// Returns the number of the next record; 0 if there is none.
     private static func next(_ numbers: EventNumbers) -> UInt64 {
         var numbers = numbers
         let history = HistoryBatch()
@@ -354,7 +354,7 @@ struct EventRecoveryTests {
     }
 }
 
-@Suite("What the engine tells the history", .timeLimit(.minutes(15)))
+@Suite("Events that the engine sends to the history", .timeLimit(.minutes(15)))
 struct EngineHistoryTests {
     @Test("An explanation shows the push whose 200 was just seen, at once, the newest first")
     func recent() throws {
@@ -368,11 +368,11 @@ struct EngineHistoryTests {
         }
     }
 
-    @Test("Who registers a token that a hash under a known seed cannot tell from another's sees nothing of the other")
+    @Test("Tokens that collide under a known hash seed do not share a history")
     func strangers() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
-        // The second eight bytes cancel what goes before them: as numbers without a key, all such tokens are one.
+        // The second eight bytes cancel those before them. Without a key, all such tokens would have the same number.
         let cancelling = "6453f3d32de93f29"
         let own = try #require(("00112233445566aa" + cancelling).withByteView { DeviceToken(hex: $0) })
         let other = try #require(("b0112233445566bb" + cancelling).withByteView { DeviceToken(hex: $0) })
@@ -394,7 +394,7 @@ struct EngineHistoryTests {
         #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { GatewayEngineRig.apnsID($0) })
     }
 
-    @Test("What happened in a failed commit, or behind it, never happened for the history")
+    @Test("Events of a failed commit and of later steps are not in the history")
     func failed() throws {
         let store = SimulatedStore()
         store.failOperation(7)
@@ -426,10 +426,10 @@ struct EngineHistoryTests {
         let explained = try next.ask(1) { $0.explain(1, 1) }
         #expect(explained.recent.first == ["result", GatewayEngineRig.apnsID(2), "lost"])
         let again = try next.ask(2) { $0.explain(2, 1) }
-        #expect(again.recent == explained.recent, "it is told once")
+        #expect(again.recent == explained.recent, "the loss is recorded once")
     }
 
-    @Test("Too many events that wait are dropped, and that is said; questions are answered, later events are kept")
+    @Test("Excess waiting events are dropped and counted; questions are answered, and later events are kept")
     func dropped() throws {
         let rig = try HistoryRig()
         rig.submit(200_000, of: 1, asking: 1)

@@ -14,7 +14,7 @@ struct MetricsTests {
         try MetricsReading(rig.ask(request) { $0.metrics(request, named: topics) }.text)
     }
 
-    @Test("Every metric comes once, with its help and type, in the order of the list, whatever has happened")
+    @Test("Every metric appears once, with its help and type, in the order of the list")
     func all() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -68,7 +68,7 @@ struct MetricsTests {
         #expect(descriptors > 2 && descriptors <= reading["wakegate_process_max_fds"] ?? 0)
     }
 
-    @Test("The bound of the memory of pushes, and of tasks, is the one in force", arguments: ["push", "task"])
+    @Test("The memory limit of pushes and of tasks is the current one", arguments: ["push", "task"])
     func memoryBound(kind: String) throws {
         var configuration = EngineRig.open()
         func bound(_ bytes: Int) {
@@ -83,7 +83,7 @@ struct MetricsTests {
         #expect(try self.metrics(rig, 901)["wakegate_\(kind)_memory_max_bytes"] == 7000)
     }
 
-    @Test("A device without a worker for its topic is told, and for how long its push could have been launched")
+    @Test("A device without a worker for its topic is counted, with how long its push has been due")
     func withoutWorker() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -118,7 +118,7 @@ struct MetricsTests {
         #expect(reading["wakegate_topic_pushes_pending", "topic", "(other)"] == 3)
     }
 
-    @Test("Pushes count with the commit that made them durable, how many there were, and how long they waited for it")
+    @Test("Pushes are counted with the commit that made them durable, with their number and their wait")
     func commits() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -172,7 +172,7 @@ struct TaskMetricsTests {
         try MetricsReading(rig.ask(request) { $0.metrics(request) }.text)
     }
 
-    /// A gateway where a refresh has ended, and everything else has become of requests and transfers that may.
+    /// Returns a gateway after a refresh has ended, and with every other possible state of requests and transfers.
     private func busy() throws -> GatewayEngineRig {
         let rig = try GatewayEngineRig(SimulatedStore(), EngineRig.openToTasks())
         try rig.ask(1...5) { requests in
@@ -198,7 +198,7 @@ struct TaskMetricsTests {
         return rig
     }
 
-    @Test("Requests are told by kind and reason, each is in one place, and so is each transfer")
+    @Test("Requests are counted by kind and reason, each in one place, and so are transfers")
     func counts() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -222,7 +222,7 @@ struct TaskMetricsTests {
         #expect(reading["wakegate_wakes_launched_total"] == 0, "of pushes alone")
     }
 
-    @Test("Ends of wakes are told by kind and result, and how long they took by kind")
+    @Test("Ends of wakes are counted by kind and result, and their duration by kind")
     func wakes() throws {
         let rig = try self.busy()
         defer { rig.stop() }
@@ -239,11 +239,11 @@ struct TaskMetricsTests {
 
 @Suite("Samples and bounds of an engine", .timeLimit(.minutes(15)))
 struct SamplesAndLimitsTests {
-    @Test("There is a sample a second, and none of seconds that nobody was awake for")
+    @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
         let rig = DeskRig()
         let desk = LiveDesk()
-        let sampler = LiveSampler(desk, rig.records, rig.limits)
+        let sampler = LiveSampler(desk, rig.records)
         let start = rig.rig.now
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
             sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.requests, loopCount: 1)
@@ -255,7 +255,7 @@ struct SamplesAndLimitsTests {
         #expect(sampler.nextAt == start + 11_300)
     }
 
-    @Test("A bound that was met is counted, a dispatcher's also when it is let go of")
+    @Test("A limit that was reached is counted, also after its dispatcher is gone")
     func limits() {
         let rig = DeskRig()
         #expect(rig.limits.met(rig.dispatcher).isEmpty)
@@ -283,7 +283,7 @@ struct SampleHistoryTests {
         return LiveSample(at: Int64(second) * 1000, books, rejected: 0, Dispatcher.WorkerCounts())
     }
 
-    /// The moments of a series in seconds, as it is told.
+    /// Returns the times of a series in seconds, as written.
     private func seconds(_ history: SampleHistory, every: Int) throws -> [Int] {
         var writer = JSONWriter()
         try #require(history[seconds: every]).write(to: &writer)
@@ -295,7 +295,7 @@ struct SampleHistoryTests {
         return rows.map { $0[0].intValue / 1000 }
     }
 
-    @Test("Each distance keeps its last samples, the oldest first, and never more than it may")
+    @Test("Each resolution keeps its last samples, oldest first, and never more than its limit")
     func spans() throws {
         var history = SampleHistory()
         for second in 0..<100_000 { history.append(self.sample(second)) }
@@ -307,7 +307,7 @@ struct SampleHistoryTests {
         #expect(history[seconds: 7] == nil)
     }
 
-    @Test("A young history has what there was")
+    @Test("A young history has only the samples so far")
     func young() throws {
         var history = SampleHistory()
         #expect(try self.seconds(history, every: 1).isEmpty)
@@ -340,7 +340,7 @@ struct SampleHistoryTests {
         #expect(row.count == LiveSample.fields.count && Set(LiveSample.fields).count == row.count)
     }
 
-    @Test("A desk lets in as many who watch as it may, and has a place again when one goes")
+    @Test("Viewers are limited by readersMax, and a place is free again when one leaves")
     func readers() {
         let desk = LiveDesk(readersMax: 2)
         #expect(!desk.isWatched)
@@ -364,7 +364,7 @@ struct MetricsReading {
         let description: String
     }
 
-    /// In the order of their help lines.
+    /// The names in the order of their help lines.
     private(set) var names: [String] = []
     private(set) var helps: [String: String] = [:]
     private(set) var kinds: [String: String] = [:]
@@ -384,13 +384,13 @@ struct MetricsReading {
         }
     }
 
-    /// The value of the only sample of this name with this label, or of the only one at all.
+    /// The value of the only sample of this name with this label, or of the only sample.
     subscript(name: String, label: String? = nil, value: String = "") -> Double? {
         let found = self.samples.filter { $0.name == name && (label == nil || $0.labels[label ?? ""] == value) }
         return found.count == 1 ? found[0].value : nil
     }
 
-    /// The samples of a metric, those of a histogram's parts among them.
+    /// Returns the samples of a metric, including those of a histogram's parts.
     func samples(of metric: String) -> [Sample] {
         self.samples.filter { sample in
             sample.name == metric || ["_bucket", "_sum", "_count"].contains { sample.name == metric + $0 }

@@ -5,9 +5,8 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Devices to which things happen by chance: whatever is said of a push that would come is what a dry run of it is
-/// answered.
-@Suite("What is said of the next push, and a dry run of it", .timeLimit(.minutes(15)))
+/// Devices with random events. The explanation about a future push must match the reply to a dry run.
+@Suite("The explanation of the next push, and a dry run of it", .timeLimit(.minutes(15)))
 struct OutlookSimulationTests {
     @Test("Both agree in ten thousand states")
     func agreement() {
@@ -16,20 +15,20 @@ struct OutlookSimulationTests {
             world.move()
             world.compare()
         }
-        // Chance came by everything there is to say.
+        // The random events have produced every verdict.
         #expect(world.verdicts.count == 5 && world.verdicts.values.allSatisfy { $0 > 20 }, "\(world.verdicts)")
         #expect(world.holds.count == 7 && world.holds.values.allSatisfy { $0 > 20 }, "\(world.holds)")
         #expect(world.severalHolds > 100)
     }
 }
 
-/// A few devices and workers, and what was seen of them.
+/// A few devices and workers, and the observations about them.
 private final class OutlookWorld {
-    /// How often each verdict was met, and how often a refusal.
+    /// The number of times that each verdict, and a refusal, occurred.
     private(set) var verdicts: [String: Int] = [:]
-    /// How often each hold decided.
+    /// The number of times that each hold decided.
     private(set) var holds: [Hold: Int] = [:]
-    /// How often more than one kept a push back.
+    /// The number of times that several holds applied to a push.
     private(set) var severalHolds = 0
     private let rig: DispatchRig
     private var chance: SeededGenerator
@@ -50,10 +49,10 @@ private final class OutlookWorld {
 
     private var topic: TopicIndex { self.rig.engine.topic(of: self.rig.rig.index(1)) }
 
-    /// Something happens.
+    /// Performs a random event.
     func move() {
         let device = self.chance.number(in: 1...self.devices)
-        // What was removed is heard of by its next registration alone.
+        // The next event of a removed device is its registration.
         guard self.rig.rig.snapshot(device).isRegistered else { return self.turnRegistration(device) }
         switch self.chance.number(below: 12) {
         case 0: self.rig.advance(by: Int64(self.chance.number(in: 1...90_000)))
@@ -94,7 +93,7 @@ private final class OutlookWorld {
     private func answer() {
         guard !self.wakes.isEmpty else { return }
         let wake = self.wakes.remove(at: self.chance.number(below: self.wakes.count))
-        // One of the two is not what it was launched for, or it has ended: neither changes anything.
+        // A wake that is not of the matching kind, or has ended: the report changes nothing.
         self.rig.report(self.chance.pick(FetchResult.allCases), wake)
         self.rig.report(TaskResult.success, wake)
     }
@@ -119,7 +118,7 @@ private final class OutlookWorld {
         self.rig.rig.register(device)
     }
 
-    /// Asks for one device in both ways.
+    /// Compares explanation and dry run for one device.
     func compare() {
         let device = self.chance.number(in: 1...self.devices)
         let (index, now) = (self.rig.rig.index(device), self.rig.engine.now)
@@ -157,7 +156,7 @@ private final class OutlookWorld {
         #expect(why.hasPrefix("Nothing is pending, and \(Self.beginning(answer, outlook))"), "\(why) \(answer)")
     }
 
-    /// How a sentence goes on that says what the dry run was answered.
+    /// Returns the start of the sentence that matches the reply to the dry run.
     private static func beginning(_ answer: PushAnswer, _ outlook: LaunchOutlook) -> String {
         let would = "a push of priority 5 that comes now would"
         if answer.disposition == .launched { return "the next push may launch at once." }

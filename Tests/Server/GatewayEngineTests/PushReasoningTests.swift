@@ -11,7 +11,7 @@ struct PushReasoningTests {
     private static let start = "start one (wakegate worker --topic \(topic) -- COMMAND)"
     private static let would = "Nothing is pending, and a push of priority 5 that comes now would"
 
-    /// A device that is registered, with a worker.
+    /// Returns a rig with a registered device, and a worker if requested.
     private func rig(_ parameters: [(PolicyParameter, Double)] = [], hasWorker: Bool = true) -> DispatchRig {
         let rig = DispatchRig(EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)] + parameters))
         rig.rig.register(1)
@@ -19,7 +19,7 @@ struct PushReasoningTests {
         return rig
     }
 
-    /// The sentences about a device.
+    /// Returns the explanation about a device.
     private func why(_ rig: DispatchRig, _ webhook: WebhookStatus? = nil) -> String {
         let device = rig.rig.index(1)
         let workers = rig.dispatcher.workerCounts(rig.engine.topic(of: device))
@@ -27,7 +27,7 @@ struct PushReasoningTests {
             .push(webhook, workers, at: rig.engine.now)
     }
 
-    /// A condition that holds pushes, and what is said of it.
+    /// A condition that holds pushes, and its explanation.
     struct Condition: Sendable {
         let name: String
         let what: String
@@ -79,7 +79,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is held because \(condition.what), and launches once \(condition.end).")
     }
 
-    @Test("Of several holds all are named, with the time and the worker that are missing besides")
+    @Test("All holds are named, followed by the missing time and worker")
     func several() {
         let rig = self.rig()
         rig.push(1)
@@ -122,7 +122,7 @@ struct PushReasoningTests {
         )
     }
 
-    @Test("A topic that is paused holds what comes")
+    @Test("A paused topic holds new pushes")
     func paused() throws {
         let rig = self.rig()
         rig.dispatcher.setPaused(rig.engine.topic(of: rig.rig.index(1)), true)
@@ -130,7 +130,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "\(Self.would) be held because the topic \(Self.topic) is paused, until \(end).")
     }
 
-    @Test("A missing worker is told from one that takes no pushes, and from one without a free slot")
+    @Test("A missing worker is distinguished from one that accepts no pushes, and from one without a free slot")
     func workers() {
         let rig = self.rig(hasWorker: false)
         #expect(self.why(rig) == "\(Self.would) wait: no worker is subscribed to \(Self.topic): \(Self.start).")
@@ -150,7 +150,7 @@ struct PushReasoningTests {
         #expect(self.why(rig) == "The push is due, but \(one).")
     }
 
-    @Test("Workers whose slots are taken are told from none")
+    @Test("Workers without free slots are distinguished from no workers")
     func slots() {
         let rig = self.rig(hasWorker: false)
         rig.subscribe(1)
@@ -180,7 +180,7 @@ struct PushReasoningTests {
         #expect(self.why(rig, status) == "The push is due, but \(reason)")
     }
 
-    @Test("A push that would come waits for what runs in its lane")
+    @Test("A future push waits for the wake that runs in its lane")
     func lane() throws {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all

@@ -4,9 +4,9 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Requests of background tasks and sessions.
+/// Requests about background tasks and sessions.
 extension Requests {
-    /// A stream that handles tasks and sessions.
+    /// Adds a stream that handles tasks and sessions.
     ///
     /// - `tasks`: identifiers or patterns.
     func subscribe(
@@ -31,7 +31,7 @@ extension Requests {
         self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }
 
-    /// - `earliestBegin`: in milliseconds since 1970.
+    /// - `earliestBegin`: milliseconds since 1970.
     func submit(
         _ request: Int,
         _ device: some RigDevice,
@@ -105,7 +105,7 @@ extension Requests {
     }
 }
 
-/// Requests of what operators do to what waits.
+/// Operators' requests about pending launches.
 extension Requests {
     func pause(_ request: Int, topic: Int = 0) { self.pause(request, .pauseTopic, topic, true) }
 

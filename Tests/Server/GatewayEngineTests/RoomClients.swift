@@ -3,7 +3,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What the clients of a simulated engine room sent and were told, through all its lives.
+/// The requests and observations of the clients of a simulated engine room, through all its lives.
 struct RoomClients {
     struct Stream {
         let topic: Int
@@ -14,36 +14,36 @@ struct RoomClients {
     struct Report {
         let wake: String
         let result: FetchResult
-        /// By the uptime in milliseconds.
+        /// The uptime in milliseconds.
         let sentAt: Int64
-        /// The same result was answered 204 before.
+        /// True if the same result was answered 204 before.
         var isRepeated = false
     }
 
     /// The device of each push, by its request.
     var sent: [Int: Int] = [:]
-    /// Pushes that were answered 200.
+    /// The pushes that were answered 200.
     private(set) var accepted: Set<Int> = []
     /// The streams of this life, by their requests.
     var streams: [Int: Stream] = [:]
-    /// Wakes that workers have and did not report: their streams.
+    /// The wakes that workers hold and have not reported, with their streams.
     private(set) var held: [String: Int] = [:]
-    /// Every wake that ever came.
+    /// Every wake that was ever delivered.
     private(set) var wakes: Set<String> = []
-    /// Results that wait for their answers, by their requests.
+    /// The results that wait for their answers, by their requests.
     var reports: [Int: Report] = [:]
-    /// The last wake of each device that came in this life.
+    /// The last wake of each device delivered in this life.
     private var lastWakes: [String: String] = [:]
-    /// Results of this life that were answered 204, and when they were sent, by the uptime in milliseconds.
+    /// The results of this life that were answered 204, and the uptime in milliseconds at which they were sent.
     private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
-    /// The answers to what was asked, by request.
+    /// The answers by request.
     var answers: [Int: Told] = [:]
     /// Every request that was answered.
     private var answered: Set<Int> = []
-    /// Something was refused because the store has failed.
+    /// True if a request was refused because the store has failed.
     private(set) var hasMetFailure = false
 
-    /// The gateway is another one; streams and what was under way are gone.
+    /// Removes streams and open requests, because the gateway was restarted.
     mutating func restarted() {
         self.streams = [:]
         self.held = [:]
@@ -54,7 +54,8 @@ struct RoomClients {
         self.hasMetFailure = false
     }
 
-    /// A result that is answered 204 if it comes again now: a device's last wakes are remembered for ten minutes.
+    /// Returns a result that is answered 204 if it is repeated now: a device's last wakes are remembered for ten
+    /// minutes.
     func rememberedResult(at now: Int64) -> (wake: String, result: FetchResult)? {
         let remembered = self.settled.filter { wake, settled in
             now - settled.at < 600_000 && self.lastWakes.values.contains(wake)
@@ -62,13 +63,13 @@ struct RoomClients {
         return remembered.min { $0.key < $1.key }.map { ($0.key, $0.value.result) }
     }
 
-    /// A worker leaves.
+    /// Removes a worker's stream.
     mutating func ended(_ stream: Int) {
         self.streams[stream] = nil
         self.held = self.held.filter { $0.value != stream }
     }
 
-    /// - Returns: what is wrong with it.
+    /// - Returns: the error in the result.
     mutating func take(_ told: Told) -> String? {
         if told.isAnswer {
             guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
@@ -115,7 +116,7 @@ struct RoomClients {
             return nil
         }
         if told.status == 503 { return nil }
-        // A wake may have expired, or been reported before, while its result was on the way.
+        // A wake may have expired or been reported while this result was in transit.
         if report.isRepeated { return "a result that was answered 204 is answered \(told) when it comes again" }
         return [404, 409, 410].contains(told.status) ? nil : "a result is answered \(told)"
     }
@@ -124,7 +125,7 @@ struct RoomClients {
         guard let wake = told.string("wake") else { return "a wake without a name: \(told)" }
         guard self.wakes.insert(wake).inserted else { return "wake \(wake) came twice" }
         self.lastWakes[told.string("device") ?? ""] = wake
-        // A worker that has left does not get it.
+        // A worker that has left does not receive it.
         guard let stream = self.streams[told.request] else { return nil }
         if let identifier = told.string("apnsID"), let device = told.string("device") {
             let push = self.sent.keys.first { GatewayEngineRig.apnsID($0) == identifier }
@@ -139,7 +140,7 @@ struct RoomClients {
     }
 }
 
-/// The counters of all topics, as statistics tell them.
+/// The counters of all topics, as reported by the statistics.
 struct RoomBooks: Hashable {
     let accepted: Int64
     let completed: Int64
@@ -170,7 +171,7 @@ struct RoomBooks: Hashable {
     }
 }
 
-/// What happened in simulations, so that a property cannot hold because nothing did.
+/// The events that occurred in simulations, so that a test can require each of them.
 struct RoomCoverage {
     enum Event: String, CaseIterable {
         case death, deathInCommit, failedStart, failedCommit, wake, expired, released, push, wayTold
@@ -197,6 +198,6 @@ struct RoomCoverage {
 
     mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
 
-    /// What never happened, by name.
+    /// The names of the events that never occurred.
     var missing: [String] { Event.allCases.filter { self[$0] == 0 }.map(\.rawValue) }
 }

@@ -8,7 +8,7 @@ import Wire
 
 /// The production engine room in virtual time, between faulty providers and workers, on a medium that fails and dies.
 ///
-/// What it is held to is written from the side of its clients: they know what they sent and what they were told.
+/// The checks are made from the clients' point of view: their requests and the answers to them.
 final class RoomSimulation {
     private static let deviceCount = 6
     private static let topicCount = 2
@@ -24,15 +24,15 @@ final class RoomSimulation {
     private var generator: SeededGenerator
 
     private var room: Room?
-    /// Requests and streams of all lives have numbers of their own.
+    /// The last number used. Requests and streams of all lives share the sequence.
     private var requests = 0
-    /// How many steps the engines have made; at every third the store rests.
+    /// The number of steps of the engines; at every third one the store rests.
     private var steps = 0
     private var clients = RoomClients()
-    /// The questions that the history handed back, for the next step.
+    /// The requests that the history handed back, for the next step.
     private var questions: [EngineRequest] = []
     private var policyTime = RoomPolicyTime()
-    /// How often the machine has started.
+    /// The number of boots of the machine.
     private var boots: UInt64 = 1
     private(set) var coverage = RoomCoverage()
     private var fault: String?
@@ -45,7 +45,7 @@ final class RoomSimulation {
         let loop: LoopMailbox
     }
 
-    /// - Parameter faultsEvery: something fails or dies once in so many steps, on average; 0 for never.
+    /// - Parameter faultsEvery: the average number of steps between faults or deaths; 0 for none.
     init(seed: UInt64, on medium: any SimulatedMedium, faultsEvery: Int) {
         self.seed = seed
         self.generator = SeededGenerator(seed: seed)
@@ -53,9 +53,9 @@ final class RoomSimulation {
         self.faultsEvery = faultsEvery
     }
 
-    /// Lives through so many steps, then quiet until every push has ended.
+    /// Runs this many steps, then without faults until every push has ended.
     ///
-    /// - Returns: the first thing that was wrong.
+    /// - Returns: the first error.
     func run(steps: Int) -> String? {
         self.start()
         for step in 0..<steps where self.fault == nil {
@@ -84,7 +84,7 @@ extension RoomSimulation {
                 return try self.tryToStart()
             } catch {
                 self.coverage.note(.failedStart)
-                if self.faultsEvery == 0 { self.wrong("a start failed by itself: \(error.message)") }
+                if self.faultsEvery == 0 { self.wrong("a start failed without fault: \(error.message)") }
                 self.medium.clearFaults()
                 self.room = nil
                 self.medium.die(self.generator.pick(SimulatedDeath.allCases), &self.generator)
@@ -125,12 +125,12 @@ extension RoomSimulation {
         return EngineWorld(self.clock, seed: seed, bootID: self.bootID)
     }
 
-    /// What tells this boot from others; nil on a machine that does not say.
+    /// The id of the current boot; nil on a machine that does not provide one.
     private var bootID: BootID? {
         self.seed.isMultiple(of: 4) ? nil : BootID(first: self.boots, second: self.seed)
     }
 
-    /// The medium fails at one of its next operations, or the process dies here.
+    /// Makes one of the next operations of the medium fail, or kills the process.
     private func fail() {
         if self.generator.once(in: 2) { return self.medium.planFault(&self.generator) }
         self.die()
@@ -156,7 +156,7 @@ extension RoomSimulation {
         if self.generator.once(in: 2) { self.setWallClock() }
     }
 
-    /// Somebody sets the wall clock, or the machine came up with a wrong one.
+    /// Sets the wall clock, as an operator may, or as a machine with a wrong clock does at boot.
     private func setWallClock() {
         let change = self.generator.pick([-7_200_000, -600_000, 60_000, 900_000] as [Int64])
         self.coverage.note(change < 0 ? .wallSetBack : .wallSetForward)
@@ -170,7 +170,7 @@ extension RoomSimulation {
         self.take()
     }
 
-    /// One step of the engine, with what clients ask in it.
+    /// Performs one step of the engine with the requests of clients.
     private func step(_ fill: (Requests) -> Void) {
         guard let engine = self.room?.engine else { return }
         let requests = Requests()
@@ -183,13 +183,13 @@ extension RoomSimulation {
         _ = engine.step(requests.batch)
         self.take()
         guard self.clients.hasMetFailure else { return }
-        // A gateway whose store has failed is ended, sooner or later.
+        // A gateway whose store has failed ends sooner or later.
         self.coverage.note(.failedCommit)
-        if self.faultsEvery == 0 { self.wrong("a commit failed by itself") }
+        if self.faultsEvery == 0 { self.wrong("a commit failed without fault") }
         self.die()
     }
 
-    /// Clients take what was let out.
+    /// Passes the results to the clients.
     private func take() {
         guard let loop = self.room?.loop else { return }
         var effects = EffectBatch()
@@ -202,7 +202,7 @@ extension RoomSimulation {
         self.coverage.add(told)
     }
 
-    /// Asks, and runs the engine until the answer is there; nil when its store has failed meanwhile.
+    /// Sends a request and runs the engine until it is answered; nil if its store fails in the meantime.
     private func ask(_ fill: (Requests, Int) -> Void) -> Told? {
         self.requests += 1
         let number = self.requests
@@ -272,7 +272,7 @@ extension RoomSimulation {
 
     private static func wake(_ name: String) -> WakeID? { Array(name.utf8).withByteView { WakeID($0) } }
 
-    /// Nothing fails any more, and good workers come: every push ends, and can say how.
+    /// Stops all faults and adds good workers, so that every push ends and can report its end.
     private func calm() {
         self.medium.clearFaults()
         self.die()
@@ -289,7 +289,7 @@ extension RoomSimulation {
             guard rounds < 4000 else {
                 return self.wrong("something never ends: \(last.map { "\($0)" } ?? "no books")")
             }
-            // Questions alone are answered from what is durable, and tell nobody that the store has failed.
+            // Requests for durable data alone are still answered, so they do not reveal that the store has failed.
             if self.room?.committer.hasFailed == true { self.die() }
             self.pass(5000)
             self.step { requests in
@@ -317,7 +317,7 @@ extension RoomSimulation {
 // MARK: - What holds
 
 extension RoomSimulation {
-    /// Every push that was accepted is in one place, and none that was answered is missing.
+    /// Checks that every accepted push is in one state, and that none that was answered is missing.
     @discardableResult
     private func checkBooks(_ when: String, _ holds: (RoomBooks) -> Bool = { _ in true }) -> RoomBooks? {
         guard let told = self.ask({ $0.statistics($1) }), self.fault == nil else { return nil }
@@ -336,7 +336,7 @@ extension RoomSimulation {
         return books
     }
 
-    /// - Parameter isStart: the gateway has just started.
+    /// - Parameter isStart: true if the gateway has just started.
     private func checkPolicyTime(isStart: Bool = false) {
         guard let device = self.policyTime.device, let told = self.ask({ $0.explain($1, device) }), self.fault == nil
         else { return }
@@ -350,7 +350,7 @@ extension RoomSimulation {
         }
     }
 
-    /// Every push that was answered 200 has a way that has ended, and the ways add up to the books.
+    /// Checks that every push answered 200 has a history with an end, and that the histories match the counters.
     private func checkWays() {
         guard let books = self.checkBooks("at last") else { return }
         var ends: [String: Int64] = [:]
@@ -376,11 +376,11 @@ extension RoomSimulation {
 struct RoomSimulationTests {
     /// The seed to replay, from the environment.
     private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_SEED"].flatMap(UInt64.init)
-    /// How many more seeds than in `swift test`, from the environment.
+    /// The multiple of the seeds in `swift test`, from the environment.
     private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_FACTOR"].flatMap(UInt64.init) ?? 1
 
     @Test(
-        "Whatever dies or fails, what was answered stays, and every push that was accepted ends once",
+        "Deaths and failures lose no answered request, and every accepted push ends once",
         arguments: [true, false]
     )
     func holds(onDisk: Bool) {
@@ -407,23 +407,23 @@ struct RoomSimulationTests {
     }
 }
 
-/// What clients know of policy time, by how long it says that a device has been registered: its age.
+/// The clients' knowledge of policy time, from the reported age of a device's registration.
 ///
-/// Policy time goes on with the uptime, however the wall clock is set, and from one boot to the next never goes back
-/// behind what was durable when a push was answered.
+/// Policy time advances with the uptime, however the wall clock is set. From one boot to the next, it never goes back
+/// behind the time that was durable when a push was answered.
 struct RoomPolicyTime {
-    /// A device whose registration is durable, and is never renewed; nil before there is one.
+    /// A device whose registration is durable and never renewed; nil until there is one.
     private(set) var device: Int?
-    /// The age that was told last, and the uptime then, of the same boot; nil when none was told since the boot.
+    /// The age reported last and the uptime at that time, within the same boot; nil before the first report of a boot.
     private var told: (age: Int64, uptime: Int64)?
-    /// The least age that is durable with what was answered.
+    /// The minimum age that is durable because of answers.
     private var durableAge: Int64 = 0
-    /// The pushes of this life: their devices, and the uptime when they were sent.
+    /// The pushes of this life, with their devices and the uptime when they were sent.
     private var pushes: [Int: (device: Int, sentAt: Int64)] = [:]
 
     mutating func sent(_ push: Int, to device: Int, at uptime: Int64) { self.pushes[push] = (device, uptime) }
 
-    /// A push was answered 200: what was durable then stood at the moment of its step, or later.
+    /// Records that a push was answered 200. The durable time is then that of its step, or later.
     mutating func accepted(_ push: Int) {
         guard let (device, sentAt) = self.pushes.removeValue(forKey: push) else { return }
         if self.device == nil { self.device = device }
@@ -431,22 +431,22 @@ struct RoomPolicyTime {
         self.durableAge = max(self.durableAge, told.age + (sentAt - told.uptime))
     }
 
-    /// The gateway is another one.
+    /// Records a restart.
     ///
-    /// - Parameter isSameBoot: whether it can know that the machine did not start anew.
+    /// - Parameter isSameBoot: true if the gateway can know that the machine was not restarted.
     mutating func restarted(isSameBoot: Bool) {
         self.pushes = [:]
         if !isSameBoot { self.told = nil }
     }
 
-    /// The age is told at `uptime`.
+    /// Checks the age reported at `uptime`.
     ///
-    /// - Parameter isStart: a start has made durable that it is so late, and no time has passed since.
-    /// - Returns: what is wrong with it.
+    /// - Parameter isStart: true if a start has made this time durable, and no time has passed since.
+    /// - Returns: the error in the age.
     mutating func tell(_ age: Int64, at uptime: Int64, isStart: Bool) -> String? {
         defer { self.told = (age, uptime) }
         if let told = self.told, age - told.age != uptime - told.uptime {
-            return "policy time went on by \(age - told.age) ms in \(uptime - told.uptime) ms of one boot"
+            return "policy time advanced by \(age - told.age) ms in \(uptime - told.uptime) ms of one boot"
         }
         if age < self.durableAge {
             return "policy time went back \(self.durableAge - age) ms behind what was durable"

@@ -5,14 +5,14 @@ import Storage
 import Synchronization
 import WakeGateTestKit
 
-/// Commits when the test says so, on its thread.
+/// Commits on command, on the test's thread.
 final class SteppedCommitter: Committer {
     private let store: any RecordStore
     private let outlet: GroupOutlet
     private var group: StepGroup
     private var status = CommitStatus.idle
     let commitTimes = CommitTimes()
-    /// What the group under way may let out, and nobody has heard of.
+    /// True while a group is submitted and its effects are not released.
     private(set) var isBusy = false
 
     init(_ store: any RecordStore, _ outlet: GroupOutlet) {
@@ -21,10 +21,10 @@ final class SteppedCommitter: Committer {
         self.group = outlet.makeGroup()
     }
 
-    /// Whether it rests while it is idle.
+    /// True if it rests while it is idle.
     var isResting = false
 
-    /// Whether a commit has failed.
+    /// True if a commit has failed.
     var hasFailed: Bool { if case .failed = self.status { true } else { false } }
 
     func status(of _: StepGroup, waitingFor _: CommitWish) -> CommitStatus {
@@ -50,7 +50,7 @@ final class SteppedCommitter: Committer {
 
     func stop() { self.commit() }
 
-    /// Commits the group under way, if there is one.
+    /// Commits the submitted group, if there is one.
     func commit() {
         guard self.isBusy else { return }
         self.isBusy = false
@@ -64,16 +64,16 @@ final class SteppedCommitter: Committer {
     }
 }
 
-/// Keeps the history on the thread of the test, and makes it durable at every second batch.
+/// Keeps the history on the test's thread, and makes it durable at every second batch.
 ///
-/// `@unchecked Sendable`: one thread uses it.
+/// The class is `@unchecked Sendable`, because only one thread uses it.
 final class SteppedHistory: HistoryOutlet, @unchecked Sendable {
     private let medium: any SimulatedMedium
     private let mailboxes: PerOutlet<LoopMailbox>
     private var feed: HistoryFeed?
     private var file: HistoryFile?
     private var batches = 0
-    /// What the history lacks for good, in words.
+    /// Descriptions of the events that the history lacks permanently.
     private(set) var faults: [String] = []
 
     init(_ medium: any SimulatedMedium, _ mailboxes: PerOutlet<LoopMailbox>) {
@@ -103,18 +103,18 @@ final class SteppedHistory: HistoryOutlet, @unchecked Sendable {
     }
 }
 
-/// Where the commits of a store wait until a test lets them go on.
+/// A gate at which the commits of a store wait until a test opens it.
 ///
-/// `@unchecked Sendable`: `condition` guards every field.
+/// The class is `@unchecked Sendable`: `condition` guards every field.
 final class Gate: @unchecked Sendable {
     private let condition = NSCondition()
     private var isClosed = false
-    /// How many commits have come to the gate.
+    /// The number of commits that have reached the gate.
     private var arrivals = 0
-    /// How many of them have gone on.
+    /// The number of commits that have passed it.
     private var departures = 0
 
-    /// The next commit stops here.
+    /// Makes the next commit wait here.
     func close() {
         self.condition.withLock { self.isClosed = true }
     }
@@ -126,7 +126,7 @@ final class Gate: @unchecked Sendable {
         }
     }
 
-    /// Called by a commit, between writing and syncing.
+    /// Called by a commit between writing and syncing.
     ///
     /// - Parameter onArrival: called before it waits.
     func pass(_ onArrival: () -> Void) {
@@ -138,11 +138,11 @@ final class Gate: @unchecked Sendable {
         }
     }
 
-    /// A commit stands at the gate.
+    /// True if a commit is waiting at the gate.
     var isOccupied: Bool { self.condition.withLock { self.arrivals > self.departures } }
 }
 
-/// What a test waited for and did not get.
+/// The failure of a test that waited in vain.
 struct RigFailure: Error, CustomStringConvertible {
     let description: String
 
@@ -151,9 +151,9 @@ struct RigFailure: Error, CustomStringConvertible {
     }
 }
 
-/// What wakes the thread of a test: the store is done, or something was let out.
+/// A wakeup for the test's thread: the store has finished, or effects were released.
 ///
-/// `@unchecked Sendable`: `condition` guards every field.
+/// The class is `@unchecked Sendable`: `condition` guards every field.
 final class Bell: @unchecked Sendable {
     private let condition = NSCondition()
     private var isRung = false
@@ -161,27 +161,27 @@ final class Bell: @unchecked Sendable {
     private var droppedEventsCount = 0
     private var failureTexts: [String] = []
 
-    /// The engine is to be stepped.
+    /// Signals that the engine needs a step.
     func ring() { self.change { $0.isRung = true } }
 
-    /// Something lies in the mailbox of the loop.
+    /// Signals that the mailbox of the loop has contents.
     func deliver() { self.change { $0.isDelivered = true } }
 
-    /// The history dropped events.
+    /// Records that the history dropped events.
     func drop(_ count: Int) { self.change { $0.droppedEventsCount += count } }
 
-    /// The engine said that its store has failed.
+    /// Records that the engine reported a failure of its store.
     func fail(_ message: String) { self.change { $0.failureTexts.append(message) } }
 
-    /// How many events the history dropped.
+    /// The number of events that the history dropped.
     var droppedEvents: Int { self.condition.withLock { self.droppedEventsCount } }
 
-    /// What the engine said of its store, once for each time it said so.
+    /// The reports of the engine about its store, one per report.
     var failures: [String] { self.condition.withLock { self.failureTexts } }
 
-    /// Waits until something happens.
+    /// Waits for a signal.
     ///
-    /// - Returns: whether the engine is to be stepped; nil when nothing happened until `limit`.
+    /// - Returns: true if the engine needs a step; nil if there was no signal until `limit`.
     func wait(until limit: Date) -> Bool? {
         self.condition.withLock {
             while !self.isRung, !self.isDelivered {
@@ -200,7 +200,7 @@ final class Bell: @unchecked Sendable {
     }
 }
 
-/// Clocks that a test moves, and an engine reads through closures that any thread may call.
+/// Clocks that a test controls. An engine reads them through closures that any thread may call.
 final class SharedClock: Sendable {
     private let clock: Mutex<VirtualClock>
 
@@ -214,7 +214,7 @@ final class SharedClock: Sendable {
 }
 
 extension EngineWorld {
-    /// A world with these clocks, in which nothing is left to chance: each sequence goes on from a seed of its own.
+    /// Creates a world with these clocks and without randomness: each sequence continues from a separate seed.
     init(_ clock: SharedClock, seed: UInt64, bootID: BootID? = nil) {
         let sequences = Mutex(seed)
         self.init(

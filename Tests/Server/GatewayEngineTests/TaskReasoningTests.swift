@@ -7,7 +7,7 @@ import Wire
 
 @Suite("Why a task waits, and what answers show of it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
-    /// A desk with a registered device, on which every task is permitted.
+    /// Returns a rig with a registered device, on which every task is permitted.
     private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeskRig {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all
@@ -18,7 +18,7 @@ struct TaskReasoningTests {
         return rig
     }
 
-    /// The body of the one answer to what is asked.
+    /// Returns the body of the only answer to a request.
     private func answer(_ rig: DeskRig, _ ask: (Requests) -> Void) throws -> JSONValue {
         _ = rig.heard()
         rig.perform { ask($0) }
@@ -30,7 +30,7 @@ struct TaskReasoningTests {
         throw RigFailure("nothing was answered")
     }
 
-    /// The member of a task in a device's list.
+    /// Returns a member of a task in a device's list.
     private func member(
         _ rig: DeskRig,
         _ name: String,
@@ -43,7 +43,7 @@ struct TaskReasoningTests {
         return text
     }
 
-    /// What is listed of all devices.
+    /// Returns the list of all devices' tasks.
     private func listed(
         _ rig: DeskRig,
         _ question: TaskQuestion,
@@ -65,7 +65,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What holds a task is named with what ends the hold",
+        "A task's hold is named with its end",
         arguments: [
             ("forceQuit", "the app was force-quit, and launches once appState is reported as background"),
             ("backgroundRefresh", "background refresh is denied, and launches once it is reported as available"),
@@ -130,7 +130,7 @@ struct TaskReasoningTests {
         #expect(try !self.member(rig, "why").contains("Besides"))
     }
 
-    @Test("A device that nobody uses holds refreshes, and says since when")
+    @Test("An unused device holds refreshes, and the reason says since when")
     func usage() throws {
         let rig = try self.rig([(.usageWindow, 100)])
         rig.perform { requests in
@@ -144,7 +144,7 @@ struct TaskReasoningTests {
         #expect(why.contains("than the 100 s of usageWindow, and launches once the device is used again."), "\(why)")
     }
 
-    @Test("What waits for its time says until when and why")
+    @Test("A task that waits for a time has the time and the reason")
     func times() throws {
         let rig = try self.rig()
         let now = DeskRig.offset.wall(rig.rig.engine.now)
@@ -166,7 +166,7 @@ struct TaskReasoningTests {
         #expect(processing.contains("processing tasks of a device are launched at least 3600 s apart (doubled 1 times"))
     }
 
-    @Test("What waits for a lane or for a worker says for which")
+    @Test("A task that waits for a lane or a worker names it")
     func slots() throws {
         let rig = try self.rig()
         rig.perform { $0.submit(2, 1, "clean", .processing([])) }
@@ -196,7 +196,7 @@ struct TaskReasoningTests {
     }
 
     @Test(
-        "What no connected worker takes says so, and what those are too busy for that take it says that",
+        "A task says whether no worker accepts it, or all that do are busy",
         arguments: [
             Wait(tasks: "a.*", offers: [], name: "a.b", needs: [], isTaken: true),
             Wait(tasks: "a.*", offers: [], name: "a", needs: [], isTaken: false),
@@ -228,7 +228,7 @@ struct TaskReasoningTests {
     }
 
     struct Wait: Sendable {
-        /// What the only stream takes.
+        /// The identifiers that the only stream accepts.
         let tasks: String
         let offers: [String]
         let name: String
@@ -284,7 +284,7 @@ struct TaskReasoningTests {
         let scoped = try Caller.ofTopics([1])
         #expect(try names(TaskQuestion(), scoped) == [other])
         #expect(try names(TaskQuestion(topic: EngineRig.topicName(0)), scoped) == [])
-        // A topic that the gateway has never seen stands for none, not for all.
+        // An unknown topic matches no device, not all.
         #expect(try names(TaskQuestion(topic: "never.seen"), scoped) == [])
         let stranger = try Caller.ofTopics([7])
         #expect(try names(TaskQuestion(), stranger) == [])
@@ -292,7 +292,7 @@ struct TaskReasoningTests {
         #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
     }
 
-    @Test("An operator of some topics finds tasks in the order in which whoever reaches all of them does")
+    @Test("An operator of some topics gets tasks in the same order as an operator of all")
     func order() throws {
         let rig = try self.rig()
         rig.perform {

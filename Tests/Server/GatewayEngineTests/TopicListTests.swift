@@ -5,7 +5,7 @@ import Wire
 
 @Suite("Lists of topics", .timeLimit(.minutes(15)))
 struct TopicListTests {
-    @Test("Those that are asked for at once are written one a step, in their order, and a push waits for one alone")
+    @Test("Concurrent long lists are written one per step, in order, and a push waits only for one")
     func crowd() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
@@ -51,7 +51,7 @@ struct StreamNamesTests {
         LoopStream(loop: .max, connectionIndex: .max, connectionGeneration: .max, number: .max),
     ]
 
-    @Test("A name is told as four numbers and a fifth, and found again", arguments: Self.streams)
+    @Test("A stream's name consists of four numbers and a fifth, and leads back to the stream", arguments: Self.streams)
     func found(_ stream: LoopStream) {
         let name = Self.names.name(of: stream)
         let place = "\(stream.loop)-\(stream.connectionIndex)-\(stream.connectionGeneration)-\(stream.number)-"
@@ -69,7 +69,7 @@ struct StreamNamesTests {
         }
     }
 
-    @Test("A name of which any number was changed is none")
+    @Test("A name with a changed number has no stream")
     func changed() {
         let numbers = Self.names.name(of: Self.streams[1]).split(separator: "-").compactMap { UInt64($0) }
         #expect(numbers.count == 5)
@@ -81,7 +81,7 @@ struct StreamNamesTests {
     }
 
     @Test(
-        "Anything else is no name",
+        "A malformed name has no stream",
         arguments: ["", "-", "----", "1-2-3-4", "1-2-3-4-", "1-2-3-4-5-6", "a-2-3-4-5", "65536-2-3-4-5", "1-2-3-4--5"]
     )
     func other(_ name: String) {

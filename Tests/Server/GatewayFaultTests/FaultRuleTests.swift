@@ -9,7 +9,7 @@ struct FaultRuleReaderTests {
         try FaultRuleReader.rules(Data(text.utf8), name: "faults.json5")
     }
 
-    /// The faults of one rule, a line each.
+    /// Returns the faults of one rule, one per line.
     private func faults(ofRule text: String) -> [String] {
         do throws(ConfigurationError) {
             _ = try FaultRuleReader.rule(Data(text.utf8), name: "the body")
@@ -136,7 +136,7 @@ struct FaultRuleReaderTests {
         #expect(again.condition == rule.condition)
     }
 
-    @Test("What is allowed and perhaps not meant is said")
+    @Test("Unusual but valid rules cause a warning")
     func warnings() throws {
         func warnings(_ then: String) throws -> [String] {
             try FaultRuleReader.rule(Data("{then: \(then)}".utf8), name: "the body").warnings
@@ -286,7 +286,7 @@ struct FaultRuleReaderTests {
     }
 }
 
-@Suite("What fault rules put off")
+@Suite("Delayed items of fault rules")
 struct FaultAgendaTests {
     @Test("Items come when they are due, the earliest first, those of one moment as they came")
     func order() {
@@ -306,7 +306,7 @@ struct FaultAgendaTests {
         #expect(taken == [1, 3, 6, 2, 5, 0, 4])
     }
 
-    @Test("What is forgotten does not come, and the rest comes in order")
+    @Test("Removed items are not delivered, and the others come in order")
     func remove() {
         var agenda = FaultAgenda<Int>()
         let areTaken = (0..<100).map { agenda.add($0, dueAt: Int64($0 * 37 % 100)) }
@@ -317,7 +317,7 @@ struct FaultAgendaTests {
         #expect(taken == (0..<100).filter { $0 % 3 != 0 }.sorted { $0 * 37 % 100 < $1 * 37 % 100 })
     }
 
-    @Test("No more is put off than there is room for")
+    @Test("The number of delayed items is limited")
     func bounded() {
         var agenda = FaultAgenda<Int>()
         let areTaken = (0...FaultAgenda<Int>.itemsMax).map { agenda.add($0, dueAt: Int64($0 * 7919 % 997)) }

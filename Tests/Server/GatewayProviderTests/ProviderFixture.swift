@@ -3,7 +3,7 @@ import Gateway
 import HTTPTransport
 import Wire
 
-/// Keys in a folder of their own, tokens signed with them, and a gate that asks for those.
+/// Keys in a separate folder, tokens signed with them, and a gate that verifies these.
 final class ProviderFixture {
     static let now: Int64 = 1_800_000_000_000
     static let team = "TEAM123456"
@@ -11,7 +11,7 @@ final class ProviderFixture {
     let folder: String
     let keys = ProviderKeys()
     private(set) var gate: ProviderGate
-    /// What the gate has told of tokens that are not good.
+    /// The gate's reports about invalid tokens.
     private let told = ToldFaults()
 
     private final class ToldFaults {
@@ -20,9 +20,9 @@ final class ProviderFixture {
     private var files: [ProviderKeyFile] = []
 
     /// - Parameters:
-    ///   - known: the keys that are known at first: id, team, topics.
+    ///   - known: the keys known at first: id, team, topics.
     ///   - environment: the gateway's.
-    ///   - connectionsMax: the most connections of each key; 0 for no limit.
+    ///   - connectionsMax: the maximum number of connections of each key; 0 for no limit.
     init(
         _ known: [(keyID: String, team: String, topics: [String])] = [("K1", ProviderFixture.team, [])],
         environment: APNSEnvironment? = nil,
@@ -45,7 +45,7 @@ final class ProviderFixture {
 
     var privateKey: String { "\(self.folder)/provider.p8" }
 
-    /// A key of that name; all have the same numbers.
+    /// Returns a key of that name; all keys have the same public key.
     func file(
         _ keyID: String,
         team: String = ProviderFixture.team,
@@ -57,10 +57,10 @@ final class ProviderFixture {
         return try ProviderKeyFile(keyID: keyID, team: team, topics: topics, environment: environment, key: key)
     }
 
-    /// The value of `authorization`.
+    /// Returns the value of `authorization`.
     ///
     /// - Parameters:
-    ///   - age: seconds since it was made; negative when it is yet to be.
+    ///   - age: the seconds since its issue; negative for a time in the future.
     ///   - signer: the file of the key that signs.
     func authorization(
         _ keyID: String = "K1",
@@ -75,7 +75,7 @@ final class ProviderFixture {
         return "bearer \(message).\(Data(signature).base64EncodedString())"
     }
 
-    /// What the gate says to a request; nil when it lets it through.
+    /// Returns the reason for which the gate refuses a request; nil if it accepts it.
     func refusal(_ authorization: String?, connection: UInt32 = 1, after seconds: Int64 = 0) -> APNSReason? {
         let connection = ConnectionID(index: connection, generation: 1)
         let now = Self.now + seconds * 1000
@@ -90,7 +90,7 @@ final class ProviderFixture {
         return authorization.map { $0.withByteView { ask($0) } } ?? ask(nil)
     }
 
-    /// What the gate has told since the last call.
+    /// Returns the gate's reports since the last call.
     func takeFaults() -> [ProviderTokenFault] {
         defer { self.told.faults = [] }
         return self.told.faults

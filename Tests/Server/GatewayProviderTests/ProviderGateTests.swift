@@ -35,12 +35,12 @@ struct ProviderGateTests {
         ]
         for value in values { #expect(fixture.refusal(value) == .invalidProviderToken, "\(value)") }
         #expect(fixture.refusal(good) == nil)
-        // A good token on the connection and in the cache lets no other one through.
+        // A valid token on the connection and in the cache does not admit any other one.
         for value in values { #expect(fixture.refusal(value) == .invalidProviderToken, "\(value)") }
     }
 
     @Test(
-        "Of an InvalidProviderToken the gateway is told which it is, once a connection, and names that can be none not"
+        "An InvalidProviderToken is logged with its cause, once a connection, without malformed names"
     )
     func told() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T2", [])])
@@ -69,7 +69,7 @@ struct ProviderGateTests {
         #expect(causes[1]["keyID"] == nil && causes[1]["team"] == "T" && causes[2]["keyID"] == "K")
     }
 
-    @Test("A token of an hour ago is taken, one a second older is expired, and its connection is of no use any more")
+    @Test("A token is valid for one hour, and an expired one makes its connection unusable")
     func expired() throws {
         let fixture = try ProviderFixture()
         #expect(fixture.refusal(try fixture.authorization(age: 3600), connection: 1) == nil)
@@ -99,7 +99,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(tokens[0]) == nil)
         #expect(fixture.refusal(tokens[1], after: 1) == nil)
         #expect(fixture.refusal(tokens[2], after: 1200) == .tooManyProviderTokenUpdates)
-        // Requests under way at the change may come after it.
+        // Requests in progress at the change may arrive after it.
         #expect(fixture.refusal(tokens[0], after: 1200) == nil)
         #expect(fixture.refusal(tokens[1], after: 1200) == nil)
         #expect(fixture.refusal(tokens[2], connection: 2, after: 1200) == nil)
@@ -140,7 +140,7 @@ struct ProviderGateTests {
         fixture.keys.replace(with: [try fixture.file("K1", team: "OTHER")])
         #expect(fixture.refusal(tokens[0], connection: 1) == .invalidProviderToken)
         fixture.keys.replace(with: [try fixture.file("K1")])
-        // No change of the token: it is the one the connection showed before.
+        // This is not a change: the connection showed the same token before.
         #expect(fixture.refusal(tokens[0], connection: 1) == nil)
     }
 
@@ -157,7 +157,7 @@ struct ProviderGateTests {
         let token = try fixture.authorization()
         #expect(fixture.refusal(token) == refusal)
         #expect(fixture.refusal(token) == refusal)
-        // The refused token does not bind the connection.
+        // The refused token does not bind the connection to a team.
         #expect(fixture.refusal(try fixture.authorization("K2", age: 1)) == nil)
         #expect(fixture.refusal(try fixture.authorization(age: 3601), connection: 2) == .expiredProviderToken)
     }
@@ -178,7 +178,7 @@ struct ProviderGateTests {
         #expect(fixture.refusal(first, connection: 2) == nil)
     }
 
-    @Test("A key may be shown on so many connections; one more is refused, and one that ends makes room")
+    @Test("A key may be used on a limited number of connections; an ended connection frees a place")
     func connectionsMax() throws {
         let fixture = try ProviderFixture([("K1", "T1", []), ("K2", "T1", [])], connectionsMax: 2)
         let tokens = [
@@ -190,10 +190,10 @@ struct ProviderGateTests {
         for connection in [1, 2, 1, 2] as [UInt32] { #expect(refusal("K1", connection) == nil) }
         for _ in 0..<2 { #expect(refusal("K1", 3) == .tooManyRequests) }
         #expect(refusal("K1", 1) == nil)
-        // What was refused is not counted, when it ends neither.
+        // A refused connection was not counted, so its end does not free a place.
         fixture.closed(connection: 3)
         #expect(refusal("K1", 3) == .tooManyRequests)
-        // Another key has places of its own; whoever changes to it leaves one.
+        // Another key has separate places. A connection that changes to it frees a place of its former key.
         #expect(refusal("K2", 3) == nil)
         #expect(refusal("K2", 2) == nil)
         #expect(refusal("K1", 4) == nil)
@@ -204,7 +204,7 @@ struct ProviderGateTests {
     }
 }
 
-/// Counted by verifications: what they cost is no figure that a test could hold on to.
+/// Verifications are counted, because their duration is too variable for a test.
 @Suite("Tokens that are no good cost one verification")
 struct RefusedTokenTests {
     @Test("A bad token that is shown a thousand times is verified once a connection")
@@ -215,7 +215,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == 1)
         for _ in 0..<1000 { #expect(fixture.refusal(bad, connection: 2) == .invalidProviderToken) }
         #expect(fixture.gate.verificationCount == 2)
-        // What is remembered ends with the connection.
+        // The remembered tokens are dropped when the connection ends.
         fixture.closed(connection: 2)
         #expect(fixture.refusal(bad, connection: 2) == .invalidProviderToken)
         #expect(fixture.gate.verificationCount == 3)
@@ -240,11 +240,11 @@ struct RefusedTokenTests {
         let good = try fixture.authorization()
         #expect(fixture.refusal(good, connection: 2) == nil)
         for token in bad.prefix(32) { #expect(fixture.refusal(token) == .invalidProviderToken) }
-        // Nobody has looked at these: they may be good.
+        // These tokens were not verified, so they may be valid.
         for token in bad.dropFirst(32) { #expect(fixture.refusal(token) == .tooManyProviderTokenUpdates) }
         #expect(fixture.gate.verificationCount == 1 + 32)
         #expect(fixture.refusal(bad[31]) == .invalidProviderToken)
-        // Verified on another connection before, it needs no verification here.
+        // This token was verified on another connection before, so it needs no verification here.
         #expect(fixture.refusal(good) == nil)
         #expect(fixture.refusal(bad[0], after: 1) == .invalidProviderToken)
         for token in bad.dropFirst(32) {
@@ -271,7 +271,7 @@ struct RefusedTokenTests {
         #expect(fixture.gate.verificationCount == before + 1)
     }
 
-    @Test("What is no token at all is not looked at twice, and a missing one never")
+    @Test("A malformed token is not verified twice, and a missing one never")
     func garbage() throws {
         let fixture = try ProviderFixture()
         for _ in 0..<10 {

@@ -25,7 +25,7 @@ struct ProviderKeyFileTests {
         #expect(try self.admits([], topic))
     }
 
-    @Test("What was added is read again, holds no private key, and can be removed")
+    @Test("Added keys are read back, contain no private key, and can be removed")
     func folder() throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -46,7 +46,7 @@ struct ProviderKeyFileTests {
         #expect(try folder.read().keys.map(\.keyID) == ["K_1"])
     }
 
-    @Test("A name that is none, a file without a key, and a key that is there already are refused")
+    @Test("An invalid name, a file without a key, and an existing key are refused")
     func refusals() throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -60,8 +60,8 @@ struct ProviderKeyFileTests {
         }
         let key = fixture.privateKey
         for name in ["", "a b", "../x", ".x", "a/b", "a\n", String(repeating: "k", count: 65)] {
-            #expect(fault(key, keyID: name)?.contains("is no key id") == true)
-            #expect(fault(key, team: name)?.contains("is no team") == true)
+            #expect(fault(key, keyID: name)?.contains("is not a key id") == true)
+            #expect(fault(key, team: name)?.contains("is not a team") == true)
         }
         #expect(fault(key, topics: ["a b"])?.contains("is not a topic") == true)
         #expect(fault("\(fixture.folder)/ca.pem")?.contains("holds no key in PEM") == true)
@@ -119,7 +119,7 @@ struct KeptKeysTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: "\(self.folder.path)/\(keyID).pem"))
     }
 
-    @Test("A key stays good for two seconds while its file holds none; nothing is said of it", arguments: ["", "Te"])
+    @Test("A key stays valid for two seconds while its file holds none, without a fault", arguments: ["", "Te"])
     func kept(text: String) throws {
         var kept = KeptKeys()
         let first = kept.read(try self.folder.read(), now: 0)
@@ -135,7 +135,7 @@ struct KeptKeysTests {
         #expect(read.keys.map(\.keyID) == ["B"])
         #expect(read.faults.count == (text.isEmpty ? 0 : 1))
         #expect(!kept.isWaiting)
-        // What is not good any more does not become so by being looked at.
+        // A key that has become invalid stays invalid when the folder is read again.
         let last = kept.read(try self.folder.read(), now: 1001 + KeptKeys.patience)
         #expect(last.keys.map(\.keyID) == ["B"])
     }
@@ -154,7 +154,7 @@ struct KeptKeysTests {
         #expect(!kept.isWaiting)
     }
 
-    @Test("Without its folder no key is good, whatever its file holds in the next one")
+    @Test("A lost folder invalidates keys that were kept while their files were empty")
     func folderLost() throws {
         var kept = KeptKeys()
         _ = kept.read(try self.folder.read(), now: 0)
@@ -167,7 +167,7 @@ struct KeptKeysTests {
 
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
 struct ProviderKeyWatchTests {
-    /// Faults as the watch tells them.
+    /// The faults reported by the watch.
     private final class Told: @unchecked Sendable {
         private let lock = NSLock()
         private var messages: [String] = []
@@ -177,7 +177,7 @@ struct ProviderKeyWatchTests {
         var all: [String] { self.lock.withLock { self.messages } }
     }
 
-    /// Asks again and again until it is so, for ten seconds.
+    /// Repeats a check until it succeeds, for at most ten seconds.
     private func eventually(_ ask: () throws -> Bool) async rethrows -> Bool {
         let deadline = ContinuousClock.now + .seconds(10)
         while try !ask() {
@@ -210,7 +210,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("Without its folder no key is good; a new folder in its place is watched")
+    @Test("Without its folder no key is valid; a new folder with the same path is watched")
     func folder() async throws {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
@@ -229,7 +229,7 @@ struct ProviderKeyWatchTests {
         watch.stop()
     }
 
-    @Test("A folder that is not there, or is none, ends the start")
+    @Test("A missing folder, and a file with its name, end the start")
     func missing() throws {
         let fixture = try ProviderFixture()
         for path in ["/nonexistent", fixture.privateKey] {

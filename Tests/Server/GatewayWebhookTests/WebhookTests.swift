@@ -6,7 +6,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What a webhook's answer says")
+@Suite("How a webhook's answer is interpreted")
 struct WebhookVerdictTests {
     private static func verdict(
         _ status: Int,
@@ -33,7 +33,7 @@ struct WebhookVerdictTests {
     }
 
     @Test(
-        "Of a task or a session it is success, true or false",
+        "The result of a task or session is success, true or false",
         arguments: [WakeKind.appRefresh, .processing, .continued, .urlSession]
     )
     func success(kind: WakeKind) {
@@ -93,7 +93,7 @@ struct WebhookVerdictTests {
         #expect(day == 86_400_000)
     }
 
-    @Test("Without an answer it hangs on whether the wake may have arrived")
+    @Test("A missing answer counts as lost if the wake may have arrived, else as undelivered")
     func noAnswer() {
         var error = HTTPClientError(.unreachable, "no connection")
         #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
@@ -144,7 +144,7 @@ struct WebhookNumbersTests {
         #expect(last == (4, 3) && numbers.placeCount == 4)
     }
 
-    @Test("However many come and go, there are no more places than webhooks at a time")
+    @Test("The number of places is the largest number of simultaneous webhooks")
     func bound() {
         var numbers = WebhookNumbers()
         var open: [UInt32] = []
@@ -156,7 +156,7 @@ struct WebhookNumbersTests {
         #expect(numbers.placeCount == 4)
     }
 
-    @Test("What has ended ends once")
+    @Test("Ending a webhook twice has no further effect")
     func twice() {
         var numbers = WebhookNumbers()
         let number = numbers.begin().number
@@ -169,13 +169,13 @@ struct WebhookNumbersTests {
 
 @Suite("The circuit breaker of a webhook")
 struct WebhookBreakerTests {
-    /// A breaker with a clock and a generator of its own.
+    /// A breaker with a separate clock and generator.
     private struct Rig {
         var breaker = WebhookBreaker()
         var generator = SeededGenerator(seed: 5)
         var now: Int64 = 0
 
-        /// A failure of a wake that was just handed out.
+        /// Records a failure of a wake that was just sent.
         mutating func fail(retryAfter: Int64? = nil) -> WebhookBreaker.Action {
             self.fail(round: self.breaker.round, retryAfter: retryAfter)
         }
@@ -186,12 +186,12 @@ struct WebhookBreakerTests {
 
         mutating func succeed() -> WebhookBreaker.Action { self.breaker.succeeded(round: self.breaker.round) }
 
-        /// Fails until it rests.
+        /// Records failures until the breaker rests.
         mutating func open() {
             for _ in 0..<WebhookBreaker.failuresMax { _ = self.fail() }
         }
 
-        /// Goes on to the end of the rest, which must be one.
+        /// Advances to the end of the rest; throws if the breaker does not rest.
         mutating func endRest() throws {
             guard case .resting(let until) = self.breaker.state else {
                 throw Failure(state: "\(self.breaker.state)")
@@ -257,7 +257,7 @@ struct WebhookBreakerTests {
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax + 20)
     }
 
-    @Test("What becomes of a wake of an earlier round decides nothing")
+    @Test("Results of wakes of an earlier round are ignored")
     func rounds() throws {
         var rig = Rig()
         let before = rig.breaker.round
@@ -283,14 +283,14 @@ struct WebhookBreakerTests {
         try rig.endRest()
         let start = rig.now
         #expect(rig.fail(retryAfter: .max / 2) == .rest(until: start + WebhookBreaker.retryAfterMax))
-        // It holds whenever the wake was handed out that brought the answer.
+        // The requested rest applies whenever the answered wake was sent.
         var late = Rig()
         let round = late.breaker.round
         late.open()
         #expect(late.fail(round: round, retryAfter: 600_000) == .rest(until: 600_000))
     }
 
-    @Test("A moment that nobody waits for changes nothing")
+    @Test("A timer that is not needed changes nothing")
     func timers() throws {
         var rig = Rig()
         #expect(rig.breaker.timePassed(.max) == .nothing)
@@ -299,7 +299,7 @@ struct WebhookBreakerTests {
         #expect(rig.breaker.timePassed(.max) == .nothing && rig.breaker.state == .probing)
     }
 
-    @Test("Whatever happens, a webhook that works again is used again", arguments: 0..<20 as Range<UInt64>)
+    @Test("After any sequence of failures a working webhook is used again", arguments: 0..<20 as Range<UInt64>)
     func converges(seed: UInt64) throws {
         var rig = Rig()
         rig.generator = SeededGenerator(seed: seed)

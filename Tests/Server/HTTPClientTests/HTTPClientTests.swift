@@ -16,7 +16,7 @@ struct HTTPClientTests {
     }
 
     @Test(
-        "Method, path, headers and body arrive as they were given",
+        "Method, path, headers and body arrive unchanged",
         arguments: [
             ("GET", nil), ("POST", "payload"), ("POST", ""), ("PATCH", "{}"), ("DELETE", nil),
         ]
@@ -98,7 +98,7 @@ struct HTTPClientTests {
         #expect(try client.perform(HTTPRequest("GET", server.url("/"))).status == 200)
     }
 
-    @Test("What goes wrong is told apart")
+    @Test("Each failure has its own error code")
     func errors() throws {
         let server = try ScriptedServer()
         var settings = HTTPClientSettings()
@@ -121,7 +121,7 @@ struct HTTPClientTests {
     }
 
     @Test(
-        "A server that goes away in the middle of a TLS handshake is no server that is not trusted",
+        "A server that disappears during a TLS handshake is broken, not untrusted",
         arguments: [ScriptedServer.Handshake.end, .reset]
     )
     func handshake(_ handshake: ScriptedServer.Handshake) throws {
@@ -191,7 +191,7 @@ struct HTTPClientTests {
         #expect(!error.mayHaveArrived)
     }
 
-    @Test("Whether a request may have arrived is told with the error, and what the system says")
+    @Test("The error says whether the request may have arrived, and contains the system's message")
     func arrival() throws {
         let server = try ScriptedServer()
         let client = try HTTPClient()
@@ -236,7 +236,7 @@ struct HTTPClientTests {
 
 @Suite("Bodies that go to and come from files", .serialized, .timeLimit(.minutes(15)))
 struct HTTPBodyTests {
-    /// Notes what it is given.
+    /// Records the bytes it receives.
     private final class Sink: HTTPBodySink {
         struct Noted {
             var statuses: [Int] = []
@@ -244,7 +244,7 @@ struct HTTPBodyTests {
         }
 
         let noted = Mutex(Noted())
-        /// After how many bytes it takes no more.
+        /// The number of bytes after which it accepts no more.
         let bytesMax: Int
         let takesHead: Bool
 
@@ -274,7 +274,7 @@ struct HTTPBodyTests {
         while true {
             for event in client.poll(timeoutMilliseconds: 1000) {
                 guard case .ended(id, let result) = event else {
-                    Issue.record("an event beside the sink's: \(event)")
+                    Issue.record("an unexpected event: \(event)")
                     continue
                 }
                 return result
@@ -288,7 +288,7 @@ struct HTTPBodyTests {
         return request
     }
 
-    @Test("A sink is given the head once and every byte, and no event tells of them")
+    @Test("A sink receives the head once and every byte, and no events are created for them")
     func whole() throws {
         let server = try ScriptedServer()
         let sink = Sink()
@@ -318,7 +318,7 @@ struct HTTPBodyTests {
         #expect(error.code == .timedOut)
     }
 
-    @Test("A file is sent as it is, and one that is shorter than announced ends the exchange", arguments: [0, 1])
+    @Test("A file is sent unchanged, and one that is shorter than announced ends the exchange", arguments: [0, 1])
     func file(_ missing: Int64) throws {
         let server = try ScriptedServer()
         let path = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -344,7 +344,7 @@ struct HTTPBodyTests {
         }
     }
 
-    /// How far a file was sent.
+    /// The progress of sending a file.
     private final class Told: Sendable {
         private let bytes = Mutex<Int64>(0)
 
@@ -368,13 +368,13 @@ struct HTTPBodyTests {
     }
 }
 
-/// A real HTTP/1.1 server on a free loopback port, in a process of its own.
+/// A real HTTP/1.1 server on a free loopback port, in a separate process.
 ///
 /// `GET /stream` sends two pieces and ends, `GET /cut` ends in the middle of its body, `GET /silent` never answers,
 /// `GET /large` sends 100,000 bytes, everything else echoes method, path, headers and body as JSON.
 final class ScriptedServer {
     enum Handshake: String {
-        /// The server knows nothing of TLS, and answers in HTTP/1.1.
+        /// The server does not support TLS, and answers in HTTP/1.1.
         case plain
         /// The server ends each connection after its first bytes.
         case end
@@ -439,7 +439,7 @@ final class ScriptedServer {
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
-        // The test runner waits until nobody holds its output.
+        // The test runner waits until every process has closed its output.
         unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         let words = ["python3", "-c", Self.script, handshake.rawValue]
         var arguments: [UnsafeMutablePointer<CChar>?] = unsafe words.map { unsafe strdup($0) } + [nil]

@@ -38,14 +38,14 @@ struct HTTPThreadTests {
         moment.cancel()
         #expect(await request.value == .cancelled)
         await moment.value
-        // One that was cancelled before it waited.
+        // A request that was cancelled before it began to wait.
         await withTaskGroup(of: Void.self) { group in
             group.cancelAll()
             group.addTask { await thread.wait(milliseconds: 3_600_000) }
         }
     }
 
-    @Test("What cannot be tried is said at once, and the thread goes on")
+    @Test("An invalid request fails immediately, and the thread continues")
     func refused() async throws {
         let thread = try HTTPThread.shared()
         await #expect(throws: HTTPClientError.self) { try await thread.perform(HTTPRequest("GET", "nonsense://x")) }
@@ -53,7 +53,7 @@ struct HTTPThreadTests {
         #expect(try await thread.perform(HTTPRequest("GET", server.url("/teapot"))).status == 418)
     }
 
-    /// Looks away once it was called.
+    /// Stops watching after its first call.
     private final class Watcher: HTTPAgent, Sendable {
         let called: AsyncStream<Void>.Continuation
 
@@ -74,18 +74,18 @@ struct HTTPThreadTests {
         let (pipe, silent, watcher) = (Pipe(), Pipe(), Watcher(called))
         let descriptors = [silent, pipe].map(\.fileHandleForReading.fileDescriptor)
         thread.submit { $0.watch(descriptors, for: watcher) }
-        // The thread waits by now, for a minute if nothing wakes it.
+        // The thread is waiting by now, for up to a minute.
         await thread.wait(milliseconds: 1)
         try pipe.fileHandleForWriting.write(contentsOf: Data("x".utf8))
         var iterator = calls.makeAsyncIterator()
         #expect(await iterator.next() != nil)
-        // What is readable still is read by nobody.
+        // The descriptor is still readable, but not watched.
         for _ in 0..<3 { await thread.wait(milliseconds: 1) }
         called.finish()
         #expect(await iterator.next() == nil)
     }
 
-    /// Writes when it is called, says how much, and looks away.
+    /// When called, writes, reports the number of bytes, and stops watching.
     private final class Writer: HTTPAgent, Sendable {
         static let page = [UInt8](repeating: 0, count: 4096)
         let descriptor: Int32
@@ -113,7 +113,7 @@ struct HTTPThreadTests {
         #expect(fcntl(writer.descriptor, F_SETFL, O_NONBLOCK) == 0)
         while unsafe write(writer.descriptor, Writer.page, Writer.page.count) > 0 {}
         thread.submit { $0.watch([], writable: [writer.descriptor], for: writer) }
-        // The thread waits by now; called before there is room, the agent could write nothing.
+        // The thread is waiting by now. Without room, the agent could write nothing if it were called.
         for _ in 0..<3 { await thread.wait(milliseconds: 1) }
         _ = pipe.fileHandleForReading.availableData
         var iterator = counts.makeAsyncIterator()
@@ -123,7 +123,7 @@ struct HTTPThreadTests {
 
 @Suite("Moments of many things")
 struct MomentHeapTests {
-    @Test("The earliest comes first, whatever was changed before", arguments: 0..<20)
+    @Test("The earliest time is always first, whatever changes", arguments: 0..<20)
     func order(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var heap = MomentHeap<Int>()

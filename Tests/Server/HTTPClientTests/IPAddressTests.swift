@@ -1,10 +1,10 @@
 import HTTPClient
 import Testing
 
-@Suite("Addresses and who can be reached at them")
+@Suite("The scope of IP addresses")
 struct IPAddressTests {
     @Test(
-        "Every block of the registries is told from the public Internet, to its first and last address",
+        "Every block of the registries is distinguished from the public Internet, to its first and last address",
         arguments: [
             ("0.0.0.0", .unspecified), ("0.255.255.255", .unspecified), ("1.0.0.0", .global),
             ("9.255.255.255", .global), ("10.0.0.0", .private), ("10.255.255.255", .private), ("11.0.0.0", .global),
@@ -23,7 +23,7 @@ struct IPAddressTests {
     )
     func four(text: String, scope: AddressScope) throws {
         #expect(try #require(IPAddress(text)).scope == scope)
-        // An address that carries it reaches whom it does.
+        // An IPv6 address that embeds it has the same scope.
         #expect(try #require(IPAddress("::ffff:\(text)")).scope == scope)
         #expect(try #require(IPAddress("64:ff9b::\(text)")).scope == scope)
         let bytes = try #require(IPAddress(text)).bytes
@@ -80,7 +80,7 @@ struct IPAddressTests {
 @Suite("URLs as libcurl divides them")
 struct HTTPURLTests {
     @Test(
-        "What is shown of a URL holds no secret",
+        "The displayed form of a URL contains no secret",
         arguments: [
             ("https://example.com", "https://example.com/"),
             ("HTTPS://u:p@Example.com:443/a?key=1#x", "https://Example.com/a"),
@@ -101,7 +101,7 @@ struct HTTPURLTests {
         let plain = try #require(HTTPURL("http://name.example/"))
         #expect(plain.address == nil && plain.port == 80)
         #expect(!plain.hasCredentials && !plain.hasQuery && !plain.hasFragment)
-        // The address behind a user name that looks like a host is the one that is connected to.
+        // The connection goes to the address after a user name that looks like a host.
         #expect(HTTPURL("https://example.com@10.0.0.1/")?.address == IPAddress("10.0.0.1"))
     }
 }

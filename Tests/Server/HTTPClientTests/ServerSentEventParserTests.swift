@@ -39,7 +39,7 @@ struct ServerSentEventParserTests {
         #expect(try self.events(text) == expected)
     }
 
-    @Test("However a stream is cut into pieces, the events are the same")
+    @Test("Events do not depend on how the stream is cut into pieces")
     func splits() throws {
         let seed = ProcessInfo.processInfo.environment["WAKEGATE_SEED"].flatMap { UInt64($0) } ?? 0x5EED
         var generator = SeededGenerator(seed: seed)

@@ -6,7 +6,7 @@ import Wire
 struct FieldBlockTests {
     private let pool = StreamPool(streamsMax: 1)
 
-    /// - Returns: what comes of a field of so many bytes, as HTTP/2 counts it.
+    /// - Returns: the error for a field of this size, as counted by HTTP/2; nil if it is accepted.
     private func receive(_ block: inout FieldBlock, bytes: Int, into slot: StreamSlot?) -> HTTP2ErrorCode? {
         var note: UInt32 = 0
         let value = [UInt8](repeating: UInt8(ascii: "v"), count: bytes - 33)
@@ -15,7 +15,7 @@ struct FieldBlockTests {
         }
     }
 
-    @Test("It has no stream before the library has taken it, nor after it was dropped")
+    @Test("A block has no stream before the library has accepted it, nor after it was dropped")
     func stream() {
         var block = FieldBlock()
         #expect(block.stream == nil)
@@ -58,7 +58,7 @@ struct FieldBlockTests {
         self.pool.giveBack(slot)
     }
 
-    @Test("The next block is counted anew")
+    @Test("The limit applies to each block separately")
     func nextBlock() {
         var block = FieldBlock()
         for stream: Int32 in [1, 3] {
@@ -73,8 +73,8 @@ struct FieldBlockTests {
 struct RepeatedFieldsTests {
     private typealias Field = LibraryDeflater.Field
 
-    /// One connection twice: its blocks come whole to one session, and in two frames to the other, which never takes
-    /// fields as a whole.
+    /// One connection in two sessions: one gets each block in a whole frame, the other in two frames, so that it never
+    /// decodes a block in one step.
     private final class Twins {
         let whole: SessionFixture
         let halves: SessionFixture
@@ -86,7 +86,7 @@ struct RepeatedFieldsTests {
             self.halves = SessionFixture(limits)
         }
 
-        /// Sends a request to both, and takes what came of it.
+        /// Sends a request to both sessions, and returns their events.
         func request(_ fields: [Field]) -> (whole: [String], halves: [String]) {
             self.request(block: self.deflater.block(fields))
         }
@@ -135,7 +135,7 @@ struct RepeatedFieldsTests {
         let names = ["authorization", "apns-topic", "apns-push-type", "apns-priority", "user-agent", ":authority"]
         var changes: [String: String] = [:]
         for number in 0..<600 {
-            // Mostly the same as before, so that runs are remembered between two changes.
+            // Most requests repeat the previous one, so that runs of fields are remembered between two changes.
             if number % 7 == 6 {
                 changes[names[Int(random.next() % 6)]] = values[1 + Int(random.next() % 5)]
                 if random.next() % 4 == 0 { changes = [:] }
@@ -148,17 +148,18 @@ struct RepeatedFieldsTests {
         }
     }
 
-    /// Blocks behind some of the same fields, and the same block where it comes first.
+    /// Blocks that follow the same fields. The same block also occurs alone.
     private static let endings: [[UInt8]] = [
-        // A size of the table, which may only come first.
+        // A table size update, which is only valid at the beginning of a block.
         [0x20],
-        // :method once more, a pseudo-header field behind a regular one, no such entry, a string that is cut off.
+        // A second :method, a pseudo-header field after a regular one, an index without an entry, and a truncated
+        // string.
         [0x83], [0xFF, 0x40], [0x04, 0x85, 0x60],
         // te: gzip
         [0x00, 0x02, 0x74, 0x65, 0x04, 0x67, 0x7A, 0x69, 0x70],
     ]
 
-    @Test("What follows is judged as if every field had been read", arguments: Self.endings)
+    @Test("Fields after the common ones are judged as if every field had been read", arguments: Self.endings)
     func judges(ending: [UInt8]) {
         let twins = Twins()
         // POST, https, /, with a literal authority, and user-agent.
@@ -189,7 +190,8 @@ struct RepeatedFieldsTests {
 
 @Suite("The rules for the fields of a request")
 struct FieldRulesTests {
-    /// How many bytes are looked at: in pieces of eight and of sixteen, the last of which overlaps the one before it.
+    /// The lengths of values. The check reads pieces of eight and of sixteen bytes, the last of which may overlap the
+    /// previous one.
     static let counts = Array(1...25) + [31, 32, 33, 47, 49]
 
     private func admits(_ name: [UInt8], _ value: [UInt8]) -> Bool {
@@ -202,7 +204,7 @@ struct FieldRulesTests {
         }
     }
 
-    /// What RFC 9113 §8.2.1 forbids in a value, byte by byte.
+    /// Returns true if RFC 9113 §8.2.1 forbids this byte in a value.
     private func isForbidden(_ byte: UInt8, atEnd: Bool) -> Bool {
         switch byte {
         case 0x09, 0x20: atEnd
@@ -211,7 +213,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a value, whatever its length", arguments: Self.counts)
+    @Test("Every byte is judged the same at every position of a value of any length", arguments: Self.counts)
     func values(count: Int) {
         for place in 0..<count {
             for byte in UInt8.min...UInt8.max {
@@ -223,7 +225,7 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a path, whatever its length", arguments: Self.counts)
+    @Test("Every byte is judged the same at every position of a path of any length", arguments: Self.counts)
     func paths(count: Int) {
         for place in 0..<count {
             for byte in UInt8.min...UInt8.max {
@@ -235,11 +237,11 @@ struct FieldRulesTests {
         }
     }
 
-    @Test("Every byte is judged alike at every place of a name, whatever its length", arguments: 1...25)
+    @Test("Every byte is judged the same at every position of a name of any length", arguments: 1...25)
     func names(count: Int) {
         let allowed = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz".utf8)
         for place in 0..<count {
-            // One with a colon at its beginning is another kind of field.
+            // A name with a colon at its beginning is another kind of field.
             for byte in UInt8.min...UInt8.max where place > 0 || byte != UInt8(ascii: ":") {
                 var name = [UInt8](repeating: UInt8(ascii: "n"), count: count)
                 name[place] = byte

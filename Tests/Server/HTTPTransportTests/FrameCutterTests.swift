@@ -6,7 +6,7 @@ import Wire
 struct FrameCutterTests {
     private typealias Peer = ScriptedPeer
 
-    /// What becomes of a frame: bytes for the library, or the bytes of a block.
+    /// The parts of a frame: bytes for the library, or the bytes of a block.
     private enum Part: Equatable {
         case other([UInt8])
         case begin(priority: [UInt8])
@@ -14,7 +14,7 @@ struct FrameCutterTests {
         case end
     }
 
-    /// The parts of what comes in pieces of a size, parts of one kind that follow each other taken together.
+    /// Returns the parts of bytes that arrive in pieces of this size. Consecutive parts of one kind are merged.
     private static func parts(_ bytes: [UInt8], pieceBytes: Int) -> [Part] {
         var cutter = FrameCutter(frameBytesMax: 100)
         var parts: [Part] = []
@@ -65,14 +65,15 @@ struct FrameCutterTests {
     }
 
     @Test(
-        "What the library objects to is left to it whole",
+        "Faulty frames are passed to the library unchanged",
         arguments: [
-            // More padding than payload; no room for the padding's length, nor for the priority; too long a frame.
+            // More padding than payload; no room for the length of the padding; no room for the priority; a frame that
+            // is too long.
             Peer.frame(1, flags: 0x0C, stream: 1, [3, 0x82, 0]), Peer.frame(1, flags: 0x0C, stream: 1, []),
             Peer.frame(1, flags: 0x24, stream: 1, [1, 2, 3, 4]),
             Peer.frame(1, flags: 0x2C, stream: 1, [0, 1, 2, 3, 4]),
             Peer.frame(1, flags: 0x04, stream: 1, [UInt8](repeating: 0, count: 101)),
-            // CONTINUATION of nothing.
+            // A CONTINUATION without a block.
             Peer.frame(9, flags: 0x04, stream: 1, [0x82]),
         ]
     )
@@ -80,13 +81,13 @@ struct FrameCutterTests {
         for pieceBytes in [1, 3, 9, 10, 200] {
             let parts = Self.parts(Self.settings + frame + Self.data, pieceBytes: pieceBytes)
             #expect(parts == [.other(Self.settings + frame + Self.data)], "\(pieceBytes)")
-            // Nothing is waited for once the frame is there.
+            // A complete frame is returned without waiting for more.
             #expect(Self.parts(Self.settings + frame, pieceBytes: pieceBytes) == [.other(Self.settings + frame)])
         }
     }
 
     @Test(
-        "A block goes on in CONTINUATION frames of its stream alone",
+        "A block continues only in CONTINUATION frames of its stream",
         arguments: [
             Peer.frame(9, flags: 4, stream: 3, [0x82]), Peer.frame(1, flags: 4, stream: 1, [0x82]), Self.data,
         ]
@@ -98,7 +99,7 @@ struct FrameCutterTests {
         #expect(Self.parts(bytes, pieceBytes: 100) == expected)
     }
 
-    @Test("The head of DATA is told when its frame begins, and that of HEADERS without the length of their padding")
+    @Test("The head of DATA and HEADERS is reported when the frame begins, HEADERS without a padding length")
     func begun() {
         let short = Peer.frame(1, flags: 0x0C, stream: 5, []) + Peer.frame(0, flags: 0x08, stream: 7, [])
         let bytes =
@@ -138,7 +139,7 @@ struct FrameCutterTests {
         #expect(ends.isSuperset(of: [before.count, bytes.count - ping.count, bytes.count]))
     }
 
-    @Test("A frame that has not ended is the same one however its bytes come, and a block as long as it goes on")
+    @Test("An unfinished frame has one number until its last byte, and a block until its last frame")
     func unfinished() {
         var cutter = FrameCutter(frameBytesMax: 100)
         func numbers(_ bytes: [UInt8]) -> [Int] {
@@ -164,7 +165,7 @@ struct FrameCutterTests {
         #expect(numbers(Self.data).first != block.first)
     }
 
-    @Test("What is unfinished is so since it was found first, and another one anew")
+    @Test("An unfinished frame is timed since it was found, and the next one separately")
     func unfinishedSince() {
         var unfinished = UnfinishedFrame()
         #expect(unfinished.unfinishedSince == nil)
@@ -176,7 +177,7 @@ struct FrameCutterTests {
         #expect(unfinished.unfinishedSince == nil)
     }
 
-    @Test("The bit beside a stream's number means nothing")
+    @Test("The bit before a stream's number is ignored")
     func reservedBit() {
         var last = Peer.frame(9, flags: 4, stream: 1, [0x84])
         last[5] |= 0x80
@@ -240,13 +241,13 @@ struct AnswerHeadTests {
         let frames = fixture.produce()
         let expected = [1, 3, 9].map { ($0, [":status=200", "x=\($0)"]) }
         #expect(try Self.fields(frames) == Dictionary(uniqueKeysWithValues: expected))
-        // What was left of those that were reset is in nobody's way.
+        // The remaining frames of reset streams do not delay others.
         fixture.receive(Peer.request("/wait", stream: 13))
         #expect(Self.answer(fixture, 13, body: "text"))
         #expect(try Self.fields(fixture.produce()) == [13: [":status=200", "x=13"]])
     }
 
-    @Test("A peer that takes a table of another size is told so, before the fields")
+    @Test("A different size of the peer's table is announced before the fields")
     func tableSize() throws {
         let fixture = SessionFixture(settings: Peer.setting(1, 0))
         fixture.receive(Peer.request("/wait", stream: 1))
@@ -268,7 +269,7 @@ struct SharedFrameBufferTests {
         var sent: [[UInt8]] = [[], [], []]
         var bodies: [[UInt8]] = []
         for (index, fixture) in fixtures.enumerated() {
-            // Windows larger than any body, so that nothing but the turn holds a frame back.
+            // The windows are larger than any body, so that only the order of turns delays a frame.
             fixture.receive(Peer.update(1 << 20) + Peer.request("/wait", stream: 1) + Peer.request("/wait", stream: 3))
             fixture.receive(Peer.update(stream: 1, 1 << 20) + Peer.update(stream: 3, 1 << 20))
             let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 / 7 &+ index * 85) }
@@ -284,7 +285,7 @@ struct SharedFrameBufferTests {
             var hasSent = false
             for (index, fixture) in fixtures.enumerated() {
                 var output = ByteBuffer()
-                // One frame a turn.
+                // One frame per turn.
                 fixture.session.produce(into: &output, bytesMax: 1)
                 sent[index] += output.view.array
                 hasSent = hasSent || !output.isEmpty

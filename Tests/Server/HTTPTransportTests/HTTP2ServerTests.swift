@@ -24,7 +24,7 @@ struct HTTP2ServerTests {
         peer.send(ScriptedPeer.request("/echo", stream: 3, ended: false))
         peer.send(ScriptedPeer.frame(0, stream: 3, [1, 2]) + ScriptedPeer.frame(0, flags: 1, stream: 3, [3]))
         let head = try #require(peer.frame(type: 1, stream: 3))
-        // "x-authority: h" as a literal that is not indexed, its value in Huffman code or not.
+        // The field `x-authority: h` as an unindexed literal, its value with or without Huffman coding.
         #expect(head.payload.count > 8)
         let data = try #require(peer.frame(type: 0, stream: 3))
         #expect(data.flags & 1 == 1)
@@ -74,7 +74,7 @@ struct HTTP2ServerTests {
     }
 }
 
-/// What a handler asks of a connection besides answers.
+/// A handler's calls on a connection other than answers.
 @Suite(.timeLimit(.minutes(15)))
 struct HTTP2VerbTests {
     private typealias Peer = ScriptedPeer
@@ -126,7 +126,7 @@ struct HTTP2VerbTests {
         Peer.setting(3, streams) + Peer.setting(4, bytes)
     }
 
-    @Test("Another stream window is announced, is not opened by what comes, and the usual one lets all go on")
+    @Test("A new stream window is announced, stays closed for new data, and resetting it releases all streams")
     func streamWindow() throws {
         let fixture = Self.fixture(openStreams: 0)
         fixture.receive(Peer.request("/echo", stream: 1, ended: false))
@@ -139,7 +139,7 @@ struct HTTP2VerbTests {
         #expect(fixture.produce().isEmpty, "no WINDOW_UPDATE for the stream or the connection")
         #expect(fixture.session.setStreamWindow(nil))
         #expect(fixture.produce().map(\.payload) == [Self.window(65_535)])
-        // DATA may come before the acknowledgement, as some clients send them.
+        // DATA may arrive before the acknowledgement, because some clients send it early.
         for stream in [1, 3] { fixture.receive(Peer.frame(0, flags: 1, stream: stream, [UInt8](" and after".utf8))) }
         fixture.receive(Self.acknowledgement)
         let bodies = fixture.produce().filter { $0.type == 0 }.map { String(decoding: $0.payload, as: UTF8.self) }
@@ -147,7 +147,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("A window is announced behind the number of streams that was last announced, and after the first frame")
+    @Test("A window is announced together with the last stream limit, and after the first frame")
     func earlyStreamWindow() {
         let fixture = SessionFixture(hasBegun: false)
         #expect(fixture.session.setStreamWindow(0))
@@ -159,7 +159,7 @@ struct HTTP2VerbTests {
         #expect(settings.dropFirst() == [Self.window(0), Peer.setting(3, 1), Self.window(65_535, streams: 1)])
     }
 
-    @Test("A peer that acknowledges nothing is told no more than so many windows, and none after the end")
+    @Test("A peer that acknowledges nothing gets a limited number of window changes, and none after the end")
     func streamWindowsAreBounded() {
         let fixture = SessionFixture()
         let areTaken = (0...StreamLimit.unacknowledgedMax).map { fixture.session.setStreamWindow($0) }
@@ -170,7 +170,7 @@ struct HTTP2VerbTests {
         #expect(!fixture.session.setStreamWindow(nil))
     }
 
-    @Test("Of a stream that is held back nothing is left when its peer gives up, or its time is over")
+    @Test("A held stream is freed when its peer gives up or its time is over")
     func abandonedStreams() {
         let fixture = Self.fixture(openStreams: 0)
         #expect(fixture.session.setStreamWindow(3))
@@ -190,7 +190,7 @@ struct HTTP2VerbTests {
         let ends = fixture.produce()
         #expect(ends.map(\.type) == [3] && ends.map(\.stream) == [3] && ends.map(\.errorCode) == [8])
         #expect(fixture.times(.requestSeconds) == 1)
-        // What is held is told with what comes next.
+        // The bytes held are updated with the next input.
         fixture.receive(Peer.frame(6, [UInt8](repeating: 0, count: 8)))
         #expect(fixture.session.heldBytes == 0)
         #expect(fixture.memory.requestBytes.held == 0)

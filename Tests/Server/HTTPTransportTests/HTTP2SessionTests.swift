@@ -6,7 +6,7 @@ import Wire
 struct HTTP2SessionTests {
     private typealias Peer = ScriptedPeer
 
-    /// A connection with everything that may come in parts: padding, CONTINUATION, trailers, unknown frames, resets.
+    /// A connection with everything that may arrive in parts: padding, CONTINUATION, trailers, unknown frames, resets.
     private static let conversation: [UInt8] = {
         let block = Peer.headers("/echo", isPost: true) + Peer.field("x-long", String(repeating: "v", count: 40))
         return Peer.preface + Peer.frame(4, Peer.setting(4, 40))
@@ -18,7 +18,7 @@ struct HTTP2SessionTests {
             + Peer.frame(1, flags: 5, stream: 3, Peer.field("a", "b"))
             + Peer.request("/wait", stream: 5) + Peer.frame(3, stream: 5, Peer.bytes(8))
             + Peer.request("/late", stream: 7) + Peer.update(stream: 7, 5)
-            // Padded and with a priority, in two frames, the second of which has nothing.
+            // A padded block with a priority in two frames, the second of which is empty.
             + Peer.frame(1, flags: 0x29, stream: 9, [3, 0, 0, 0, 0, 7] + Peer.headers("/more") + [0, 0, 0])
             + Peer.frame(9, flags: 0, stream: 9, []) + Peer.frame(9, flags: 4, stream: 9, [])
     }()
@@ -29,7 +29,7 @@ struct HTTP2SessionTests {
         return (fixture.takeEvents(), fixture.produceBytes())
     }
 
-    @Test("The same bytes in two parts, cut anywhere, or one by one, come to the same")
+    @Test("The outcome does not depend on how the bytes are divided")
     func anyParts() {
         let bytes = Self.conversation[...]
         let whole = Self.outcome(ofParts: [bytes])
@@ -47,7 +47,7 @@ struct HTTP2SessionTests {
         #expect(Self.outcome(ofParts: bytes.indices.map { bytes[$0...$0] }) == whole)
     }
 
-    @Test("What is asked of a session that has ended comes to nothing")
+    @Test("An ended session ignores further requests of the handler")
     func ended() {
         let fixture = SessionFixture()
         fixture.receive(Peer.request("/wait", stream: 1))
@@ -67,7 +67,7 @@ struct HTTP2SessionTests {
     func connectionFault(_ fault: HTTP2FaultTests.Fault) {
         let fixture = SessionFixture()
         fixture.receive(fault.bytes)
-        // A frame of ours for each of theirs is the most that waits, up to their budget.
+        // At most one frame waits per received frame, up to the budget of the peer.
         #expect(fixture.session.framesPending <= fixture.memory.limits.controlFramesBurst + 2)
         #expect(fixture.memory.streams.usedCount <= fixture.memory.limits.streamsPerConnectionMax)
         #expect(fixture.produce().last { $0.type == 7 }?.errorCode == fault.errorCode)
@@ -106,7 +106,7 @@ struct HTTP2SessionTests {
         #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
     }
 
-    @Test("Output stops at its limit and goes on from there")
+    @Test("Output stops at its limit and continues from there")
     func outputLimit() {
         let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
         fixture.receive(ScriptedPeer.update(0x7000_0000) + ScriptedPeer.request("/wait", stream: 1))
@@ -114,7 +114,7 @@ struct HTTP2SessionTests {
         #expect(body.withByteView { fixture.session.respond(1, Response(), body: $0) })
         var output = ByteBuffer()
         fixture.session.produce(into: &output, bytesMax: 65_536)
-        // One frame more than the limit at most.
+        // The limit may be exceeded by one frame at most.
         #expect(output.count >= 65_536 && output.count < 65_536 + 16_384 + 9)
         #expect(fixture.session.wantsToWrite)
         fixture.session.produce(into: &output, bytesMax: .max)
@@ -146,7 +146,7 @@ struct HTTP2SessionTests {
 
     // MARK: Expectations
 
-    /// HEADERS of a request that waits for `100 Continue`.
+    /// Returns HEADERS of a request that waits for `100 Continue`.
     private static func expecting(_ path: String, stream: Int, length: Int? = nil, ended: Bool = false) -> [UInt8] {
         let fields = Peer.headers(path, isPost: true) + Peer.field("expect", "100-Continue")
         let length = length.map { Peer.field("content-length", "\($0)") } ?? []
@@ -156,7 +156,7 @@ struct HTTP2SessionTests {
     @Test("A client that expects 100 Continue gets it before it sends its content, then the answer")
     func expectation() {
         let fixture = SessionFixture()
-        // A block that comes again and again is read in another way from the fourth on.
+        // A block that repeats is parsed on another path from the fourth time on.
         for number in stride(from: 1, to: 13, by: 2) {
             fixture.receive(Self.expecting("/echo", stream: number, length: 3))
             let interim = fixture.produce()
@@ -176,7 +176,7 @@ struct HTTP2SessionTests {
         #expect(fixture.produce().filter { $0.type < 2 }.map(\.type) == [1, 1, 0])
         fixture.receive(Self.expecting("/echo", stream: 3, ended: true))
         #expect(fixture.produce().filter { $0.type == 1 }.map(\.status) == [200])
-        // An expectation that is not known, and none.
+        // An unknown expectation, and none.
         let unknown = Peer.headers("/echo", isPost: true) + Peer.field("expect", "x")
         fixture.receive(Peer.frame(1, flags: 4, stream: 5, unknown))
         fixture.receive(Peer.request("/echo", stream: 7, ended: false))
@@ -212,13 +212,13 @@ struct HTTP2SessionTests {
 struct HeadMethodTests {
     private typealias Peer = ScriptedPeer
 
-    /// HEADERS of a request whose method is HEAD.
+    /// Returns HEADERS of a request with the method HEAD.
     private static func head(_ path: String, stream: Int = 1, ended: Bool = true) -> [UInt8] {
         let method: [UInt8] = [0x02, 4] + [UInt8]("HEAD".utf8)
         return Peer.frame(1, flags: ended ? 5 : 4, stream: stream, method + Peer.headers(path).dropFirst())
     }
 
-    @Test("An answer has no content, whatever the handler gives")
+    @Test("An answer to HEAD has no content, even if the handler supplies it")
     func respond() {
         let fixture = SessionFixture()
         for number in [1, 3] { fixture.receive(Self.head("/wait", stream: number)) }
@@ -230,7 +230,7 @@ struct HeadMethodTests {
         #expect(frames.allSatisfy { $0.flags & 1 == 1 })
         #expect(fixture.session.queuedBytes == 0)
         #expect(fixture.memory.streams.usedCount == 0)
-        // The state of a stream is used again.
+        // The state of a stream is reused.
         fixture.receive(Peer.request("/wait", stream: 5))
         #expect(fixture.respond(5, body: "content"))
         #expect(fixture.produce().map(\.type) == [1, 0])
@@ -251,7 +251,7 @@ struct HeadMethodTests {
         #expect(fixture.session.write(1, ByteView("more")) == nil)
     }
 
-    @Test("Neither a body that is too large nor one there is no room for brings content")
+    @Test("A body that is too large, or exceeds the memory limit, brings no content")
     func refusals() {
         var limits = TransportLimits()
         limits.requestBytesPerConnectionMax = 10
@@ -264,31 +264,30 @@ struct HeadMethodTests {
     }
 }
 
-/// Every place that a stream may be in, and everything that a handler, its peer or the connection's end may do to it
-/// there.
-@Suite("A stream wherever it is and whatever happens to it", .timeLimit(.minutes(15)))
+/// Every state of a stream, and everything that a handler, its peer or the end of the connection can do to it there.
+@Suite("A stream in every state with every event", .timeLimit(.minutes(15)))
 struct StreamPhaseTests {
     private typealias Peer = ScriptedPeer
 
-    /// Where stream 1 is.
+    /// The state of stream 1.
     enum Place: CaseIterable {
         /// Neither its number nor a later one was used.
         case idle
-        /// The head has come, and the body is to come.
+        /// The head has arrived, and the body is pending.
         case receiving
-        /// The handler has it.
+        /// The handler has the request.
         case waiting
-        /// The answer has begun, and goes on.
+        /// The answer has begun and continues.
         case streaming
-        /// The answer is known, and has not left.
+        /// The answer is complete, and has not been sent.
         case sending
-        /// The answer has left.
+        /// The answer was sent.
         case answered
-        /// The peer has reset it while the handler had it.
+        /// The peer has reset it while the handler had the request.
         case reset
-        /// The handler has it before its end, since its body is too large.
+        /// The handler has the request before its end, because its body is too large.
         case tooLarge
-        /// Such a one was answered, so that its peer was told to send no more of it.
+        /// The same request was answered, and its peer was notified to send no more of it.
         case answeredEarly
 
         var fixture: SessionFixture {
@@ -311,17 +310,17 @@ struct StreamPhaseTests {
             return fixture
         }
 
-        /// More than the handler takes.
+        /// More bytes than the handler accepts.
         private static let largeData = Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 4097))
     }
 
     // MARK: The handler
 
-    /// What a handler may ask of it.
+    /// A handler's call on the stream.
     enum Verb: CaseIterable {
         case respond, respondWithBody, beginStreaming, write, finish, reset
 
-        /// - Returns: what the handler is told of it; nil where it is told nothing.
+        /// - Returns: the result of the call for the handler; nil if it has none.
         func ask(_ fixture: SessionFixture) -> Bool? {
             switch self {
             case .respond: return fixture.respond(1)
@@ -342,7 +341,7 @@ struct StreamPhaseTests {
     ]
 
     @Test(
-        "What a handler asks is done in the one or two places where it may be, and changes nothing in any other",
+        "A handler's request works only in the states that allow it, and changes nothing in others",
         arguments: Place.allCases,
         Verb.allCases
     )
@@ -358,7 +357,7 @@ struct StreamPhaseTests {
 
     // MARK: The peer
 
-    /// What its peer may send on it, and the end of the connection.
+    /// The peer's frames on the stream, and the end of the connection.
     enum Event: CaseIterable {
         case data, lastData, trailers, reset, windowUpdate, connectionEnd
 
@@ -374,11 +373,11 @@ struct StreamPhaseTests {
         }
     }
 
-    /// What comes of it.
+    /// The outcome of an event.
     enum Outcome: Hashable {
         /// The handler gets the request.
         case request
-        /// The handler hears that the stream is gone.
+        /// The handler is notified that the stream has closed.
         case closed
         /// The stream is reset with this code.
         case streamError(HTTP2ErrorCode)
@@ -386,7 +385,7 @@ struct StreamPhaseTests {
         case connectionError(HTTP2ErrorCode)
     }
 
-    /// What comes of each event, as RFC 9113 §5.1 has it; nothing where nothing is said.
+    /// The outcome of each event, according to RFC 9113 §5.1; none if nothing is sent.
     private static let outcomes: [Place: [Event: Outcome]] = [
         .idle: [
             .data: .connectionError(.protocolError), .lastData: .connectionError(.protocolError),
@@ -403,14 +402,14 @@ struct StreamPhaseTests {
         .answeredEarly: [:],
     ]
 
-    /// What a peer says of a request behind its end.
+    /// The outcomes of a peer's frames after the end of its request.
     private static let afterEnd: [Event: Outcome] = [
         .data: .connectionError(.streamClosed), .lastData: .connectionError(.streamClosed),
         .trailers: .connectionError(.streamClosed),
     ]
 
     @Test(
-        "What its peer sends is taken, dropped or an error, and the handler hears of it once if the stream is its own",
+        "A peer's frame is accepted, dropped or an error, and the handler of a stream learns of its end once",
         arguments: Place.allCases,
         Event.allCases
     )
@@ -419,7 +418,7 @@ struct StreamPhaseTests {
         let expected = Self.outcomes[place]?[event]
         if event == .connectionEnd { fixture.session.end() } else { fixture.receive(event.bytes) }
         var outcomes = fixture.takeEvents().map { $0 == "closed 1" ? Outcome.closed : .request }
-        // A session that has ended has nothing to send, and is not asked.
+        // A session that has ended has nothing to send.
         for frame in event == .connectionEnd ? [] : fixture.produce() {
             guard let code = HTTP2ErrorCode.allCases.first(where: { frame.errorCode == Int($0.number) }) else {
                 continue
@@ -435,7 +434,7 @@ struct StreamPhaseTests {
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
-    /// Whether the handler still waits for the stream's end behind an event.
+    /// Returns true if the handler still waits for the stream's end after an event.
     private static func isWithHandler(_ place: Place, after event: Event) -> Bool {
         switch place {
         case .idle, .sending, .answered, .reset, .answeredEarly: false
@@ -445,7 +444,7 @@ struct StreamPhaseTests {
     }
 }
 
-/// Every fault ends the offender with the error that RFC 9113 names, and nobody else.
+/// Every fault ends the offending stream or connection with the error in RFC 9113, and affects no other client.
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP2FaultTests {
     struct Fault: CustomTestStringConvertible, Sendable {
@@ -468,7 +467,7 @@ struct HTTP2FaultTests {
         return bytes
     }
 
-    /// The floods, and what ends a connection at once by its form.
+    /// The floods, and the frames whose form ends a connection immediately.
     static var allFaults: [Fault] {
         Self.floods
             + ConformanceCase.all.filter(\.isImmediateConnectionError).filter { $0.opening.count > 24 }.compactMap {
@@ -520,7 +519,7 @@ struct HTTP2FaultTests {
         ),
     ]
 
-    @Test("An answer that comes after a fault ended its connection harms nobody")
+    @Test("An answer after a fault that ended its connection does no harm")
     func answerAfterFault() async throws {
         let server = try TestServer()
         let peer = try server.peer()
@@ -549,7 +548,7 @@ struct HTTP2FaultTests {
             peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, ScriptedPeer.headers("/echo") + bomb))
         }
         #expect(peer.frame(type: 3, stream: 1)?.errorCode == 11)
-        // The table is as it would be, had all of it been looked at.
+        // The table has the state that results from decoding the whole block.
         peer.send(ScriptedPeer.frame(1, flags: 5, stream: 3, ScriptedPeer.headers("/echo") + [0xBE]))
         #expect(peer.frame(type: 1, stream: 3)?.status == 200)
         try server.expectServed()

@@ -2,7 +2,7 @@ import HTTPTransport
 import Testing
 import Wire
 
-/// The limits of time of one session, by a clock that the test sets.
+/// The time limits of one session, with a clock controlled by the test.
 @Suite
 struct HTTP2SessionTimeTests {
     @Test("A request has its time to arrive, to the second")
@@ -86,7 +86,7 @@ struct HTTP2SessionTimeTests {
         #expect(pass(to: 129_999) == .wait)
         #expect(pass(to: 130_000) == .send)
         #expect(pass(to: 140_000) == .wait)
-        // Set anew while an answer is awaited: that answer is still owed.
+        // Changed while an answer is pending, which is still required.
         timer.intervalChanged(seconds: nil, now: 140_000)
         #expect(pass(to: 140_001) == .peerIsGone)
         timer.answered()
@@ -129,7 +129,7 @@ struct HTTP2SessionTimeTests {
         #expect(Self.taken([0, 0, 200, 200, 200, 200]) == [true, true, true, true, true, false])
     }
 
-    /// Whether frames at these times are within a budget of three and ten a second.
+    /// Returns, for frames at these times, whether each is within a budget of three and ten a second.
     private static func taken(_ times: [Int64]) -> [Bool] {
         var budget = ControlFrameBudget(burst: 3, perSecond: 10, now: 0)
         return times.map { budget.frameReceived(now: $0) }
@@ -158,7 +158,7 @@ struct HTTP2SessionTimeTests {
         #expect(numbers.faultUnlessOpen(3) == .protocolError)
     }
 
-    @Test("Of streams that were cut short the last are known one by one, and older numbers are let pass")
+    @Test("The latest streams that were cut short are known individually, and older ones are accepted")
     func cutShort() {
         var numbers = StreamNumbers()
         let count = Int32(StreamNumbers.cutShortMax)
@@ -196,7 +196,7 @@ struct HTTP2SessionTimeTests {
         }
     }
 
-    @Test("A peer that has acknowledged is left alone, and one that owes several must go on with them")
+    @Test("A peer that has acknowledged is left alone, and one with several open acknowledgements must make progress")
     func settingsAcknowledged() {
         let fixture = SessionFixture()
         for limit in 1...3 { #expect(fixture.session.setStreamLimit(limit)) }
@@ -213,7 +213,7 @@ struct HTTP2SessionTimeTests {
     struct Unfinished: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let bytes: [UInt8]
-        /// What keeps the connection from ever being silent.
+        /// Bytes that prevent the connection from becoming silent.
         let drop: [UInt8]
 
         init(_ name: String, _ bytes: [UInt8], drop: [UInt8]) {
@@ -270,7 +270,7 @@ struct HTTP2SessionTimeTests {
         #expect(!fixture.isOver)
     }
 
-    @Test("GOAWAY that waits leaves behind the answers, and those that come meanwhile")
+    @Test("A waiting GOAWAY is sent after the answers, including those to later requests")
     func farewell() {
         let fixture = SessionFixture()
         for number in [1, 3] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }

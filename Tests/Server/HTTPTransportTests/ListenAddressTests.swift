@@ -5,7 +5,7 @@ import Wire
 @Suite
 struct ListenAddressTests {
     @Test(
-        "An address is written as it is read",
+        "An address is written in the form in which it is read",
         arguments: [
             "127.0.0.1:2197", "localhost:0", "[::]:2197", "[::1]:65535", "[fe80::1%eth0]:1", "unix:/run/w.sock",
         ]

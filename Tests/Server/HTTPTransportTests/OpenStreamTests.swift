@@ -41,7 +41,7 @@ struct OpenStreamTests {
 
 @Suite(.timeLimit(.minutes(15)))
 struct StreamLimitTests {
-    /// What happens to a limit of 10 that the peer has acknowledged, and the streams it is then held to.
+    /// A change of a limit of 10 that the peer has acknowledged. The tests check the limit in effect afterwards.
     enum Step {
         case change(Int)
         case sent, acknowledged
@@ -56,7 +56,7 @@ struct StreamLimitTests {
             ([.change(1), .sent, .change(5), .sent, .acknowledged, .acknowledged], 5),
             ([.change(5), .sent, .change(1), .sent, .acknowledged], 5),
             ([.change(5), .sent, .change(1), .sent, .acknowledged, .acknowledged], 1),
-            // An acknowledgement of nothing that was sent holds from then on.
+            // An acknowledgement before anything was sent takes effect when the limit is sent.
             ([.change(1), .acknowledged], 10), ([.change(1), .acknowledged, .sent], 1),
             ([.acknowledged, .change(1), .sent], 10), ([.change(0), .sent, .acknowledged, .acknowledged], 0),
         ] as [([Step], Int)]
@@ -76,7 +76,7 @@ struct StreamLimitTests {
         #expect(limit.enforced == expected)
     }
 
-    @Test("Who acknowledges before it could is not waited for, and gains nothing from doing it more often")
+    @Test("An acknowledgement that is too early is not waited for, and repeating it has no effect")
     func early() {
         var limit = StreamLimit(10)
         limit.acknowledged(now: 0)
@@ -118,7 +118,7 @@ struct StreamLimitTests {
         #expect(limit.sent(now: 0) == 3)
     }
 
-    @Test("A peer that acknowledges nothing is told no more than so many numbers")
+    @Test("A peer that acknowledges nothing gets a limited number of changes")
     func bounded() {
         var limit = StreamLimit(1000)
         let areTaken = (0..<StreamLimit.unacknowledgedMax).map { limit.change(to: $0) }
@@ -133,7 +133,7 @@ struct StreamLimitTests {
 
 @Suite("The bytes that a connection has sent in part")
 struct HeldBytesTests {
-    @Test("They are told to all loops when they are told, and not before")
+    @Test("Held bytes reach the total of all loops when they are reported, and not before")
     func told() {
         let all = RequestBytes(bytesMax: 100)
         var held = HeldBytes()
@@ -147,7 +147,7 @@ struct HeldBytesTests {
         #expect(held.count == 20 && all.held == 20)
     }
 
-    @Test("What is held of a block is let go of once, whatever else is held")
+    @Test("The bytes of a block are released once, and other held bytes stay")
     func block() {
         var held = HeldBytes()
         held.hold(5)
@@ -164,7 +164,7 @@ struct HeldBytesTests {
         var (held, other) = (HeldBytes(), HeldBytes())
         other.hold(60)
         other.tell(all)
-        // Of the last ten all loops know nothing yet.
+        // The last ten are not known to all loops yet.
         held.hold(20)
         held.tell(all)
         held.hold(10)
@@ -177,7 +177,7 @@ struct HeldBytesTests {
     }
 }
 
-@Suite("What a peer is told of its connection's end")
+@Suite("The end of a connection, as announced to its peer")
 struct DepartureTests {
     private let pool = StreamPool(streamsMax: 1)
 
@@ -194,7 +194,7 @@ struct DepartureTests {
         #expect(departure.last(newest: 7, .dropped) == 3)
     }
 
-    /// The phases of a stream, and whether a farewell may leave at first, and when its patience is over.
+    /// The phases of a stream, and whether a GOAWAY may be sent in each, at first and after the timeout.
     private static let phases: [(StreamState.Phase?, atFirst: Bool, later: Bool)] = [
         (nil, true, true), (.receiving, false, true), (.waiting, false, false), (.streaming, false, false),
         (.sending, false, false),
@@ -246,7 +246,7 @@ struct DepartureTests {
     }
 }
 
-@Suite("What a peer may still send that carries no request")
+@Suite("The budget of frames without a request")
 struct FrameBudgetTests {
     private static func budgets(burst: Int) -> FrameBudgets {
         var limits = TransportLimits()
@@ -271,7 +271,7 @@ struct FrameBudgetTests {
             return count
         }
         #expect(spend { $0.updateReceived(now: 0) } == 10)
-        // The one that was too many counts as well.
+        // The one that exceeded the limit counts as well.
         budgets.dataLeaves(4096)
         #expect(spend { $0.updateReceived(now: 0) } == 3)
         budgets.streamTaken()
@@ -295,7 +295,7 @@ struct FrameBudgetTests {
     }
 }
 
-/// What a loop keeps to use again.
+/// The objects that a loop keeps for reuse.
 @Suite
 struct PoolTests {
     @Test("Stream states are handed out up to their number, and again when they were given back")
@@ -322,7 +322,7 @@ struct PoolTests {
         slot.state.hasRequestEnded = true
         slot.state.isAboveStreamingLimit = true
         slot.state.output.append([UInt8](repeating: 0, count: 300_000))
-        // Sent: no byte is left, but the room for them is.
+        // All bytes were sent, but the buffer's memory remains.
         slot.state.output.consume(300_000)
         slot.state.received.append([UInt8](repeating: 0, count: 10_000))
         pool.giveBack(slot)
@@ -333,7 +333,7 @@ struct PoolTests {
         #expect(!again.state.isBodyTooLarge && !again.state.isHeaderListTooLarge)
         #expect(!again.state.hasRequestEnded && !again.state.isAboveStreamingLimit)
         #expect(again.state.received.isEmpty && again.state.output.isEmpty)
-        // The room that an empty buffer has is the memory that it keeps.
+        // The capacity of an empty buffer is the memory that it keeps.
         let kept = unsafe (again.state.output.reserve(0).count, again.state.received.reserve(0).count)
         #expect(kept.0 == 0)
         #expect((10_000...16_384).contains(kept.1))

@@ -15,7 +15,7 @@ final class ProviderKeyTests {
 
     deinit { try? FileManager.default.removeItem(atPath: self.folder) }
 
-    /// Runs openssl to its end and returns its exit status.
+    /// Runs openssl and returns its exit status.
     private func openssl(_ arguments: [String]) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
@@ -43,7 +43,7 @@ final class ProviderKeyTests {
         }
     }
 
-    /// R and S as the DER that openssl reads.
+    /// Returns R and S in DER, as openssl reads them.
     private func der(_ signature: [UInt8]) -> [UInt8] {
         var body: [UInt8] = []
         for half in [signature[..<32], signature[32...]] {
@@ -59,7 +59,7 @@ final class ProviderKeyTests {
         try DevelopmentCertificates.make(in: self.folder)
         let message = try self.write(Array("head.claims".utf8), "message")
         let other = try self.write(Array("head.claimz".utf8), "other")
-        // Numbers with leading zeros come one time in 128; among these many they are likely.
+        // One number in 128 has leading zeros, so these rounds probably include some.
         for round in 0..<64 {
             let signature = try ProviderKey.sign(Array("head.claims".utf8), keyFile: "\(self.folder)/provider.p8")
             #expect(signature.count == 64)
@@ -94,7 +94,7 @@ final class ProviderKeyTests {
         }
     }
 
-    @Test("A key with a password is refused, and nobody is asked for it")
+    @Test("A key with a password is refused without a prompt")
     func encrypted() throws {
         try DevelopmentCertificates.make(in: self.folder)
         let file = "\(self.folder)/encrypted.p8"
@@ -164,7 +164,7 @@ final class ProviderPublicKeyTests {
         #expect(key.pem == published)
     }
 
-    @Test("What holds no P-256 key is named with the remedy")
+    @Test("A file without a P-256 key is named with the remedy")
     func faults() throws {
         #expect(self.fault(Array("no key".utf8))?.hasPrefix("k.p8 holds no key in PEM without a password") == true)
         #expect(self.fault([])?.contains("name the .p8 file that Apple gave you") == true)

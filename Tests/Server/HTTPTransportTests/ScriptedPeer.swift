@@ -3,7 +3,7 @@ import HTTPTransport
 import Testing
 import Wire
 
-/// A raw connection to a server on loopback, whose bytes a test writes by hand.
+/// A raw connection to a server on loopback, for which a test writes every byte.
 final class ScriptedPeer {
     struct Frame {
         let type: UInt8
@@ -11,10 +11,10 @@ final class ScriptedPeer {
         let stream: Int
         let payload: [UInt8]
 
-        /// The status of the first response of a connection; nil for what is not one.
+        /// The status of the first response of a connection; nil for any other frame.
         ///
-        /// HPACK's static table has seven statuses; others come as a literal with the name of entry 8. The first block
-        /// may begin with the table's new size.
+        /// HPACK's static table has seven statuses; others are sent as a literal with the name of entry 8. The first
+        /// block may begin with the table's new size.
         var status: Int? {
             guard self.type == 1 else { return nil }
             let block = Array(self.payload.drop { $0 & 0xE0 == 0x20 })
@@ -29,7 +29,7 @@ final class ScriptedPeer {
             return Self.huffmanNumber(value)
         }
 
-        /// Digits in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six, and ones fill the last byte.
+        /// Decodes digits in HPACK's Huffman code: 0 to 2 have five bits, 3 to 9 have six, and ones fill the last byte.
         private static func huffmanNumber(_ bytes: ArraySlice<UInt8>) -> Int? {
             var bits = bytes.flatMap { byte in (0..<8).map { Int(byte >> (7 - UInt8($0)) & 1) } }[...]
             var number = 0
@@ -56,7 +56,7 @@ final class ScriptedPeer {
         }
     }
 
-    /// Nobody listens on a socket file.
+    /// The error for a Unix socket without a listening server.
     struct Refused: Error {
         let path: String
     }
@@ -74,8 +74,8 @@ final class ScriptedPeer {
     /// - Parameters:
     ///   - host: another host to use than that of the address.
     ///   - source: the address of this machine to connect from.
-    ///   - tls: what is spoken below HTTP/2; nil for cleartext.
-    ///   - goesOn: asked whether to wait on each time that nothing came for a moment; nil for a minute.
+    ///   - tls: the TLS client; nil for cleartext.
+    ///   - goesOn: called each time that nothing has arrived for a while; returns true to wait on. Nil for a minute.
     init(
         _ address: String,
         host: String = "127.0.0.1",
@@ -91,10 +91,10 @@ final class ScriptedPeer {
             let port = try String(#require(address.split(separator: ":").last))
             self.descriptor = try Self.connected(host, port: port, from: source)
         }
-        // What a test sends leaves at once.
+        // Bytes are sent without delay.
         var on: Int32 = 1
         unsafe setsockopt(self.descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, UInt32(MemoryLayout<Int32>.size))
-        // No test waits longer than this for a byte.
+        // The limit of each wait for a byte.
         var limit = goesOn == nil ? timeval(tv_sec: 60, tv_usec: 0) : timeval(tv_sec: 0, tv_usec: 50_000)
         unsafe setsockopt(self.descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, UInt32(MemoryLayout<timeval>.size))
     }
@@ -142,7 +142,7 @@ final class ScriptedPeer {
 
     func close() { _ = shutdown(self.descriptor, Int32(SHUT_RDWR)) }
 
-    /// Sends nothing more, and goes on reading.
+    /// Ends the sending direction; reading continues.
     func endWriting() { _ = shutdown(self.descriptor, Int32(SHUT_WR)) }
 
     static func number(_ bytes: ArraySlice<UInt8>) -> Int { bytes.reduce(0) { $0 << 8 | Int($1) } }
@@ -155,7 +155,7 @@ final class ScriptedPeer {
             let count = unsafe rest.withUnsafeBytes {
                 unsafe Glibc.send(self.descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
-            // The server may have ended the connection; what it said is still to be read.
+            // The server may have ended the connection. Its last bytes are still to be read.
             guard count > 0 else { return }
             rest = rest.dropFirst(count)
         }
@@ -163,9 +163,9 @@ final class ScriptedPeer {
 
     func send(_ text: String) { self.send([UInt8](text.utf8)) }
 
-    /// Waits until the server's system has all that was sent, whether or not the server has read it.
+    /// Waits until the system has delivered everything to the server, whether or not the server has read it.
     ///
-    /// - Returns: false when it has not within a minute.
+    /// - Returns: false if it has not within a minute.
     func isDelivered() -> Bool {
         let deadline = ContinuousClock.now + .seconds(60)
         var unsent: Int32 = 0
@@ -192,7 +192,7 @@ final class ScriptedPeer {
 
     static func setting(_ identifier: UInt8, _ value: UInt32) -> [UInt8] { [0, identifier] + Self.bytes(value) }
 
-    /// A header block without compression: method, scheme, path and host.
+    /// Returns a header block without compression: method, scheme, path and host.
     static func headers(_ path: String, isPost: Bool = false) -> [UInt8] {
         [isPost ? 0x83 : 0x82, 0x86, 0x04, UInt8(path.utf8.count)] + [UInt8](path.utf8) + Self.field("host", "h")
     }
@@ -202,19 +202,19 @@ final class ScriptedPeer {
         return [0x00, UInt8(name.utf8.count)] + [UInt8](name.utf8) + [UInt8(value.utf8.count)] + [UInt8](value.utf8)
     }
 
-    /// HEADERS of a request; with `ended` it has no body.
+    /// Returns HEADERS of a request; with `ended` it has no body.
     static func request(_ path: String, stream: Int, ended: Bool = true) -> [UInt8] {
         Self.frame(1, flags: ended ? 5 : 4, stream: stream, Self.headers(path, isPost: !ended))
     }
 
-    /// The preface and our settings.
+    /// Sends the preface and settings.
     func beginHTTP2(settings: [UInt8] = []) {
         self.send(Self.preface + Self.frame(4, settings))
     }
 
     // MARK: Reading
 
-    /// - Returns: false at the end of the connection, or when nothing came in time.
+    /// - Returns: false at the end of the connection, or if nothing arrived in time.
     private func receive() -> Bool {
         var room = [UInt8](repeating: 0, count: 65_536)
         var count = unsafe recv(self.descriptor, &room, room.count, 0)
@@ -226,12 +226,12 @@ final class ScriptedPeer {
             return false
         }
         self.received += self.tls?.receive(Array(room[..<count])) ?? Array(room[..<count])
-        // The handshake may have more to say, and what waited for it.
+        // The handshake may have more to send, and then the bytes that waited for it.
         if self.tls != nil { self.send([]) }
         return true
     }
 
-    /// The next frame, or nil at the end of the connection. The server's settings are acknowledged.
+    /// Returns the next frame, or nil at the end of the connection. Acknowledges the server's settings.
     func nextFrame() -> Frame? {
         while true {
             if let frame = Self.takeFrame(from: &self.received) {
@@ -242,7 +242,7 @@ final class ScriptedPeer {
         }
     }
 
-    /// Reads on to the first frame that is `wanted`.
+    /// Reads until the first frame that is `wanted`.
     func nextFrame(_ wanted: (Frame) -> Bool) -> Frame? {
         while let frame = self.nextFrame() {
             if wanted(frame) { return frame }
@@ -250,7 +250,7 @@ final class ScriptedPeer {
         return nil
     }
 
-    /// Reads on to the first frame of a type, of a stream unless nil.
+    /// Reads until the first frame of a type, and of a stream unless nil.
     func frame(type: UInt8, stream: Int? = nil) -> Frame? {
         while let frame = self.nextFrame() {
             if frame.type == type && (stream == nil || frame.stream == stream) { return frame }
@@ -258,7 +258,8 @@ final class ScriptedPeer {
         return nil
     }
 
-    /// Reads on to the end of a stream: the bytes of its DATA frames; nil when it was reset or the connection ended.
+    /// Reads until the end of a stream; returns the bytes of its DATA frames, or nil if it was reset or the connection
+    /// ended.
     func body(stream: Int) -> [UInt8]? {
         var body: [UInt8] = []
         while let frame = self.nextFrame() {
@@ -270,7 +271,7 @@ final class ScriptedPeer {
         return nil
     }
 
-    /// Reads on to the end of some streams: the text of each; nil when one was reset or the connection ended.
+    /// Reads until the end of some streams; returns the text of each, or nil if one was reset or the connection ended.
     func bodies(streams: Set<Int>) -> [Int: String]? {
         var bodies: [Int: [UInt8]] = [:]
         var open = streams
@@ -284,22 +285,22 @@ final class ScriptedPeer {
         return bodies.mapValues { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Reads on until the connection has ended; false when it has not in the time a byte may take.
+    /// Reads until the connection has ended; returns false if it has not within the time limit for a byte.
     func hasEnded() -> Bool {
         while self.receive() {}
         return self.isEndSeen
     }
 
-    /// Ends the connection as a process does that dies with bytes unread.
+    /// Ends the connection like a process that dies with unread bytes.
     func reset() {
         var nobody = sockaddr()
         nobody.sa_family = sa_family_t(AF_UNSPEC)
         unsafe connect(self.descriptor, &nobody, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
-    /// Takes what has come, and waits for nothing.
+    /// Takes everything that has arrived, without waiting.
     ///
-    /// - Returns: how many bytes that was, and whether the end was behind them.
+    /// - Returns: the number of bytes, and whether the end followed them.
     func takeAll() -> (count: Int, hasEnded: Bool) {
         defer { self.received = [] }
         var count = self.received.count
@@ -311,14 +312,14 @@ final class ScriptedPeer {
         }
     }
 
-    /// Whether something has come that was not read, or the end.
+    /// True if unread bytes, or the end, have arrived.
     var hasNews: Bool {
         var byte: UInt8 = 0
         let count = unsafe recv(self.descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         return !self.received.isEmpty || count >= 0
     }
 
-    /// The whole frames in `bytes`.
+    /// Returns the complete frames in `bytes`.
     static func frames(in bytes: [UInt8]) -> [Frame] {
         var rest = bytes
         var frames: [Frame] = []
@@ -339,7 +340,7 @@ final class ScriptedPeer {
         )
     }
 
-    /// Reads on until `text` has come; what is behind it stays.
+    /// Reads until `text` has arrived; later bytes remain unread.
     func text(through text: String) -> String? {
         let wanted = [UInt8](text.utf8)
         while true {
@@ -354,7 +355,7 @@ final class ScriptedPeer {
     }
 }
 
-/// What handlers report to a test, in order.
+/// The events that handlers report to a test, in order.
 final class EventLog: Sendable {
     private let stream: AsyncStream<String>
     private let continuation: AsyncStream<String>.Continuation
@@ -365,13 +366,13 @@ final class EventLog: Sendable {
 
     func append(_ event: String) { self.continuation.yield(event) }
 
-    /// Waits for the first event that is `wanted`, from among those that nobody has waited for yet.
+    /// Waits for the first event that is `wanted`, among those that no test has waited for yet.
     func wait(for wanted: String) async {
         for await event in self.stream where event == wanted { return }
     }
 }
 
-/// Answers by path, so that a test chooses what the server does.
+/// Answers by path, so that a test controls the server.
 final class ScriptedHandler: RequestHandler {
     private unowned let loop: EventLoop
     private let log: EventLog
@@ -384,7 +385,7 @@ final class ScriptedHandler: RequestHandler {
         self.log = log
     }
 
-    /// A certificate with this name gets its connection ended before the first request.
+    /// A certificate with this name makes the server end its connection before the first request.
     static let unwanted = "CN=unwanted"
 
     func certificateShown(_ certificate: ClientCertificate, on connection: ConnectionID) {
@@ -487,17 +488,17 @@ final class TestServer {
 
     deinit { self.server.stop() }
 
-    /// A peer that has begun HTTP/2.
+    /// Returns a peer that has begun HTTP/2.
     func peer(settings: [UInt8] = []) throws -> ScriptedPeer {
         let peer = try ScriptedPeer(self.address)
         peer.beginHTTP2(settings: settings)
         return peer
     }
 
-    /// How often a bound was met, on all loops.
+    /// Returns the number of times that a limit was reached, on all loops.
     func times(_ limit: TransportLimit) -> Int { self.server.tallies.reduce(0) { $0 + $1.times(limit) } }
 
-    /// Has a peer served again and again until a bound was met this often; false when it is not within a minute.
+    /// Serves a peer repeatedly until a limit was reached this often; returns false if that takes more than a minute.
     func isMet(_ limit: TransportLimit, times: Int = 1, while served: ScriptedPeer) -> Bool {
         let deadline = ContinuousClock.now + .seconds(60)
         var stream = 101
@@ -510,12 +511,12 @@ final class TestServer {
         return true
     }
 
-    /// Another connection is served as if nothing had happened.
+    /// Checks that another connection is served normally.
     func expectServed(_ location: SourceLocation = #_sourceLocation) throws {
         Self.expectServed(try self.peer(), location)
     }
 
-    /// A peer that has begun HTTP/2 and sent no request is served.
+    /// Checks that a peer that has begun HTTP/2 and sent no request is served.
     static func expectServed(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
         peer.send(ScriptedPeer.frame(0, flags: 1, stream: 1, [UInt8]("alive".utf8)))

@@ -12,8 +12,8 @@ private final class Folder {
     deinit { try? FileManager.default.removeItem(atPath: self.path) }
 }
 
-/// Each bound that needs sockets: kept to, it costs nothing; past it the offender pays, others are served, and it is
-/// counted.
+/// Every limit that needs sockets. Below it, nothing happens. Beyond it, the offender is refused, others are served,
+/// and the event is counted.
 @Suite("The bounds of a server", .serialized, .timeLimit(.minutes(15)))
 struct ServerBoundTests {
     private typealias Peer = ScriptedPeer
@@ -43,7 +43,7 @@ struct ServerBoundTests {
         TestServer.expectServed(operators[1])
     }
 
-    @Test("An address may have so many connections: one more is ended, other addresses and socket files are served")
+    @Test("Connections are limited per address: one more is ended, and other addresses and socket files are served")
     func perAddress() throws {
         let folder = try Folder()
         let server = try TestServer(
@@ -58,7 +58,7 @@ struct ServerBoundTests {
         #expect(server.times(.connectionsPerAddressMax) == 1)
         var others = [try Peer(server.address, from: "127.0.0.2")]
         others += try (0..<3).map { _ in try Peer("unix:\(folder.path)/s") }
-        // Nobody is kept from one listener by what happens at another.
+        // The limit applies to each listener separately.
         others.append(try Peer(server.server.boundAddresses[2]))
         for peer in others {
             peer.beginHTTP2()
@@ -66,14 +66,14 @@ struct ServerBoundTests {
         }
         #expect(server.times(.connectionsPerAddressMax) == 1)
         first[0].close()
-        // The server hears of the end a moment later.
+        // The server notices the end with a delay.
         let deadline = ContinuousClock.now + .seconds(60)
         var again = try server.peer()
         while again.frame(type: 4) == nil, ContinuousClock.now < deadline { again = try server.peer() }
         TestServer.expectServed(again)
     }
 
-    @Test("IPv4 clients of a listener for both are told apart; none is no limit")
+    @Test("IPv4 clients of a dual-stack listener are counted by address; zero means no limit")
     func perAddressOfBoth() throws {
         let server = try TestServer(self.limits { $0.connectionsPerAddressMax = 1 }, addresses: ["[::]:0"])
         for source in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
@@ -89,7 +89,7 @@ struct ServerBoundTests {
         for peer in peers { TestServer.expectServed(peer) }
     }
 
-    @Test("For one connection too many that does not speak the oldest is ended; whoever speaks is served")
+    @Test("An excess silent connection ends the oldest silent one; connections that send requests are served")
     func handshakes() throws {
         let server = try TestServer(self.limits { $0.handshakesMax = 2 })
         let served = try server.peer()
@@ -104,7 +104,7 @@ struct ServerBoundTests {
             peer.beginHTTP2()
             TestServer.expectServed(peer)
         }
-        // Those that have spoken make room for as many that have not.
+        // Connections that have sent a request make room for as many that have not.
         for _ in 0..<10 { try server.expectServed() }
         #expect(server.times(.handshakesMax) == 1)
     }
@@ -118,7 +118,7 @@ struct ServerBoundTests {
             privateKeyFile: folder.path + "/server.key"
         )
         let server = try TestServer(self.limits { $0.handshakesMax = 20 }, tls: tls)
-        // The head of a ClientHello that never comes.
+        // The beginning of a ClientHello that never continues.
         let peers = try (0..<100).map { _ in try Peer(server.address) }
         for peer in peers { peer.send([0x16, 0x03, 0x01, 0x02, 0x00]) }
         for peer in peers.prefix(80) { #expect(peer.hasEnded()) }
@@ -126,7 +126,7 @@ struct ServerBoundTests {
         #expect(peers.suffix(20).allSatisfy { !$0.hasNews })
     }
 
-    @Test("A connection that lets its answers pile up is ended, and takes what waits with it")
+    @Test("A connection that lets its answers pile up is ended, and its queued bytes are freed")
     func queuedBytes() async throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
         let peer = try server.peer(settings: Peer.setting(4, 0))
@@ -156,7 +156,7 @@ struct ServerBoundTests {
         try server.expectServed()
     }
 
-    @Test("A turn accepts and reads so much; what is left is for the next, and is counted")
+    @Test("A turn accepts and reads a limited amount; the rest is left for the next turn, and is counted")
     func turns() throws {
         let server = try TestServer(self.limits { $0.readBytesPerTurn = 16_384 })
         let peer = try server.peer()
@@ -174,7 +174,7 @@ struct ServerBoundTests {
         #expect(hasty.times(.acceptsPerTurn) == 1)
     }
 
-    @Test("A connection is read no more while too many answers wait behind it, and goes on when they have left")
+    @Test("A connection is not read while too many answers are queued, and is read again when they are sent")
     func outputFrames() throws {
         let limits = self.limits {
             $0.outputFramesMax = 4
@@ -184,7 +184,7 @@ struct ServerBoundTests {
         let peer = try server.peer(settings: Peer.setting(4, 0x7FFF_FFFF))
         peer.send(Peer.frame(8, Peer.bytes(0x7000_0000)))
         for index in 0..<60 { peer.send(Peer.request("/big", stream: index * 2 + 1)) }
-        // The first answers may all have been made before one had to wait; those of later requests wait behind them.
+        // The first answers may have been written before one had to wait. Those of later requests wait after them.
         let served = try server.peer()
         let deadline = ContinuousClock.now + .seconds(60)
         var number = 0
@@ -254,7 +254,7 @@ struct ServerBoundTests {
         for (bytes, times) in [(10_000, 0), (10_001, 1)] {
             let peer = try Peer(server.address)
             peer.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
-            // The first chunk is as large as a body may be.
+            // The first chunk has the maximum size of a body.
             for count in [4096, bytes] {
                 peer.send(String(count, radix: 16) + "\r\n" + String(repeating: "x", count: count) + "\r\n")
             }
@@ -304,10 +304,10 @@ struct ListenerTests {
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 200 ") == true)
     }
 
-    @Test("A socket file that nobody listens on any more is replaced")
+    @Test("A stale socket file is replaced")
     func staleSocket() throws {
         let folder = try Folder()
-        // As of a process that was killed: a file that is left over like this refuses whoever connects.
+        // A killed process leaves such a socket file, which refuses every connection.
         let left = try self.bind(folder.path + "/s")
         close(left)
         #expect(throws: ScriptedPeer.Refused.self) { try ScriptedPeer("unix:\(folder.path)/s") }
@@ -315,7 +315,7 @@ struct ListenerTests {
         try server.expectServed()
     }
 
-    /// A socket that is bound to a file and not listened on, as another program leaves it.
+    /// Creates a socket that is bound to a file but does not listen, like one left by another program.
     private func bind(_ path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         var name = sockaddr_un()
@@ -374,7 +374,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
     }
 
-    @Test("A socket file that somebody else opened stays")
+    @Test("A socket file of an inherited descriptor stays")
     func inheritedFileStays() throws {
         let folder = try Folder()
         let address = "unix:\(folder.path)/s"
@@ -390,7 +390,7 @@ struct ListenerTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["s"])
     }
 
-    @Test("A socket file that somebody listens on is refused, and that server goes on")
+    @Test("A socket file in use is refused, and its server continues")
     func liveSocket() throws {
         let folder = try Folder()
         let server = try TestServer(addresses: ["unix:\(folder.path)/s"])

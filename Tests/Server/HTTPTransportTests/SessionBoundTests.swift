@@ -2,7 +2,8 @@ import HTTPTransport
 import Testing
 import Wire
 
-/// Each bound of one session: kept to, it costs nothing; one past it the offender pays, and it is counted once.
+/// Every limit of one session. Below it, nothing happens. Beyond it, the offender is refused, and the event is
+/// counted once.
 @Suite("The bounds of one HTTP/2 connection")
 struct SessionBoundTests {
     private typealias Peer = ScriptedPeer
@@ -13,19 +14,19 @@ struct SessionBoundTests {
         return limits
     }
 
-    /// The error code of the GOAWAY among these frames; nil when there is none.
+    /// Returns the error code of the GOAWAY among these frames; nil if there is none.
     private func goAway(_ frames: [ScriptedPeer.Frame]) -> Int? {
         frames.first { $0.type == 7 }?.errorCode
     }
 
-    /// HEADERS of a request in so many CONTINUATION frames, the last of them with the end.
+    /// Returns HEADERS of a request with this many CONTINUATION frames, the last of which ends the block.
     private static func continued(_ count: Int) -> [UInt8] {
         var bytes = Peer.frame(1, flags: 1, stream: 1, Peer.headers("/echo"))
         for number in 1...count { bytes += Peer.frame(9, flags: number == count ? 4 : 0, stream: 1) }
         return bytes
     }
 
-    @Test("A header block may have so many CONTINUATION frames, however they are cut up", arguments: [false, true])
+    @Test("CONTINUATION frames of a header block are limited, however the bytes are cut", arguments: [false, true])
     func continuations(isCutUp: Bool) {
         let limits = self.limits { $0.continuationFramesMax = 3 }
         func receive(_ count: Int) -> SessionFixture {
@@ -46,7 +47,7 @@ struct SessionBoundTests {
 
     struct Flood: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        /// The bytes that come before, and the frames that they count as.
+        /// The bytes sent before, and the number of frames that they count as.
         var before: [UInt8] = []
         var beforeCost = 0
         let frame: @Sendable (Int) -> [UInt8]
@@ -99,7 +100,7 @@ struct SessionBoundTests {
         ) { _ in ScriptedPeer.frame(9, stream: 1) },
     ]
 
-    @Test("Frames that carry no request come out of one budget, whatever their kind", arguments: Self.floods)
+    @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
     func controlFrames(flood: Flood) {
         // The client's first SETTINGS is one of them.
         let fixture = SessionFixture(self.limits { $0.controlFramesBurst = 5 })
@@ -169,7 +170,7 @@ struct SessionBoundTests {
 
     @Test("A header list of the most bytes is taken, one more is answered 431")
     func headerList() {
-        // Four fields, each with 32 bytes: :method GET, :scheme http, :path /echo, host h.
+        // Four fields, each with 32 additional bytes: :method GET, :scheme http, :path /echo, host h.
         let size = 4 * 32 + 10 + 11 + 10 + 5
         for (limit, times) in [(size, 0), (size - 1, 1)] {
             let fixture = SessionFixture(self.limits { $0.headerListBytesMax = limit })
@@ -197,12 +198,12 @@ struct SessionBoundTests {
         #expect(fixture.times(.frameBytesMax) == 0)
     }
 
-    @Test("A stream's window may be used up; one byte more resets it, and the connection goes on")
+    @Test("A stream's window may be used up; one byte more resets the stream, and the connection continues")
     func streamWindow() {
         for (more, times) in [(0, 0), (1, 1)] {
             let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
-            // Below its half a window is not opened again.
+            // A window is not extended until half of it was used.
             fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_191)))
             fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_193 + more)))
             let frames = fixture.produce()
@@ -217,7 +218,7 @@ struct SessionBoundTests {
         for (last, times) in [(16_383, 0), (16_384, 1)] {
             let fixture = SessionFixture(self.limits { $0.connectionWindowBytes = 65_535 })
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
-            // Its half opens it again, which the client does not hear before it sends the rest.
+            // After half of it was used, the window is extended, but the client sends the rest before it is notified.
             for bytes in [16_384, 16_384, 16_384, 16_384, 16_384, last] {
                 fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: bytes)))
             }
@@ -249,14 +250,14 @@ struct SessionBoundTests {
         #expect(loop.takeEvents().last == "7 GET /wait h host=h ")
     }
 
-    /// What the head of a request whose body is to come takes up.
+    /// Returns the bytes held for the head of a request whose body is pending.
     private func headBytes() -> Int {
         let fixture = SessionFixture()
         fixture.receive(Peer.request("/wait", stream: 1, ended: false))
         return fixture.session.heldBytes
     }
 
-    @Test("A connection may begin so many bytes of requests; the request that passes them is refused, the others go on")
+    @Test("The request that exceeds a connection's bytes of open requests is refused, and the others continue")
     func requestBytesOfConnection() {
         let limit = 2 * self.headBytes() + 10
         let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
@@ -272,7 +273,7 @@ struct SessionBoundTests {
         let frames = fixture.produce().filter { $0.stream == 3 }
         #expect(frames.map(\.type) == [1, 0, 3])
         #expect(frames.last?.errorCode == 0)
-        // What it took up is free again; a head alone may be too much as well.
+        // Its bytes were released. A head alone may also be too large.
         fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: self.headBytes() + 10)))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 1)
         fixture.receive(Peer.request("/wait", stream: 5, ended: false))
@@ -282,7 +283,7 @@ struct SessionBoundTests {
         #expect(fixture.memory.requestBytes.held == 0)
     }
 
-    @Test("All connections may begin so many bytes of requests; requests that come whole are never counted")
+    @Test("Bytes of incomplete requests are limited over all connections; complete requests are not counted")
     func requestBytes() {
         let limits = self.limits { $0.requestBytesMax = 2 * self.headBytes() + 10 }
         let first = SessionFixture(limits)
@@ -296,7 +297,7 @@ struct SessionBoundTests {
         second.receive(Peer.frame(0, stream: 1, [0x61]))
         #expect(first.times(.requestBytesMax) == 1)
         #expect(second.takeEvents() == ["1 POST /wait h host=h no room: server"])
-        // The connection that ends takes what it has begun with it.
+        // A connection that ends releases the bytes of its requests.
         first.session.end()
         #expect(first.memory.requestBytes.held == 0)
         second.receive(Peer.request("/wait", stream: 5, ended: false))
@@ -305,14 +306,14 @@ struct SessionBoundTests {
         #expect(second.takeEvents().last == "5 POST /wait h host=h a")
     }
 
-    /// HEADERS of a request that go on, with the beginning of a field of so many bytes.
+    /// Returns HEADERS of a request that continues with the first bytes of a long field.
     private static func half(_ count: Int, stream: Int = 1) -> [UInt8] {
         let field: [UInt8] = [0x00, 1, 0x78, 0x7F, 0x81, 0xF0, 0x01]
         return Peer.frame(1, flags: 1, stream: stream, Peer.headers("/echo") + field)
             + Peer.frame(9, stream: stream, [UInt8](repeating: 0x76, count: count))
     }
 
-    /// More of that field.
+    /// Returns more bytes of that field.
     private static func more(_ count: Int, endsBlock: Bool = false) -> [UInt8] {
         var bytes: [UInt8] = []
         for start in stride(from: 0, to: count, by: 16_000) {
@@ -322,7 +323,7 @@ struct SessionBoundTests {
         return bytes
     }
 
-    @Test("What has come of a block counts with the requests' bytes, field and half field, until the block ends")
+    @Test("The bytes of a partial block, including a partial field, count as request bytes until the block ends")
     func blockBytes() {
         let fixture = SessionFixture()
         fixture.receive(Self.half(1000))
@@ -353,7 +354,7 @@ struct SessionBoundTests {
         small.receive(Self.half(1000))
         #expect(small.produce().map(\.errorCode) == [7])
         #expect(small.times(.requestBytesMax) == 1)
-        // The rest of the block is read and dropped, and the connection goes on.
+        // The rest of the block is read and discarded, and the connection continues.
         small.receive(Self.more(29_848, endsBlock: true))
         #expect(small.memory.requestBytes.held == 0)
         small.receive(Peer.request("/echo", stream: 3))
@@ -375,7 +376,7 @@ struct SessionBoundTests {
         #expect(self.goAway(over.produce()) == 9)
     }
 
-    @Test("What waits on streams is counted for its connection, until it leaves or its stream ends")
+    @Test("Queued bytes of streams count for their connection until they are sent or their stream ends")
     func queuedBytes() {
         let fixture = SessionFixture(settings: Peer.setting(4, 100))
         for number in [1, 3, 5] { fixture.receive(Peer.request("/wait", stream: number)) }

@@ -2,7 +2,7 @@ import HTTPTransport
 import Testing
 import Wire
 
-/// One HTTP/2 session without socket, thread or clock: bytes in, frames and events out.
+/// An HTTP/2 session without socket, thread or clock: bytes in, frames and events out.
 final class SessionFixture {
     let memory: LoopMemory
     let library: HTTP2Library
@@ -10,9 +10,9 @@ final class SessionFixture {
     let session: HTTP2Session
 
     /// - Parameters:
-    ///   - other: another session of the same loop; nil for a loop of its own.
-    ///   - hasBegun: whether the preface and our settings were received, and the answers taken.
-    ///   - acknowledges: whether the server's settings are acknowledged then.
+    ///   - other: another session of the same loop; nil for a separate loop.
+    ///   - hasBegun: true if the preface and settings are received, and the answers taken.
+    ///   - acknowledges: true if the server's settings are acknowledged afterwards.
     init(
         _ limits: TransportLimits = TransportLimits(),
         beside other: SessionFixture? = nil,
@@ -51,23 +51,23 @@ final class SessionFixture {
         ScriptedPeer.frames(in: self.produceBytes())
     }
 
-    /// How often a bound was met.
+    /// Returns the number of times that a limit was reached.
     func times(_ limit: TransportLimit) -> Int { self.memory.tally.times(limit) }
 
-    /// The events since they were last taken.
+    /// Returns the events since the last call.
     func takeEvents() -> [String] {
         defer { self.handler.events = [] }
         return self.handler.events
     }
 
-    /// Whether the connection is over, by the peer's fault or in order.
+    /// True if the connection has ended, with or without an error of the peer.
     var isOver: Bool { self.session.hasFailed || self.session.isFinished }
 
     func respond(_ number: Int32, body: StaticString? = nil) -> Bool {
         self.session.respond(number, Response(), body: body.map { ByteView($0) })
     }
 
-    /// Lets time pass, and holds the session to its promise of when it need not be looked at.
+    /// Passes time, and checks that the session has announced correctly when it needs to be checked.
     func passSeconds(_ seconds: Int64) -> Bool {
         let quietUntil = self.session.wantsToWrite ? 0 : self.session.isQuietUntil
         self.memory.now += seconds * 1000
@@ -77,11 +77,11 @@ final class SessionFixture {
     }
 }
 
-/// Writes down what it is told; answers `/echo` with the body, and leaves everything else to the test.
+/// Records its calls. It answers `/echo` with the body, and leaves all other requests to the test.
 final class RecordingHandler: RequestHandler {
     weak var session: HTTP2Session?
     var events: [String] = []
-    /// The most bytes of a body that any request has held.
+    /// The maximum number of body bytes held of any request.
     var bodyBytesHeld = 0
     private let response = Response()
 

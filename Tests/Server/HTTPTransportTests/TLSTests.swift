@@ -27,7 +27,7 @@ struct TLSTests {
         }
     }
 
-    /// Runs a program to its end.
+    /// Runs a program and waits for its end.
     private func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, output: String) {
         let process = Process()
         let pipe = Pipe.toChild()
@@ -49,7 +49,7 @@ struct TLSTests {
     }
 
     @Test(
-        "A request in cleartext is told in cleartext that this is TLS, and the connection ends",
+        "A request in cleartext gets an answer in cleartext that TLS is required, and the connection ends",
         arguments: [
             "GET / HTTP/1.1\r\n\r\n", "\r\nGET / HTTP/1.1\r\n\r\n", "POST /3/device/ab HTTP/1.1\r\nHost: h\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -70,7 +70,7 @@ struct TLSTests {
         #expect(peer.hasEnded())
     }
 
-    @Test("What is neither TLS nor HTTP gets no words")
+    @Test("Bytes that are neither TLS nor HTTP get no answer")
     func noise() throws {
         let certificates = try Certificates()
         let server = try TestServer(tls: certificates.context())
@@ -117,7 +117,7 @@ struct TLSTests {
         #expect((status == 0) == isServed && (output == "hello 2") == isServed, "\(status) \(output)")
     }
 
-    /// What becomes of a connection on which a client of OpenSSL's own does one thing again and again.
+    /// Returns the end of a connection on which an OpenSSL client repeats one action.
     private func raw(_ server: TestServer, _ act: String, isOlder: Bool = false) throws -> String {
         let script = #"""
             import socket, sys
@@ -185,7 +185,7 @@ struct TLSTests {
         #expect(try self.curl(server, certificates.folder, ["--http2"]).0 == 0)
     }
 
-    /// Asks for a path with a client certificate, or without one.
+    /// Requests a path with a client certificate, or without one.
     private func get(_ path: String, _ server: TestServer, _ folder: String, _ certificate: String?) throws -> (
         status: Int32, output: String
     ) {
@@ -194,7 +194,7 @@ struct TLSTests {
         return try self.run("/usr/bin/curl", always + (certificate.map { ["--cert", $0] } ?? []) + [url])
     }
 
-    @Test("The handler hears of the certificate that a client shows, whoever signed it, and of none when none is shown")
+    @Test("The handler receives the client's certificate, even from an unknown authority, or none")
     func clientCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -202,7 +202,7 @@ struct TLSTests {
         for (certificate, subject) in [
             (folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
             (try stranger.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
-            // A name that would write lines of its own into a log.
+            // A name with a line break, which could forge lines of a log.
             (try stranger.issue("/CN=a\nb"), #"CN=a\0Ab"#),
         ] {
             let (status, output) = try self.get("/certificate", server, folder, certificate)
@@ -213,7 +213,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate as large as may be is taken, a larger one is refused in the handshake, and others are served")
+    @Test("A client certificate is accepted up to the maximum size, and a larger one is refused in the handshake")
     func largeCertificate() throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -221,7 +221,7 @@ struct TLSTests {
         func certificate(_ bytes: Int) throws -> String {
             try stranger.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
         }
-        // What else is in a certificate takes some hundred bytes.
+        // The rest of a certificate takes some hundred bytes.
         let few = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax - 2_000))
         #expect(few.status == 0 && few.output == "CN=large", "\(few.output)")
         let many = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax))
@@ -229,7 +229,7 @@ struct TLSTests {
         #expect(try self.get("/certificate", server, folder, nil).output == "none")
     }
 
-    @Test("A connection whose certificate is not wanted is told so before any request of it, and the next is served")
+    @Test("A connection with an unwanted certificate is refused before its first request, and the next one is served")
     func unwantedCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
@@ -238,7 +238,7 @@ struct TLSTests {
         let (status, _) = try self.get("/certificate", server, folder, unwanted)
         #expect(status != 0)
         await server.log.wait(for: "certificate \(ScriptedHandler.unwanted)")
-        // It had carried no request; the handler hears of its end all the same.
+        // It had carried no request; the handler is notified of its end nevertheless.
         await server.log.wait(for: "connection closed")
         #expect(try self.get("/certificate", server, folder, nil).output == "none")
     }
@@ -304,7 +304,7 @@ struct TLSTests {
         }
     }
 
-    @Test("A certificate that is not there is named")
+    @Test("A missing certificate is named")
     func missingCertificate() {
         let error = #expect(throws: TransportError.self) {
             try TLSContext(certificateChainFile: "/nowhere/server.pem", privateKeyFile: "/nowhere/server.key")
@@ -314,7 +314,7 @@ struct TLSTests {
     }
 }
 
-@Suite("Whose client certificates are trusted", .timeLimit(.minutes(15)))
+@Suite("Trust in client certificates", .timeLimit(.minutes(15)))
 struct ClientTrustTests {
     private func bytes(_ file: String) throws -> [UInt8] { Array(try Data(contentsOf: URL(fileURLWithPath: file))) }
 
@@ -330,7 +330,7 @@ struct ClientTrustTests {
     @Test("A certificate is good from its first moment to its last, when an authority has signed it for clients")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
-        let stranger = try TestAuthority("Somebody else")
+        let stranger = try TestAuthority("Another Authority")
         let trust = try self.trust([own])
         func fault(_ file: String) throws -> String? { trust.fault(of: try self.certificate(file)) }
         let subject = "/UID=com.example.app"
@@ -338,7 +338,7 @@ struct ClientTrustTests {
         #expect(try fault(own.issue(subject, extensions: "keyUsage = digitalSignature")) == nil)
         #expect(try fault(own.issue(subject, .yesterday)) == "certificate has expired")
         #expect(try fault(own.issue(subject, .tomorrow)) == "certificate is not yet valid")
-        // The other authority has the same name, and another key.
+        // The other authority has the same name and another key.
         #expect(try fault(other.issue(subject))?.isEmpty == false)
         #expect(try fault(stranger.issue(subject))?.isEmpty == false)
         #expect(
@@ -351,7 +351,7 @@ struct ClientTrustTests {
         #expect(both.fault(of: try self.certificate(other.issue(subject))) == nil)
     }
 
-    @Test("An authority that another one has signed is trusted by itself, or with what the client sends along")
+    @Test("An intermediate authority is trusted if it is listed, or if the client sends its certificate along")
     func intermediate() throws {
         let root = try TestAuthority("Root")
         let intermediate = try TestAuthority("Intermediate", by: root)
@@ -359,14 +359,14 @@ struct ClientTrustTests {
         #expect(try self.trust([intermediate]).fault(of: certificate) == nil)
         #expect(try self.trust([root, intermediate]).fault(of: certificate) == nil)
         #expect(try self.trust([root]).fault(of: certificate) == "unable to get local issuer certificate")
-        // Nor is an authority by having a certificate.
+        // A certificate alone does not make its holder an authority.
         let client = try root.issue("/CN=Intermediate", extensions: "basicConstraints = CA:FALSE")
         let pem = try self.bytes(root.certificate) + self.bytes(client)
         let trust = try ClientTrust(authorities: (pem, "ca.pem"), revocations: nil)
         #expect(trust.fault(of: certificate) != nil)
     }
 
-    @Test("What an authority has revoked is refused, also by a list that is overdue; another's are not concerned")
+    @Test("A revoked certificate is refused, also by an overdue list; other authorities are not affected")
     func revoked() throws {
         let (own, other) = (try TestAuthority("One"), try TestAuthority("Two"))
         let files = try [own.issue("/UID=a"), own.issue("/UID=b"), other.issue("/UID=c")]
@@ -415,13 +415,13 @@ struct ClientTrustTests {
         for text in [[], Array("nothing".utf8), pem] {
             #expect(message(pem, text)?.hasPrefix("crl.pem holds no list") == true)
         }
-        // Of the same name, with another key.
+        // The same name with another key.
         let strange = Array(try TestAuthority().revocations())
         #expect(message(pem, strange)?.hasPrefix("crl.pem holds a list that no authority in ca.pem has signed") == true)
         #expect(message(pem, list + strange)?.hasPrefix("crl.pem holds a list that no authority") == true)
     }
 
-    @Test("What a certificate says of its holder is read")
+    @Test("Fields of a certificate are read")
     func contents() throws {
         let own = try TestAuthority()
         let topics = [(topic: "com.example.app", kind: "app")]
@@ -438,15 +438,15 @@ struct ClientTrustTests {
     }
 }
 
-/// A client's end of one TLS connection, without its socket: it speaks HTTP/2 and believes any certificate.
+/// The client's end of a TLS connection, without its socket: it speaks HTTP/2 and accepts any certificate.
 @safe
 final class TLSClient {
     private let context: OpaquePointer
     private let ssl: OpaquePointer
-    /// What came from the server, and what is to go to it; `ssl` owns both.
+    /// The bytes received from the server, and those to be sent to it; `ssl` owns both.
     private let input: OpaquePointer
     private let output: OpaquePointer
-    /// What is said behind the handshake.
+    /// The bytes to be sent after the handshake.
     private var waiting: [UInt8] = []
 
     init?() {
@@ -465,19 +465,19 @@ final class TLSClient {
         unsafe SSL_CTX_free(self.context)
     }
 
-    /// What goes to the server once `bytes` are said, and the handshake goes on.
+    /// Returns the bytes to be sent to the server for `bytes` and the handshake.
     func send(_ bytes: [UInt8]) -> [UInt8] {
         self.waiting += bytes
         if unsafe SSL_do_handshake(self.ssl) == 1, !self.waiting.isEmpty {
             unsafe SSL_write(self.ssl, self.waiting, Int32(self.waiting.count))
             self.waiting = []
         }
-        // What went wrong is seen by what does not come.
+        // A failure shows as missing bytes.
         ERR_clear_error()
         return unsafe Self.all { unsafe BIO_read(self.output, $0.baseAddress, Int32($0.count)) }
     }
 
-    /// What the server has said with `bytes`.
+    /// Decrypts bytes from the server.
     func receive(_ bytes: [UInt8]) -> [UInt8] {
         unsafe BIO_write(self.input, bytes, Int32(bytes.count))
         _ = unsafe SSL_do_handshake(self.ssl)

@@ -5,8 +5,8 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Whoever sends little is read before those who send much, and those are read, too.
-@Suite("Whose turn it is", .timeLimit(.minutes(15)))
+/// A client that sends little is read before those that send much, and the latter are read, too.
+@Suite("The order of connections", .timeLimit(.minutes(15)))
 struct TurnOrderTests {
     @Test("A quiet connection is read before most of the busy ones that came first", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
@@ -28,7 +28,7 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count == FlowScene.noisyCount)
     }
 
-    @Test("Who sends little is quiet while others are busy; a busy flow's new connection is not")
+    @Test("A flow with few bytes is quiet while others are busy; a busy flow's new connection is not")
     func quietOnes() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)
@@ -45,7 +45,7 @@ struct TurnOrderTests {
         #expect(judge(try scene.peer(flow: FlowScene.noisyFlow)) == "not quiet")
     }
 
-    @Test("Busy connections go on while others always have something, and wait for sixteen of them at most")
+    @Test("Busy connections get turns while others always have data, after at most sixteen of those")
     func busyGoOn() throws {
         let scene = try FlowScene()
         let others = try (0..<60).map { try scene.peer(flow: UInt64(100 + $0)) }
@@ -90,7 +90,7 @@ struct TurnOrderTests {
         #expect(Array(order.prefix(12)) == expected)
     }
 
-    @Test("In a pause that nobody's share explains, no socket is read")
+    @Test("In a pause that no large share causes, no socket is read")
     func pauseOfAll() throws {
         let scene = try FlowScene()
         let other = try scene.peer(flow: 3)
@@ -105,7 +105,7 @@ struct TurnOrderTests {
         #expect(try #require(order.firstIndex(of: "woken")) < #require(order.firstIndex(of: "/3/x")))
     }
 
-    @Test("Who has grown quiet is among the others again, though nothing is heard from it")
+    @Test("A flow that became quiet is treated like the others again, even without new bytes")
     func quietAgain() throws {
         let scene = try FlowScene()
         scene.makeNoise()
@@ -121,7 +121,7 @@ struct TurnOrderTests {
         #expect(scene.loop.busyConnectionCount == 0)
     }
 
-    @Test("Busy connections that end before their turn leave nothing behind")
+    @Test("Busy connections that end before their turn are cleaned up")
     func ended() throws {
         let scene = try FlowScene()
         let quiet = try scene.peer(flow: 3)
@@ -136,7 +136,7 @@ struct TurnOrderTests {
         #expect(quiet.isServed())
         for peer in scene.noisy { #expect(peer.peer.hasEnded()) }
         #expect(scene.loop.busyConnectionCount == 0)
-        // They have the places of those that are gone.
+        // They get the places of the closed connections.
         for number in 0..<FlowScene.noisyCount {
             let peer = try scene.peer(flow: UInt64(100 + number))
             peer.ask("x")
@@ -145,7 +145,7 @@ struct TurnOrderTests {
         #expect(scene.heard(before: "").count <= 3)
     }
 
-    @Test("A connection that cannot be watched as a busy one stays as it is, and one that would be twice is ended")
+    @Test("A connection that cannot be watched as a busy one stays unchanged, and one that is watched twice is ended")
     func watchFails() throws {
         let scene = try FlowScene()
         let peer = scene.noisy[0]
@@ -171,7 +171,7 @@ struct TurnOrderTests {
     }
 }
 
-/// The paths of requests in the order in which they came. The loop's thread writes it, and the test's waits.
+/// The paths of requests in order of arrival. The loop's thread writes it, and the test's thread waits.
 final class OrderLog: @unchecked Sendable {  // `monitor` guards it.
     private let monitor = Monitor()
     private var paths: [String] = []
@@ -187,7 +187,7 @@ final class OrderLog: @unchecked Sendable {  // `monitor` guards it.
 
     func removeAll() { self.monitor.withLock { self.paths = [] } }
 
-    /// Waits until a path was appended so many times.
+    /// Waits until a path was appended this many times.
     func wait(for path: String, times: Int = 1) {
         self.monitor.withLock {
             while self.paths.count(where: { $0 == path }) < times { self.monitor.wait() }
@@ -195,7 +195,7 @@ final class OrderLog: @unchecked Sendable {  // `monitor` guards it.
     }
 }
 
-/// Takes requests for `/FLOW/NAME`, notes and answers each, and does what some names say.
+/// Records and answers requests for `/FLOW/NAME`, and performs the orders in some names.
 final class FlowHandler: RequestHandler {
     private unowned let loop: EventLoop
     private let log: OrderLog
@@ -248,7 +248,7 @@ final class FlowHandler: RequestHandler {
     func alarmRang(_: Int64) {}
 }
 
-/// A client of a `FlowScene`: what it has asked, it waits for.
+/// A client of a `FlowScene`, which waits for the answers to its requests.
 final class FlowPeer {
     private static let body = [UInt8](repeating: 0x61, count: 4096)
 
@@ -263,7 +263,7 @@ final class FlowPeer {
         self.peer.beginHTTP2()
     }
 
-    /// Sends a request that is small.
+    /// Sends a small request.
     func ask(_ name: String) {
         self.peer.send(ScriptedPeer.request("/\(self.flow)/\(name)", stream: self.stream()))
     }
@@ -279,7 +279,7 @@ final class FlowPeer {
         self.peer.send(bytes)
     }
 
-    /// Whether all is answered that was asked.
+    /// Returns true if all its requests were answered.
     func isServed() -> Bool {
         defer { self.unanswered = [] }
         return self.unanswered.allSatisfy { self.peer.frame(type: 1, stream: $0) != nil }
@@ -292,8 +292,8 @@ final class FlowPeer {
     }
 }
 
-/// A server of one loop, a noisy flow on twenty connections, and one that holds the loop so that requests wait in the
-/// sockets until the test lets it go on.
+/// A server of one loop, a noisy flow on twenty connections, and a connection that blocks the loop, so that requests
+/// wait in the sockets until the test releases it.
 final class FlowScene {
     static let noisyFlow: UInt64 = 1
     static let noisyCount = 20
@@ -308,7 +308,7 @@ final class FlowScene {
 
     var loop: EventLoop { self.server.loops[0] }
 
-    /// - Parameter tls: what is spoken below HTTP/2; nil for cleartext.
+    /// - Parameter tls: the TLS context; nil for cleartext.
     init(tls: TLSContext? = nil) throws {
         let (log, held, faults) = (self.log, self.held, self.faults)
         let listener = Listener(address: try .parse("127.0.0.1:0"), tls: tls)
@@ -317,7 +317,7 @@ final class FlowScene {
         self.makeTLS = { tls == nil ? nil : TLSClient() }
         let (address, makeTLS) = (server.boundAddresses[0], self.makeTLS)
         try server.start()
-        // From here on no time passes that a test does not let pass.
+        // From here on, time passes only when a test advances it.
         server.loops[0].wake()
         log.wait(for: "woken")
         log.removeAll()
@@ -336,7 +336,7 @@ final class FlowScene {
         try FlowPeer(self.server.boundAddresses[0], flow: flow, tls: self.makeTLS())
     }
 
-    /// Has the noisy flow send 2 MiB beside another's few bytes.
+    /// Makes the noisy flow send 2 MiB while another one sends a few bytes.
     func makeNoise() {
         self.holder.ask("quiet")
         #expect(self.holder.isServed())
@@ -347,7 +347,7 @@ final class FlowScene {
         self.log.removeAll()
     }
 
-    /// Has the loop stand still until `goOn`, once.
+    /// Blocks the loop until `goOn`, once.
     func hold() {
         self.holder.ask("hold")
         self.log.wait(for: "/2/hold")
@@ -358,25 +358,25 @@ final class FlowScene {
         #expect(self.holder.isServed())
     }
 
-    /// Has a request from the holder do what its name says.
+    /// Makes the holder's request perform the order in its name.
     func order(_ name: String) {
         self.holder.ask(name)
         #expect(self.holder.isServed())
     }
 
-    /// Has 40 KB wait in the socket of each noisy connection, named by its number.
+    /// Puts 40 KB into the socket of each noisy connection, named by its number.
     func sendBursts() {
         for (number, peer) in self.noisy.enumerated() { peer.ask("\(number)", times: 10) }
         for peer in self.noisy { #expect(peer.peer.isDelivered()) }
     }
 
-    /// The noisy connections that were heard before a request.
+    /// Returns the noisy connections that were read before a request.
     func heard(before path: String) -> Set<String> {
         Set(self.log.all.prefix { $0 != path }.filter { $0.hasPrefix("/\(Self.noisyFlow)/") })
     }
 }
 
-/// Whose part of what a loop receives is large.
+/// The shares of flows in the bytes that a loop receives.
 @Suite("The shares of flows")
 struct FlowSharesTests {
     private let noisy = FlowShares.Place(flow: 1)
@@ -396,7 +396,7 @@ struct FlowSharesTests {
         #expect(!shares.isLarge(self.quiet, wasLarge: true))
     }
 
-    @Test("Nobody's part is large of little")
+    @Test("A share of few bytes is never large")
     func little() {
         var shares = FlowShares()
         shares.received(1, at: self.quiet)
@@ -406,7 +406,7 @@ struct FlowSharesTests {
         #expect(shares.isLarge(self.noisy, wasLarge: false))
     }
 
-    @Test("A flow that is alone keeps nobody waiting, and one that has sent nothing does not wait")
+    @Test("A single flow delays no other, and a flow without bytes does not wait")
     func alone() {
         var shares = FlowShares()
         shares.received(100 * FlowShares.bytesMin, at: self.noisy)
@@ -418,7 +418,7 @@ struct FlowSharesTests {
         #expect(!shares.isLarge(FlowShares.Place(flow: 3), wasLarge: true))
     }
 
-    @Test("What came counts for half a second later: who has grown quiet is let go of, and who is alone again")
+    @Test("Bytes count half a second later: a flow that became quiet or single is released")
     func seconds() {
         var shares = FlowShares()
         shares.received(64 * FlowShares.bytesMin, at: self.noisy)

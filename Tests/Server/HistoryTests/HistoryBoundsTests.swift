@@ -50,7 +50,7 @@ struct HistoryBoundsTests {
         #expect(rig.open().runCount < 64, "a question would have too many places to look at")
     }
 
-    @Test("Whatever the size of the lots that are written, a question has few places to look at", arguments: [1, 520])
+    @Test("A query reads few runs, whatever the size of the batches", arguments: [1, 520])
     func runs(eventsPerLot: Int) throws {
         let rig = try HistoryRig()
         let history = rig.open()
@@ -61,7 +61,7 @@ struct HistoryBoundsTests {
             history.append(lot[...])
             history.flush()
             mostRuns = max(mostRuns, history.runCount)
-            // Small lots are merged when there are eight; large ones stay as they are until there are too many.
+            // Eight small runs are merged. Large ones remain until there are too many.
             if eventsPerLot > 1 { rig.tidyAll() }
         }
         rig.tidyAll()
@@ -88,7 +88,7 @@ struct HistoryBoundsTests {
         #expect(rig.open().recent(device: newest, count: 1) == rig.recent(newest, 1))
     }
 
-    @Test("Another size and another age, set while it is open, hold for what is there")
+    @Test("New limits of size and age apply to existing events")
     func set() throws {
         let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 32 << 20))
         var random = SeededGenerator(seed: 7)
@@ -114,7 +114,7 @@ struct HistoryBoundsTests {
         #expect(rig.fileBytes() <= 4 << 20)
     }
 
-    @Test("Memory holds a bounded number of events though nobody flushes")
+    @Test("Memory holds a bounded number of events without a flush")
     func collected() throws {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: 6)

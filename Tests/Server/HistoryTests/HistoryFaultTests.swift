@@ -10,10 +10,10 @@ struct HistoryFaultTests {
     private static let path = "/history.sqlite"
     private static let limits = HistoryLimits(bytesMax: 4 << 20)
     private static let devices = 5
-    /// Enough for one merge, and for several copies of the log into the file.
+    /// Enough for one merge, and for several checkpoints of the log.
     private static let lots = 10
 
-    /// What one run over a failing disk appended, and what it heard.
+    /// The state of one run over a failing disk.
     private struct Trial {
         let disk: SimulatedDisk
         var random: SeededGenerator
@@ -21,7 +21,7 @@ struct HistoryFaultTests {
         var now = Instant(milliseconds: 1_700_000_000_000)
         /// The number of events up to the end of each record.
         private(set) var ends: [Int] = [0]
-        /// The record up to which a history said that it is durable, before anything befell the disk.
+        /// The last record that a history reported as durable before any fault of the disk.
         private(set) var durableSequence: UInt64 = 0
 
         init(seed: UInt64) {
@@ -29,7 +29,7 @@ struct HistoryFaultTests {
             self.random = SeededGenerator(seed: seed)
         }
 
-        /// Appends one record of so many events.
+        /// Appends one record of this many events.
         mutating func append(_ count: Int, to history: HistoryFile) {
             for _ in 0..<count {
                 self.now = self.now + Int64(self.random.number(below: 100))
@@ -45,7 +45,7 @@ struct HistoryFaultTests {
             self.ends.append(self.events.count)
         }
 
-        /// Whether a history holds the events of exactly the records that it says it does.
+        /// Returns true if a history holds the events of exactly the records that it reports.
         func isExact(_ history: HistoryFile) -> Bool {
             let found = HistoryFaultTests.answers(history)
             let expected = self.events.prefix(self.ends[Int(history.writtenSequence)])
@@ -54,7 +54,7 @@ struct HistoryFaultTests {
             }
         }
 
-        /// - Parameter livesOn: whether the process goes on when the disk has met its fault.
+        /// - Parameter livesOn: true if the process continues after the disk's fault.
         mutating func work(_ history: HistoryFile, livesOn: Bool = false) {
             for _ in 0..<HistoryFaultTests.lots where livesOn || !self.disk.metFault {
                 for _ in 0..<self.random.number(in: 1...3) {
@@ -67,7 +67,7 @@ struct HistoryFaultTests {
             }
         }
 
-        /// Whether `found` are some of the device's events, newest first, none twice.
+        /// Returns true if `found` is a subsequence of the device's events, newest first.
         func isPossible(_ found: [HistoryEvent], _ device: UInt64) -> Bool {
             var rest = Array(self.events.lazy.filter { $0.device == device }.reversed())[...]
             for event in found {
@@ -83,7 +83,7 @@ struct HistoryFaultTests {
     }
 
     @Test(
-        "Whatever operation fails, nothing stops, no answer is wrong, and afterwards it works again",
+        "A failed operation stops nothing and causes no wrong answer, and later operations work again",
         arguments: [.noSpace, .ioError, .failedSync, .failedRead] as [SimulatedDisk.Fault],
         [false, true]
     )
@@ -103,7 +103,7 @@ struct HistoryFaultTests {
                 #expect(trial.isPossible(history.recent(device: device, count: .max), device), "operation \(number)")
             }
             guard metFault else {
-                // One merge has happened, or its operations were not among those that failed.
+                // A merge has happened, unless its operations were among those that failed.
                 #expect(history.runCount < Self.lots)
                 #expect(troubles == [] && history.droppedEvents == 0)
                 break
@@ -111,7 +111,7 @@ struct HistoryFaultTests {
             faults += 1
             trial.append(1, to: history)
             history.flush()
-            // Files on this disk cannot be renamed: a history that was found damaged does not begin anew here.
+            // Files on this disk cannot be renamed, so a damaged history does not start anew here.
             let isDamaged = troubles.contains { $0.message.contains("cannot be renamed") }
             let last = trial.events[trial.events.count - 1]
             #expect(history.recent(device: last.device, count: 1) == [last], "operation \(number)")
@@ -128,7 +128,7 @@ struct HistoryFaultTests {
         #expect(told > 0)
     }
 
-    @Test("After a loss of power the file is whole, has what was durable, and says exactly what it has")
+    @Test("After a power loss the file is intact, has all durable events, and reports its last record exactly")
     func powerLoss() {
         var found = 0
         var lost = 0
@@ -151,7 +151,7 @@ struct HistoryFaultTests {
         #expect(lost > 10, "hardly anything was ever lost")
     }
 
-    @Test("What a loss of power took is appended again, each record once, whatever of it was there already")
+    @Test("Records that a power loss took are appended again, each once")
     func appendedAgain() {
         for number in 0..<60 {
             var trial = Trial(seed: UInt64(number + 1))

@@ -5,9 +5,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What happened to a device, page by page", .timeLimit(.minutes(15)))
+@Suite("Events of a device, page by page", .timeLimit(.minutes(15)))
 struct HistoryPageTests {
-    /// A history of one device, and of some others, in several runs and in memory.
+    /// Returns a history of one device, and of some others, in several runs and in memory.
     private static func rig(seed: UInt64, millisecondsMax: Int) throws -> HistoryRig {
         let rig = try HistoryRig()
         rig.hasNames = true
@@ -23,7 +23,7 @@ struct HistoryPageTests {
     }
 
     @Test(
-        "Pages of any size make up all of it, whatever happens meanwhile, and however much happened at one moment",
+        "Pages of any size make up the whole history, with new events in between and many at the same time",
         arguments: 0..<12,
         [1, 3, 2000]
     )
@@ -47,7 +47,7 @@ struct HistoryPageTests {
         #expect(all.contains { $0.name != nil })
     }
 
-    @Test("Of some kinds alone, with few looked at for each page, nothing is left out", arguments: 0..<12)
+    @Test("Pages with a filter omit no event, although each page examines few events", arguments: 0..<12)
     func selected(seed: UInt64) throws {
         let rig = try Self.rig(seed: seed, millisecondsMax: 2)
         let all = rig.entries(0).filter { [.conditions, .registered].contains($0.event.kind) }
@@ -101,7 +101,7 @@ struct HistoryPageTests {
         }
     }
 
-    @Test("A name with the bytes of an apns-id is no push, and hides none")
+    @Test("A name with the bytes of an apns-id is not a push, and hides none")
     func bytesOfPush() throws {
         let rig = try HistoryRig()
         let name = "0123456789abcdef0123456789ABCDEF"

@@ -5,18 +5,18 @@ import Storage
 import WakeGateTestKit
 import Wire
 
-/// A history in a folder of its own, and beside it a plain list of everything that was appended.
+/// A history in a separate folder, and a plain list of everything that was appended.
 final class HistoryRig {
     let folder: URL
     var limits: HistoryLimits
     private(set) var history: HistoryFile?
-    /// What the history was told, in order; what was never written is taken out by `reopen`.
+    /// The events passed to the history, in order; `close` removes unwritten ones.
     private(set) var events: [HistoryEvent] = []
     private(set) var troubles: [HistoryTrouble] = []
     private var flushedCount = 0
-    /// The names of tasks and sessions, by the place of their event in `events`.
+    /// The names of tasks and sessions, by the index of their event in `events`.
     private var names: [Int: String] = [:]
-    /// Whether something happens to tasks and sessions, too, when random events are appended.
+    /// True if random events include those of tasks and sessions.
     var hasNames = false
     var now = Instant(milliseconds: 1_700_000_000_000)
 
@@ -34,7 +34,7 @@ final class HistoryRig {
         try? FileManager.default.removeItem(at: self.folder)
     }
 
-    /// The history, opened at the first use.
+    /// Returns the history, which is opened at the first call.
     func open() -> HistoryFile {
         if let history = self.history { return history }
         let history = HistoryFile(path: self.path, limits: self.limits) { [unowned self] in self.troubles.append($0) }
@@ -48,7 +48,7 @@ final class HistoryRig {
         if self.open().collectedEvents == 1 { self.flushedCount = self.events.count - 1 }
     }
 
-    /// Appends what happened to a task or a session, and its name before it.
+    /// Appends an event of a task or a session, and its name before it.
     func append(_ kind: HistoryEvent.Kind, of device: UInt64, name: String) {
         var events: [HistoryEvent] = []
         NameParts.append(name, device: device, at: self.now, to: &events)
@@ -66,7 +66,7 @@ final class HistoryRig {
         while self.open().tidy() {}
     }
 
-    /// What was not flushed is lost.
+    /// Closes the history. Events that were not flushed are lost.
     func close() {
         self.history = nil
         self.events.removeSubrange(self.flushedCount...)
@@ -77,7 +77,7 @@ final class HistoryRig {
         self.history = nil
     }
 
-    /// The history is expected to be empty from now on.
+    /// Expects the history to be empty from now on.
     func forget() {
         self.events = []
         self.names = [:]
@@ -103,7 +103,7 @@ final class HistoryRig {
         self.events.filter { ($0.apnsID == apnsID || $0.related == apnsID) && !$0.isNamePart }
     }
 
-    /// The bytes of the file and its log.
+    /// Returns the number of bytes in the file and its log.
     func fileBytes() -> Int {
         [self.path, self.path + "-wal"].reduce(0) {
             let attributes = try? FileManager.default.attributesOfItem(atPath: $1)
@@ -111,7 +111,7 @@ final class HistoryRig {
         }
     }
 
-    /// Appends a random event, some time after the one before it.
+    /// Appends a random event, some time after the previous one.
     func appendRandom(_ random: inout SeededGenerator, devices: Int, millisecondsMax: Int = 2000) {
         self.now = self.now + Int64(random.number(below: millisecondsMax))
         let device = UInt64(random.number(below: devices)) &* 0x9E37_79B9_7F4A_7C15
@@ -132,13 +132,13 @@ final class HistoryRig {
         )
     }
 
-    /// How a push was sent; events of other kinds do not keep it.
+    /// Returns random terms of a push; only events of pushes keep them.
     private static func terms(_ random: inout SeededGenerator) -> PushTerms {
         let lifetime = PushTerms.Lifetime(code: UInt16(random.number(below: 65_536)))
         return PushTerms(priority: random.pick(Priority.allCases), lifetime: lifetime)
     }
 
-    /// None, a new one, or one that the device's events named lately.
+    /// Returns nil, a new id, or one that recent events of the device contain.
     private func identifier(_ random: inout SeededGenerator, _ device: UInt64) -> APNsID? {
         switch random.number(below: 4) {
         case 0: nil
@@ -180,7 +180,7 @@ final class HistoryRig {
 }
 
 extension HistoryFile {
-    /// A history under the key of every test.
+    /// Creates a history with the key of all tests.
     convenience init(
         path: String?,
         limits: HistoryLimits,

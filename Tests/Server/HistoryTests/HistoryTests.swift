@@ -98,7 +98,7 @@ struct HistoryTests {
         #expect(rig.open().recent(device: 1, count: 32) == [])
     }
 
-    @Test("Times and identifiers at their limits come back as they were")
+    @Test("Times and identifiers at their limits are restored unchanged")
     func extremes() throws {
         let rig = try HistoryRig()
         let identifiers = [

@@ -6,9 +6,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What befalls the history", .timeLimit(.minutes(15)))
+@Suite("Faults of the history file", .timeLimit(.minutes(15)))
 struct HistoryTroubleTests {
-    /// A history with something in it, closed.
+    /// Returns a closed history with some events.
     private func filled(_ seed: UInt64 = 1) throws -> HistoryRig {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: seed)
@@ -22,7 +22,7 @@ struct HistoryTroubleTests {
         return rig
     }
 
-    /// Expects that a history begins anew beside the old file, and is of use.
+    /// Checks that a history starts anew next to the old file, and works.
     private func expectNewStart(_ rig: HistoryRig, _ reason: String, isInPlace: Bool = false) throws {
         rig.forget()
         rig.append(HistoryEvent(device: 5, at: rig.now, kind: .registered))
@@ -38,7 +38,7 @@ struct HistoryTroubleTests {
         #expect(FileManager.default.fileExists(atPath: rig.asidePath))
     }
 
-    @Test("A file of another program is set aside, as it was")
+    @Test("A database of another program is set aside unchanged")
     func foreignDatabase() throws {
         let rig = try HistoryRig()
         try SQLiteDatabase(path: rig.path, mode: .create).execute(
@@ -49,7 +49,7 @@ struct HistoryTroubleTests {
         #expect(try aside.integer("SELECT x FROM t") == 42)
     }
 
-    @Test("A file that is no database is set aside")
+    @Test("A file that is not a database is set aside")
     func foreignFile() throws {
         let rig = try HistoryRig()
         try Data(repeating: 65, count: 100_000).write(to: URL(filePath: rig.path))
@@ -57,7 +57,7 @@ struct HistoryTroubleTests {
     }
 
     @Test(
-        "A file of another format is set aside, and one that was set aside before makes room, which is said",
+        "A file of another format is set aside and replaces an earlier one, which is reported",
         arguments: [1, 3]
     )
     func otherFormat(format: Int64) throws {
@@ -91,7 +91,7 @@ struct HistoryTroubleTests {
         try self.expectNewStart(rig, "damaged")
     }
 
-    @Test("A damaged byte, wherever it is, gives no wrong answer: at most the history begins anew")
+    @Test("A damaged byte never causes a wrong answer: at most the history is started over")
     func damagedBytes() throws {
         let rig = try self.filled()
         let whole = try Data(contentsOf: URL(filePath: rig.path))
@@ -105,7 +105,7 @@ struct HistoryTroubleTests {
                 let device = device &* 0x9E37_79B9_7F4A_7C15
                 let answer = rig.open().recent(device: device, count: 32)
                 #expect(answer.isEmpty || answer == rig.recent(device).prefix(answer.count).map(\.self))
-                // At most the newest are missing, when the damage was met behind them.
+                // At most the newest events are missing, if the damage was found after them.
             }
             for event in rig.events.suffix(30) {
                 guard let apnsID = event.apnsID else { continue }
@@ -119,7 +119,7 @@ struct HistoryTroubleTests {
         #expect(found > 0)
     }
 
-    @Test("Damage that is met while it runs sets the file aside, and the history goes on")
+    @Test("Damage found at run time sets the file aside, and the history continues")
     func damagedChunk() throws {
         let rig = try self.filled()
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
@@ -127,7 +127,7 @@ struct HistoryTroubleTests {
         try self.expectNewStart(rig, "damaged")
     }
 
-    @Test("A file that is begun anew while it runs lets go of all records, so that they can be appended in order again")
+    @Test("A file that is started over at run time forgets all records, and accepts them again in order")
     func recordsAgain() throws {
         let rig = try self.filled()
         try SQLiteDatabase(path: rig.path, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
@@ -163,7 +163,7 @@ struct HistoryTroubleTests {
         #expect(history.recent(device: 5, count: .max).count == Int(record) * 500)
     }
 
-    @Test("A full disk drops events and counts them, is told of once, and is no more when there is room again")
+    @Test("A full disk drops and counts events, is reported once, and ends when there is space again")
     func fullDisk() throws {
         let rig = try HistoryRig()
         var random = SeededGenerator(seed: 2)
@@ -185,7 +185,7 @@ struct HistoryTroubleTests {
         #expect(rig.troubles.count == 2)
     }
 
-    @Test("A folder that is not there is waited for, and what is collected meanwhile is not lost")
+    @Test("With a missing folder events are kept in memory, and stored when it exists again")
     func noFolder() throws {
         let rig = try HistoryRig()
         try FileManager.default.removeItem(at: rig.folder)

@@ -10,7 +10,7 @@ import Wire
 struct RecordPositionsTests {
     private static let second = EventRecord.sequencesOfSecond
 
-    @Test("Records come one behind the other, and numbers that begin anew leave earlier ones off")
+    @Test("Records are taken in sequence, and numbers that start over leave earlier ones off")
     func leftOff() {
         var positions = RecordPositions()
         #expect(positions.take(1) == 0 && positions.take(2) == 0)
@@ -25,7 +25,7 @@ struct RecordPositionsTests {
         #expect(positions.knowsNumbers(of: other + 9) && !positions.knowsNumbers(of: 3 * Self.second))
     }
 
-    @Test("Records behind the place where numbers left off are taken later, each once")
+    @Test("Records after a place where numbers left off are taken later, each once")
     func returned() {
         let other = 7 * Self.second
         var positions = RecordPositions(newest: other + 2, leftOff: [5])
@@ -40,7 +40,7 @@ struct RecordPositionsTests {
         #expect(positions.leftOff == [9, other + 3] && positions.newest == third)
     }
 
-    @Test("Of very many places where numbers left off the oldest are forgotten, and count as taken")
+    @Test("Only the newest places where numbers left off are kept; older records count as taken")
     func many() {
         var positions = RecordPositions()
         for number in 1...100 as ClosedRange<UInt64> { positions.take(number * Self.second) }
@@ -48,7 +48,7 @@ struct RecordPositionsTests {
         #expect(positions.holds(2 * Self.second + 1) && !positions.holds(98 * Self.second + 1))
     }
 
-    @Test("A file remembers where numbers left off, and takes what comes behind")
+    @Test("A file records where numbering left off, and accepts later records")
     func file() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second
@@ -65,7 +65,7 @@ struct RecordPositionsTests {
         rig.closeKeepingEvents()
         #expect(rig.open().found?.leftOff == [3] && rig.open().found?.sequence == other + 2)
         #expect(rig.open().durableSequence == other + 2)
-        // Those it has are not taken again.
+        // The history does not take these records again.
         append(2...5)
         append(other + 2...other + 3)
         #expect(rig.open().collectedEvents == 3 && rig.open().durableSequence == 3)
@@ -81,7 +81,7 @@ struct RecordPositionsTests {
         }
     }
 
-    @Test("What is collected before the file can be opened goes on where the file left it off")
+    @Test("Events collected before the file can be opened continue where the file left off")
     func openedLater() throws {
         let rig = try HistoryRig()
         let other = 7 * Self.second

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Conditions are reported on change, not too often, and again after a reconnection")
 struct ConditionsReporterTests {
-    @Test("After a connection everything that is known is told at once")
+    @Test("After a connection all known conditions are reported immediately")
     func first() {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: 80), now: 100)
@@ -15,7 +15,7 @@ struct ConditionsReporterTests {
         #expect(reporter.nextAt == nil)
     }
 
-    @Test("A change is told when it has settled, its fields alone")
+    @Test("A change is reported when it has settled, with the changed fields only")
     func change() {
         var reporter = Self.reported(percent: 80, at: 0)
         reporter.conditionsRead(Self.conditions(percent: 79), now: 20_000)
@@ -25,7 +25,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 21_000) == change)
     }
 
-    @Test("What changes back before it is told is not told")
+    @Test("A change that is reverted before its report is not reported")
     func flicker() {
         var reporter = Self.reported(percent: 80, at: 0)
         reporter.conditionsRead(Self.conditions(percent: 79), now: 20_000)
@@ -33,7 +33,7 @@ struct ConditionsReporterTests {
         #expect(reporter.nextAt == nil)
     }
 
-    @Test("Whatever happens, reports are at least ten seconds apart, and the last state is told in the end")
+    @Test("Reports are always at least ten seconds apart, and the last state is reported in the end")
     func rate() {
         var reporter = Self.reported(percent: 80, at: 0)
         var reports: [Int64] = []
@@ -54,7 +54,7 @@ struct ConditionsReporterTests {
         #expect(told?.batteryPercent == 99)
     }
 
-    @Test("A change while a report is on its way is told after it, once it has settled")
+    @Test("A change during a report is reported after it, once it has settled")
     func changeInFlight() {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: 80), now: 0)
@@ -86,7 +86,7 @@ struct ConditionsReporterTests {
         #expect(waits == [10_000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000])
     }
 
-    @Test("What is refused is not sent again until it changes, or the gateway is reached anew")
+    @Test("A refused report is not repeated until it changes, or the gateway is connected again")
     func refused() {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: 80), now: 0)
@@ -102,7 +102,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 20_000) == Self.conditions(percent: 80))
     }
 
-    @Test("After a reconnection everything is told again; while there is no connection nothing is")
+    @Test("After a reconnection everything is reported again, and nothing without a connection")
     func reconnection() {
         var reporter = Self.reported(percent: 80, at: 0)
         reporter.disconnected()
@@ -113,7 +113,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 70_000) == Self.conditions(percent: 80))
     }
 
-    @Test("appState that is somebody else's to tell is in no report any more, not even in one that is sent again")
+    @Test("After appState is left to another reporter no report has it, not even a repeated one")
     func appState() {
         var reporter = ConditionsReporter()
         var conditions = Self.conditions(percent: 80)
@@ -131,7 +131,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 90_000) == Self.conditions(percent: 80))
     }
 
-    @Test("appState is told as any other condition: when it changes, and alone")
+    @Test("appState is reported like any other condition: on a change, and alone")
     func appStateChange() {
         var reporter = Self.reported(percent: 80, at: 0)
         var conditions = Self.conditions(percent: 80)
@@ -144,7 +144,7 @@ struct ConditionsReporterTests {
         #expect(reporter.timePassed(now: 41_000)?.json == #"{"appState":"background"}"#)
     }
 
-    /// A reporter whose first report has been confirmed.
+    /// Returns a reporter whose first report has been confirmed.
     private static func reported(percent: Int, at now: Int64) -> ConditionsReporter {
         var reporter = ConditionsReporter()
         reporter.conditionsRead(Self.conditions(percent: percent), now: now)

@@ -20,7 +20,7 @@ struct ConditionsWatchTests {
         #expect(try JSONSerialization.jsonObject(with: Data(conditions.json.utf8)) is [String: Any])
     }
 
-    @Test("A machine that tells nothing reports nothing")
+    @Test("A machine without information reports nothing")
     func nothing() throws {
         let network = Network()
         network.reading = nil
@@ -30,7 +30,7 @@ struct ConditionsWatchTests {
     }
 
     @Test(
-        "Low power is told by the firmware's profile, or by power-profiles-daemon",
+        "Low power is read from the firmware's profile, or from power-profiles-daemon",
         arguments: [
             ("low-power\n", nil, true), ("balanced\n", nil, false), (nil, "power-saver", true),
             (nil, "balanced", false), ("balanced\n", "power-saver", true), (nil, nil, nil),
@@ -62,7 +62,7 @@ struct ConditionsWatchTests {
         #expect(conditions.thermalState == .fair)
     }
 
-    @Test("What the kernel does not tell is read every 15 seconds; what it tells, half a second after the last time")
+    @Test("Conditions without kernel events are read every 15 seconds, others at most every half second")
     func times() throws {
         let folder = try MachineFolder(["sys/class/power_supply/BAT0/type": "Battery\n"])
         try folder.write("sys/class/power_supply/BAT0/capacity", "50\n")
@@ -98,11 +98,11 @@ struct ConditionsWatchTests {
         let network = KernelNetwork()
         #expect(network.descriptor != nil)
         #expect(!network.hasChanged())
-        // Whatever they are: that the whole answer could be read is what is tested.
+        // The contents vary; the test only requires that the whole answer can be read.
         _ = try #require(network.read())
     }
 
-    /// A network that is what the test says.
+    /// A network whose state the test sets.
     private final class Network: NetworkSource {
         var reading: NetworkReading? = NetworkReading(usableLinks: [2], defaultRouteLinks: [2])
         var isChanged = false
@@ -144,7 +144,7 @@ struct ConditionsWatchTests {
     ]
 }
 
-/// A folder that stands for the root of a machine; removed with the last reference.
+/// A folder that replaces the root of a machine; removed with the last reference.
 final class MachineFolder {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-machine-\(UUID())")
 

@@ -11,11 +11,11 @@ struct PowerStateTests {
     }
 
     @Test(
-        "Whether it charges is told by the batteries first, then by what is plugged in",
+        "Charging is read from the batteries first, then from the power supplies",
         arguments: [
             ("Charging", nil, true), ("Discharging", nil, false), ("Full", nil, true), ("Not charging", nil, false),
             ("Unknown", nil, false), ("Full", false, false), ("Full", true, true), ("Not charging", true, true),
-            // Too weak a charger.
+            // The charger is too weak.
             ("Discharging", true, false), ("Charging", false, true), (nil, true, true), (nil, false, false),
         ] as [(String?, Bool?, Bool)]
     )
@@ -33,7 +33,7 @@ struct PowerStateTests {
         }
     }
 
-    @Test("One of two batteries that charges is enough; one that discharges while the other rests is not")
+    @Test("Two batteries are charging if one of them is; one that discharges while the other rests is not")
     func twoBatteries() {
         let charging = Self.battery(status: "Charging", capacity: 10)
         let resting = Self.battery(status: "Not charging", capacity: 90)
@@ -160,20 +160,20 @@ struct ThermalStateTests {
         #expect(Self.state(90_000, [.init("critical", 0), .init("passive", -274_000)]) == .nominal)
     }
 
-    @Test("A zone leaves a state when it is two degrees below its bound, whatever it passes on the way")
+    @Test("A zone leaves a state two degrees below its threshold, even over several states")
     func hysteresis() {
         #expect(Self.state(79_000, Self.laptop, before: .serious) == .serious)
         #expect(Self.state(78_001, Self.laptop, before: .serious) == .serious)
         #expect(Self.state(77_999, Self.laptop, before: .serious) == .fair)
         #expect(Self.state(94_000, Self.laptop, before: .critical) == .critical)
         #expect(Self.state(20_000, Self.laptop, before: .critical) == .nominal)
-        // It keeps no state worse than it had.
+        // The hysteresis never makes the state worse than before.
         #expect(Self.state(79_500, Self.laptop, before: .fair) == .fair)
         #expect(Self.state(79_500, Self.laptop, before: .nominal) == .fair)
     }
 
     @Test(
-        "Whatever number a driver tells, the state of the machine can be read",
+        "Any number from a driver yields a valid state",
         arguments: ["9223372036854775807", "-9223372036854775808", "9223372036854775808", "1e308", "-0", "nan", ""]
     )
     func anyNumber(number: String) throws {

@@ -16,17 +16,19 @@ struct MeteredWatchTests {
     }
 
     @Test(
-        "What NetworkManager says is metered, not, or unknown",
-        arguments: [("1", true), ("2", false), ("3", true), ("4", false), ("0", nil)] as [(String, Bool?)]
+        "NetworkManager's values are read as metered, not metered or unknown",
+        arguments: [
+            ("1", true, true), ("2", false, false), ("3", true, false), ("4", false, false), ("0", nil, nil),
+        ] as [(String, Bool?, Bool?)]
     )
-    func values(value: String, isMetered: Bool?) throws {
+    func values(value: String, isMetered: Bool?, isConstrained: Bool?) throws {
         let bus = try self.bus("start", "come", value)
         let watch = MeteredWatch(socket: bus.socket)
         try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
-        #expect(watch.isMetered == isMetered)
+        #expect(watch.isMetered == isMetered && watch.isConstrained == isConstrained)
     }
 
-    @Test("A change is told by a signal, and asked for half a second after the last question at the earliest")
+    @Test("A change arrives as a signal, and is read half a second after the last query at the earliest")
     func changes() throws {
         let bus = try self.bus("start", "come", "2")
         let watch = MeteredWatch(socket: bus.socket)
@@ -42,7 +44,7 @@ struct MeteredWatchTests {
         #expect(try bus.asked() == 3)
     }
 
-    @Test("NetworkManager that is not there, comes and goes: without it or a bus nothing is known; nobody starts it")
+    @Test("Without a bus or NetworkManager the state is unknown; NetworkManager may come and go, and is never started")
     func owner() throws {
         let bus = try self.bus("start", "1")
         let watch = MeteredWatch(socket: bus.socket)
@@ -71,9 +73,9 @@ struct MeteredWatchTests {
         try self.settle(watch, now: 120_000) { watch.isMetered == nil }
     }
 
-    /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
+    /// Processes the bus's messages until the state is as wanted. No time passes for the watch.
     private func settle(_ watch: MeteredWatch, now: Int64, until isWanted: () throws -> Bool) throws {
-        // A minute without anything, in all.
+        // A minute without any message in total.
         for _ in 0..<600 {
             watch.take(now: now)
             if try isWanted() { return }

@@ -30,7 +30,7 @@ struct RouteMessagesTests {
     }
 
     @Test(
-        "The network is there when a default route leads over a link that works",
+        "The network is available when a default route uses a working link",
         arguments: [
             ([2], [2], true), ([2], [3], false), ([], [2], false), ([2], [], false), ([1, 2], [2, 3], true),
         ] as [(Set<Int>, Set<Int>, Bool)]
@@ -52,7 +52,7 @@ struct RouteMessagesTests {
         }
     }
 
-    @Test("A message that is cut anywhere adds nothing that is not there, and reads nothing beyond its end")
+    @Test("A truncated message adds no false links or routes, and is not read beyond its end")
     func cut() {
         let whole = Self.link(index: 9, flags: Self.up | Self.running) + Self.route(nextHops: [4, 5])
         for length in 0..<whole.count {
@@ -63,7 +63,7 @@ struct RouteMessagesTests {
         }
     }
 
-    /// `struct nlmsghdr`, then the body.
+    /// Returns a message: `struct nlmsghdr`, then the body.
     private static func message(_ type: UInt16, _ body: [UInt8]) -> [UInt8] {
         self.bytes(UInt32(16 + body.count)) + self.bytes(type) + [0, 0] + [UInt8](repeating: 0, count: 8) + body
     }

@@ -3,7 +3,7 @@ import LinuxConditions
 import Testing
 import WakeGateTestKit
 
-@Suite("Whether somebody uses the machine is asked of logind, over a real bus", .timeLimit(.minutes(15)))
+@Suite("logind reports whether the machine is in use, over a real bus", .timeLimit(.minutes(15)))
 struct SeatWatchTests {
     private let folder: MachineFolder
 
@@ -11,7 +11,7 @@ struct SeatWatchTests {
         self.folder = try MachineFolder()
     }
 
-    @Test("Idle, in use, and idle again are told by signals, half a second after the last question at the earliest")
+    @Test("Signals report idle and in use, and a query follows, at least half a second after the last one")
     func changes() throws {
         let (bus, watch) = try self.watched()
         #expect(watch.appState(now: 0) == .background)
@@ -27,7 +27,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 2000) == nil)
     }
 
-    @Test("A change without a word, as that of a text console, is found by the next question")
+    @Test("A change without a signal, as that of a text console, is found by the next query")
     func quiet() throws {
         let (bus, watch) = try self.watched()
         try bus.tell("quietly active")
@@ -42,7 +42,7 @@ struct SeatWatchTests {
         let (bus, watch) = try self.watched()
         try bus.tell("flood")
         try self.heard(watch, now: 100)
-        // However many steps it takes to read them all.
+        // Any number of steps may be needed to read them all.
         for _ in 0..<100 { _ = watch.take(now: 100) }
         #expect(watch.nextAt >= 500)
         _ = watch.take(now: 500)
@@ -68,7 +68,7 @@ struct SeatWatchTests {
         _ = watch.take(now: next)
         try self.settle(watch, now: next) { watch.isSettled && watch.appState(now: next) == .active }
         #expect(watch.fault(now: next) == nil)
-        // An answer has come, so the waits begin anew.
+        // An answer has arrived, so the waits start anew.
         try bus.tell("stop")
         try self.settle(watch, now: next) { watch.descriptor == nil }
         #expect(watch.nextAt == next + 1000)
@@ -89,7 +89,7 @@ struct SeatWatchTests {
         #expect(watch.fault(now: 11_000) == nil)
     }
 
-    @Test("Without a bus nothing is known, and that is said")
+    @Test("Without a bus the state is unknown, and the fault is reported")
     func nobody() throws {
         let watch = SeatWatch(socket: self.folder.path + "/run/dbus/system_bus_socket")
         #expect(watch.nextAt < 0)
@@ -101,7 +101,7 @@ struct SeatWatchTests {
         #expect(try self.waits(watch, from: 0, 3) == [1000, 2000, 4000])
     }
 
-    @Test("logind that is not there, comes, and goes: it is asked as soon as it comes, and nobody starts it")
+    @Test("logind may come and go: it is queried as soon as it comes, and never started")
     func owner() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "active"])
         let watch = SeatWatch(socket: bus.socket)
@@ -119,7 +119,7 @@ struct SeatWatchTests {
         #expect(watch.appState(now: 20_000) == .background && watch.fault(now: 20_000) != nil)
     }
 
-    @Test("An error, a text, and an answer without a value are no states", arguments: ["error", "text", "empty"])
+    @Test("An error, a text, and an empty answer leave the state unknown", arguments: ["error", "text", "empty"])
     func garbage(mode: String) throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", mode])
         let watch = SeatWatch(socket: bus.socket)
@@ -130,13 +130,13 @@ struct SeatWatchTests {
         #expect(try bus.asked() == 1)
         try bus.tell("quietly active")
         try self.settle(watch, now: 15_000) { watch.appState(now: 15_000) == .active }
-        // A state that was known is lost after a while.
+        // A known state expires after a while.
         try bus.tell(mode)
         try self.settle(watch, now: 30_000) { watch.nextAt == 45_000 && !watch.isKnown }
         #expect(watch.appState(now: 44_999) == .active && watch.appState(now: 45_000) == .background)
     }
 
-    @Test("logind that does not answer is given ten seconds, is believed when it does, and is asked anew in a minute")
+    @Test("A silent logind is a fault after ten seconds, its late answer counts, and it is queried again in a minute")
     func slow() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "nothing"])
         let watch = SeatWatch(socket: bus.socket)
@@ -177,7 +177,7 @@ struct SeatWatchTests {
         _ = (bus, silent)
     }
 
-    @Test("Who is not to report it asks nobody")
+    @Test("A watch without appState does not query logind")
     func unasked() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
         let watch = ConditionsWatch(.hardware, root: self.folder.path)
@@ -187,7 +187,7 @@ struct SeatWatchTests {
         #expect(try bus.asked() == 0)
     }
 
-    /// A bus whose logind says idle, and a watch that knows.
+    /// Returns a bus whose logind reports idle, and a watch that knows it.
     private func watched() throws -> (LoginBus, SeatWatch) {
         let bus = try LoginBus(root: self.folder.url)
         let watch = SeatWatch(socket: bus.socket)
@@ -196,10 +196,10 @@ struct SeatWatchTests {
         return (bus, watch)
     }
 
-    /// Has the watch take what the bus brings until it is as wanted, without time passing for it.
+    /// Processes the bus's messages until the state is as wanted. No time passes for the watch.
     private func settle(_ watch: SeatWatch, now: Int64, until isWanted: () throws -> Bool) throws {
         _ = watch.take(now: now)
-        // A minute without anything, in all.
+        // A minute without any message in total.
         var waits = 0
         while waits < 600 {
             if try isWanted() { return }
@@ -213,18 +213,18 @@ struct SeatWatchTests {
         Issue.record("the bus brings nothing more")
     }
 
-    /// Has the watch take the next thing that the bus brings.
+    /// Processes the next message of the bus.
     private func heard(_ watch: SeatWatch, now: Int64) throws {
         try #require(LoginBus.isReadable(try #require(watch.descriptor)), "the bus brings nothing")
         _ = watch.take(now: now)
     }
 
-    /// The waits between the next attempts to connect, each at the moment that the watch wants it.
+    /// Returns the waits between the next attempts to connect, each made at the time that the watch requests.
     private func waits(_ watch: SeatWatch, from start: Int64, _ count: Int) throws -> [Int64] {
         var now = start
         var waits: [Int64] = []
         for _ in 0..<count {
-            // What comes before the moment is no attempt, and does not put the next one off.
+            // A call before that time makes no attempt, and does not delay the next one.
             let next = watch.nextAt
             _ = watch.take(now: next - 1)
             #expect(watch.nextAt == next)

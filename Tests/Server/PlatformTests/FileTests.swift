@@ -23,7 +23,7 @@ struct FileTests {
         return nil
     }
 
-    @Test("What is written is read again, at most as much as is asked for")
+    @Test("A written file is read back, up to the given number of bytes")
     func contents() throws {
         let path = try self.made("a", "0123456789")
         #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: .max) == Array("0123456789".utf8))
@@ -40,7 +40,7 @@ struct FileTests {
         #expect(try OpenFile(path, O_RDONLY).contents(bytesMax: 100_000) == Array(text.utf8.prefix(100_000)))
     }
 
-    @Test("What is at a path is told, and whether a link leads there")
+    @Test("The kind, size and owner of a file are reported, and whether a path is a link")
     func status() throws {
         let path = try self.made("a", "abc")
         let other = self.folder.file("b")
@@ -56,7 +56,7 @@ struct FileTests {
         #expect(FileSystem.exists(path) && FileSystem.isReadable(path))
     }
 
-    @Test("What fails is told by the system's number, and in its words")
+    @Test("A failure has the system's error number and message")
     func errors() throws {
         let path = try self.made("a", "")
         let none = self.folder.file("none")
@@ -83,7 +83,7 @@ struct FileTests {
         #expect(throws: SystemError(ENOSPC)) { try file.write(text) }
     }
 
-    @Test("A folder tells the names in it that begin with no dot, as many as are asked for")
+    @Test("A folder lists the names that do not begin with a dot, up to the given number")
     func names() throws {
         for name in ["a", "b", ".c"] { _ = try self.made(name, "") }
         #expect(FileSystem.names(in: self.folder.path, countMax: 10)?.sorted() == ["a", "b"])
@@ -93,7 +93,7 @@ struct FileTests {
         #expect(FileSystem.names(in: self.folder.path, countMax: 10) == ["b"])
     }
 
-    @Test("What is not a regular file is told from what cannot be opened, and nobody waits")
+    @Test("A non-regular file is distinguished from one that cannot be opened, and reading never blocks")
     func ordinary() throws {
         let isMade = unsafe mkfifo(self.folder.file("pipe"), 0o600) == 0
         #expect(isMade)
@@ -106,7 +106,7 @@ struct FileTests {
         #expect(!OrdinaryFile.isOther(none))
     }
 
-    /// Paths with something that no file may replace.
+    /// Returns paths whose existing entries must not be replaced by a file.
     private func obstacles() throws -> [String] {
         let (pipe, device, nowhere) = (
             self.folder.file("pipe"), self.folder.file("device"), self.folder.file("nowhere")
@@ -156,7 +156,7 @@ struct FileTests {
     }
 
     @Test(
-        "A name that something has is given to no file, whether or not there are hard links",
+        "A file is never moved to an existing name, with or without hard links",
         arguments: [(0, ENOSYS), (1, EPERM), (1, EMLINK), (2, EOPNOTSUPP), (2, ENOSYS)]
     )
     func unusedNames(calls: Int, error: Int32) throws {
@@ -180,7 +180,7 @@ struct FileTests {
     @Test("A file is closed with its value, unless its number was kept")
     func closing() throws {
         let path = try self.made("a", "x")
-        // A lock ends when the file is closed through which it was taken.
+        // A lock ends when the file that holds it is closed.
         func isFree() throws -> Bool {
             let file = try OpenFile(path, O_RDONLY | O_CLOEXEC)
             return flock(file.descriptor, LOCK_EX | LOCK_NB) == 0
@@ -213,7 +213,7 @@ struct DescriptorTests {
         #expect(room == [1, 2, 3, 4, 5, 0, 0, 0])
     }
 
-    @Test("Nobody takes what is written to a descriptor that is closed")
+    @Test("A write to a closed descriptor fails")
     func nobody() {
         #expect(![UInt8]([1]).withByteView { Descriptor.writeAll(-1, $0) })
         #expect(throws: SystemError(EBADF)) { try Descriptor.write(-1, [1]) }
@@ -233,7 +233,7 @@ struct DescriptorTests {
     }
 }
 
-/// A pipe that is closed with this value.
+/// A pipe that is closed with this object.
 private final class TestPipe {
     let reading: Int32
     let writing: Int32
@@ -251,7 +251,7 @@ private final class TestPipe {
     }
 }
 
-/// A folder that is removed, with what is in it, with this value.
+/// A folder that is removed, including its contents, with this object.
 private final class TestFolder {
     let path: String
 

@@ -3,12 +3,12 @@ import Platform
 import Synchronization
 import Testing
 
-/// What is collected for a thread, and the work of a thread that is lent.
+/// The collection of batches for a thread, and the lending of the thread's work.
 @Suite("Mailboxes", .timeLimit(.minutes(15)))
 struct MailboxTests {
-    /// Numbers in order, of which negative ones are urgent.
+    /// Numbers in order; negative ones are urgent.
     ///
-    /// It is `Sendable` without the compiler's proof: a batch has one owner at a time.
+    /// The class is `@unchecked Sendable`: a batch has one owner at a time.
     private final class Numbers: MailboxBatch, @unchecked Sendable {
         var values: [Int] = []
 
@@ -26,7 +26,7 @@ struct MailboxTests {
         func removeAll() { self.values.removeAll() }
     }
 
-    /// A thread that takes batches, and what it, or whoever did its work, has taken.
+    /// A thread that takes batches, and the batches taken by it or by a thread that did its work.
     private final class Worker: Sendable {
         let mailbox = Mailbox<Numbers>()
         let taken = Mutex<[[Int]]>([])
@@ -35,9 +35,9 @@ struct MailboxTests {
         private let thread = Mutex<NamedThread?>(nil)
 
         /// - Parameters:
-        ///   - wait: for how many milliseconds it waits after a batch.
-        ///   - rest: for how many it rests.
-        ///   - lends: whether others may do its work.
+        ///   - wait: the wait after a batch, in milliseconds.
+        ///   - rest: the rest, in milliseconds.
+        ///   - lends: true if other threads may do its work.
         func start(waiting wait: Int64 = 600_000, resting rest: Int64 = 0, lends: Bool = false) throws {
             let thread = try NamedThread("worker") {
                 var batch = Numbers()
@@ -65,7 +65,7 @@ struct MailboxTests {
             self.mailbox.submit(&batch)
         }
 
-        /// Everything that was taken, once the thread has ended.
+        /// Ends the thread and returns everything that was taken.
         func end() -> [[Int]] {
             self.mailbox.close()
             self.thread.withLock { $0 }?.join()
@@ -77,7 +77,7 @@ struct MailboxTests {
         }
     }
 
-    @Test("Whoever has little does it in the place of a thread that sleeps, and else leaves it")
+    @Test("A caller with little work does it in place of a sleeping thread, or leaves it to the thread")
     func performing() throws {
         let worker = Worker()
         try worker.start(lends: true)
@@ -93,7 +93,7 @@ struct MailboxTests {
         #expect(worker.end().joined().elementsEqual(1...count))
     }
 
-    @Test("Nobody does the work of a thread that does not lend it, and nothing is done once the mailbox is closed")
+    @Test("Callers do not work for a thread that does not lend it, and nothing is done after the mailbox is closed")
     func notLent() throws {
         let worker = Worker()
         try worker.start()
@@ -105,13 +105,13 @@ struct MailboxTests {
         #expect(worker.taken.withLock { $0 } == [[1]])
     }
 
-    @Test("A thread whose work was done by another goes on when that says so")
+    @Test("A thread whose work was done by a caller continues when that work asks for it")
     func goingOn() throws {
         let worker = Worker()
         try worker.start(lends: true)
         var batch = Numbers(0)
         while !worker.mailbox.perform(&batch) { batch.values = [0] }
-        // Zero asks for another turn at once, which finds nothing.
+        // A wait of zero causes another turn immediately, which finds nothing.
         while worker.taken.withLock({ $0.last }) != [] { sched_yield() }
         #expect(worker.end().allSatisfy { $0.allSatisfy { $0 == 0 } })
     }
@@ -158,7 +158,7 @@ struct MailboxTests {
         #expect(worker.end().last == [6], "what was collected is taken at the end")
     }
 
-    @Test("A rest ends by itself, and what was collected is taken then")
+    @Test("A delay ends on its own, and the collected work is taken then")
     func restEnds() throws {
         let worker = Worker()
         try worker.start(resting: 1)

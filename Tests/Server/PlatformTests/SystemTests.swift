@@ -6,7 +6,7 @@ import Wire
 
 @Suite("The machine's clocks", .timeLimit(.minutes(15)))
 struct SystemClockTests {
-    @Test("A clock that never steps goes on, in every unit alike")
+    @Test("A monotonic clock advances equally in every unit")
     func monotonic() {
         let milliseconds = SystemClock.monotonic
         let microseconds = SystemClock.monotonicMicroseconds
@@ -28,7 +28,7 @@ struct SystemClockTests {
 
 @Suite("Locks, and waits at them", .timeLimit(.minutes(15)))
 struct MonitorTests {
-    /// A count that is `Sendable` without the compiler's proof: `monitor` guards it.
+    /// A count that is `@unchecked Sendable`: `monitor` guards it.
     private final class Counter: @unchecked Sendable {
         let monitor = Monitor()
         var count = 0
@@ -41,7 +41,7 @@ struct MonitorTests {
         }
     }
 
-    @Test("What threads change under the lock is changed by each of them, and whoever waits hears of it")
+    @Test("Changes under the lock by several threads are all kept, and waiting threads are notified")
     func counting() throws {
         let counter = Counter()
         let threads = try (0..<4).map { _ in
@@ -54,19 +54,19 @@ struct MonitorTests {
         #expect(counter.monitor.withLock { counter.count } == 4000)
     }
 
-    @Test("A wait ends at its moment when nobody signals, and the lock is held again")
+    @Test("A wait without a signal ends at its time, and the lock is held again")
     func moment() {
         let monitor = Monitor()
         let moment = SystemClock.monotonicNanoseconds + 1_000_000
         monitor.lock()
-        // It may end before its moment, too, without a reason.
+        // The wait may also end early without a reason.
         while monitor.wait(untilNanoseconds: moment) {}
         monitor.unlock()
         #expect(SystemClock.monotonicNanoseconds >= moment)
         #expect(monitor.withLock { monitor.wait(until: 0) } == false, "a moment that has passed")
     }
 
-    @Test("A latch holds back whoever comes before it is opened, and nobody afterwards")
+    @Test("A latch blocks waiting threads until it is opened, and none afterwards")
     func latch() throws {
         let latch = Latch()
         let passed = Latch()
@@ -85,12 +85,12 @@ struct MonitorTests {
 
 @Suite("Threads", .timeLimit(.minutes(15)))
 struct NamedThreadTests {
-    /// What a thread has seen of itself.
+    /// The lines that a thread has read about itself.
     private final class Sight: Sendable {
         let lines = Mutex<[String]>([])
     }
 
-    /// What the system says of a thread that looks as soon as it runs.
+    /// Returns the system's information about a thread, read when the thread starts.
     private func lines(of file: String, name: String, _ signals: NamedThread.Signals) throws -> [String] {
         let sight = Sight()
         let thread = try NamedThread(name, signals: signals) {
@@ -109,7 +109,7 @@ struct NamedThreadTests {
         #expect(try self.lines(of: "comm", name: given, .inherited) == [shown])
     }
 
-    @Test("A thread takes the signals of who started it, or none but those that cannot be put off")
+    @Test("A thread inherits its creator's signals, or blocks all that can be blocked")
     func signals() throws {
         func blocked(_ signals: NamedThread.Signals) throws -> UInt64 {
             let lines = try self.lines(of: "status", name: "signals", signals)
@@ -122,7 +122,7 @@ struct NamedThreadTests {
         #expect(try blocked(.blocked) & (terminate | kill) == terminate)
     }
 
-    @Test("A thread runs on when nobody keeps it")
+    @Test("A thread continues without a reference to it")
     func alone() throws {
         let ended = DispatchSemaphore(value: 0)
         let mayEnd = DispatchSemaphore(value: 0)
@@ -137,7 +137,7 @@ struct NamedThreadTests {
 
 @Suite("Random bits", .timeLimit(.minutes(15)))
 struct RandomBitsTests {
-    @Test("What is drawn never repeats, within a block and across blocks, nor from another source")
+    @Test("Random bits never repeat, within a block, across blocks or between sources")
     func distinct() {
         var first = RandomBits()
         var second = RandomBits()
@@ -150,7 +150,7 @@ struct RandomBitsTests {
         }
     }
 
-    @Test("As many bytes are drawn as are asked for, and every value comes")
+    @Test("Random bytes have the requested count, and every value occurs")
     func bytes() {
         var random = RandomBits()
         let drawn = random.bytes(20_000)
@@ -158,7 +158,7 @@ struct RandomBitsTests {
         #expect(random.bytes(0).isEmpty)
     }
 
-    @Test("They serve the standard library's choices as any generator does")
+    @Test("Random bits work as a generator of the standard library")
     func choices() {
         var random = RandomBits()
         for _ in 0..<100 { #expect((3...5).contains(Int.random(in: 3...5, using: &random))) }
@@ -182,7 +182,7 @@ struct LongComparisonTests {
         #expect(ByteView().equalsLong(ByteView()))
     }
 
-    /// Whether the one are the others behind the first few.
+    /// Returns true if the two are equal after the first `start` bytes.
     private static func areEqual(_ left: [UInt8], _ right: [UInt8], from start: Int) -> Bool {
         left.withByteView { left in right.withByteView { left.equalsLong($0.dropFirst(start)) } }
     }

@@ -8,7 +8,7 @@ import Wire
 
 @Suite
 struct SQLiteDatabaseTests {
-    @Test("A blob is read back as it was written")
+    @Test("A blob is read back unchanged")
     func blobs() throws {
         let database = try SQLiteDatabase(path: ":memory:", mode: .create)
         try database.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, content BLOB)")
@@ -26,7 +26,7 @@ struct SQLiteDatabaseTests {
         #expect(try database.integer("SELECT count(*) FROM rows WHERE content = x'00'") == 1)
     }
 
-    @Test("A file of another program is told from one that is missing")
+    @Test("A file of another program is distinguished from a missing one")
     func errors() throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -43,10 +43,10 @@ struct SQLiteDatabaseTests {
     }
 }
 
-/// The disk has to be as bad as disks are, and no worse, or what is proven on it proves nothing.
+/// The disk must fail like real disks and not worse; otherwise tests on it are meaningless.
 @Suite("A simulated disk", .timeLimit(.minutes(15)))
 struct SimulatedDiskTests {
-    /// How a database is kept.
+    /// The journal mode of a database.
     enum Keeping: String, CaseIterable {
         case log, journal
 
@@ -69,7 +69,7 @@ struct SimulatedDiskTests {
 
     /// Commits rows of several pages until something fails.
     ///
-    /// - Returns: how many commits were acknowledged.
+    /// - Returns: the number of acknowledged commits.
     private static func write(_ disk: SimulatedDisk, _ pragmas: String) -> Int {
         var acknowledged = 0
         do {
@@ -81,12 +81,13 @@ struct SimulatedDiskTests {
                 if number % 3 == 0 { _ = try database.checkpoint(.restart) }
             }
         } catch {
-            // The caller looks at what is there.
+            // The caller checks the rows.
         }
         return acknowledged
     }
 
-    /// Time does not pass on this disk, so that nobody waits for a lock: who is refused tries again.
+    /// Retries an operation that meets a lock. Time does not pass on this disk, so that waiting for a lock is
+    /// impossible.
     private static func retrying<Result>(_ body: () throws(SQLiteError) -> Result) throws(SQLiteError) -> Result {
         while true {
             do throws(SQLiteError) {
@@ -97,7 +98,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    /// - Returns: how many rows there are; nil when the database is damaged.
+    /// - Returns: the number of rows; nil if the database is damaged.
     private static func rows(_ disk: SimulatedDisk) -> Int? {
         do {
             let database = try self.open(disk, "")
@@ -143,7 +144,7 @@ struct SimulatedDiskTests {
         #expect(isDamaged)
     }
 
-    @Test("What was written outlives the process, synced or not")
+    @Test("Written data survives the process, synced or not")
     func pageCacheOutlivesProcess() throws {
         let disk = SimulatedDisk()
         let database = try Self.open(disk, "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;")
@@ -189,7 +190,7 @@ struct SimulatedDiskTests {
         #expect(Self.rows(disk) == 2)
     }
 
-    @Test("One connection writes at a time, and others read what was committed before", arguments: Keeping.allCases)
+    @Test("One connection writes at a time, and others read the last commit", arguments: Keeping.allCases)
     func locks(keeping: Keeping) throws {
         let disk = SimulatedDisk()
         let writer = try Self.open(disk, keeping.pragmas)
@@ -261,7 +262,7 @@ struct SimulatedDiskTests {
         }
     }
 
-    @Test("Damage is seen by who reads next")
+    @Test("Damage is seen by the next reader")
     func damage() {
         let disk = SimulatedDisk()
         #expect(Self.write(disk, Keeping.journal.pragmas) == Self.commits)

@@ -1,7 +1,7 @@
 import ServiceManager
 import Testing
 
-@Suite("What the service manager is told")
+@Suite("Notices to the service manager")
 struct ServiceNoticeTests {
     @Test(
         "Each notice is the assignments that sd_notify knows",

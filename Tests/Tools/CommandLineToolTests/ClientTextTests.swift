@@ -6,10 +6,10 @@ import Testing
 import Wire
 import wakegate
 
-@Suite("What client commands say")
+@Suite("Text of client commands")
 struct ClientTextTests {
     @Test(
-        "The answer to a push is told in words",
+        "The answer to a push is printed as text",
         arguments: [
             (200, [("apns-id", "X"), ("wakegate-disposition", "launched")], "", "200 launched, apns-id X"),
             (
@@ -59,7 +59,7 @@ struct ClientTextTests {
     }
 
     @Test(
-        "A device is explained, and the way of a push shown, whatever numbers its gateway says",
+        "Any number from a gateway can be shown for a device and a push",
         arguments: ["9223372036854775807", "-9223372036854775808", "1e308", "-1e999", "1e999", "-0", "1e-400"]
     )
     func anyNumber(number: String) throws {
@@ -89,7 +89,7 @@ struct ClientTextTests {
         #expect(throws: CommandFailure.usage("\"charging\" has no value; write NAME=VALUE, such as batteryLevel=0.1")) {
             try DeviceCommands.report(["charging"])
         }
-        // nan is no JSON: the gateway is to see text, not broken syntax.
+        // nan is not valid JSON. It is sent as text, so that the gateway does not receive broken syntax.
         #expect(try DeviceCommands.report(["batteryLevel=nan"]) == "{\"batteryLevel\":\"nan\"}")
         #expect(try DeviceCommands.report(["batteryLevel=0x10"]) == "{\"batteryLevel\":\"0x10\"}")
     }
@@ -110,7 +110,7 @@ struct ClientTextTests {
         #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
     }
 
-    @Test("Statistics name what is behind a sum")
+    @Test("Statistics list the parts of a sum")
     func stats() throws {
         let json =
             "{\"pushes\":{\"accepted\":14,\"discarded\":{\"expired\":2,\"exhausted\":0,\"forceQuit\":1}},"
@@ -121,7 +121,39 @@ struct ClientTextTests {
         #expect(text.contains("1.75\n"))
     }
 
-    @Test("Less than a push a launch is explained, and none is no number")
+    @Test("Periods are columns, and the slowest workers are a table")
+    func recent() throws {
+        let stats = try JSONReader.read(
+            """
+            {"recent": {
+            "hour": {"since": "2026-11-28T19:00:00Z", "accepted": 20, "completed": 3, "coalesced": 17,
+            "launched": 4, "discarded": {"expired": 0}, "results": {"newData": 3, "lost": 1}},
+            "day": {"since": "2026-11-27T20:00:00Z", "accepted": 200, "completed": 100, "coalesced": 98,
+            "launched": 104, "discarded": {"expired": 2}, "results": {"newData": 100, "lost": 4}}},
+            "durations": {"since": "2026-11-28T19:30:00Z", "count": 3, "p50Ms": 7, "p95Ms": 1240, "maxMs": 1240,
+            "topics": [{"topic": "a.b", "kind": "push", "count": 3, "p50Ms": 7, "p95Ms": 1240, "maxMs": 1240}],
+            "workers": [
+            {"worker": "snail", "topic": "a.b", "kind": "push", "count": 1, "p50Ms": 1240, "p95Ms": 1240,
+            "maxMs": 65300},
+            {"worker": "", "topic": "a.b", "kind": "push", "count": 2, "p50Ms": 7, "p95Ms": 999, "maxMs": 999}]}}
+            """
+        )
+        let periods = StatsText.recent(stats).split(separator: "\n").map(String.init)
+        #expect(periods[0] == "                 last hour              last day")
+        #expect(periods[3] == "  coalesced      17                     98")
+        #expect(periods[4] == "  discarded      0                      2 (expired 2)")
+        #expect(periods[6] == "  ended          4 (newData 3, lost 1)  104 (newData 100, lost 4)")
+        #expect(periods[7] == "since            2026-11-28T19:00:00Z   2026-11-27T20:00:00Z")
+        let durations = StatsText.durations(stats).split(separator: "\n").map(String.init)
+        #expect(durations[0] == "duration of wakes since 2026-11-28T19:30:00Z, slowest first")
+        #expect(durations[1] == "worker         topic  kind  wakes  median  95 %    longest")
+        #expect(durations[2] == "snail          a.b    push  1      1.2 s   1.2 s   65.3 s")
+        #expect(durations[3] == "(no name)      a.b    push  2      7 ms    999 ms  999 ms")
+        #expect(durations[4] == "(all workers)  a.b    push  3      7 ms    1.2 s   1.2 s")
+        #expect(StatsText.recent(.null).isEmpty && StatsText.durations(.null).isEmpty)
+    }
+
+    @Test("Less than one push per launch is explained, and zero is not shown as a number")
     func launchesWithoutPushes() throws {
         func text(_ ratio: String) throws -> String {
             let json = #"{"pushes":{"completed":1,"coalesced":0},"wakes":{"launched":4},"pushesPerLaunch":\#(ratio)}"#
@@ -164,7 +196,7 @@ struct ClientTextTests {
     }
 }
 
-@Suite("What is shown of what happens")
+@Suite("Text of events")
 struct EventTextTests {
     private static let token = String(repeating: "0badcafe", count: 8)
 
@@ -194,13 +226,13 @@ struct EventTextTests {
         #expect(self.event(.paused) { $0.device = nil } == "\(at) paused      com.example.app")
     }
 
-    @Test("What was missed is told, and nothing that a terminal would obey is shown")
+    @Test("The number of missed events is shown, and terminal control characters are not")
     func others() {
         #expect(EventText.line(.missed(7)).contains("7 or more events were not shown"))
         #expect(self.event(.discarded) { $0.detail = "a\u{1b}[2Jb\n" }.contains("a?[2Jb?"))
     }
 
-    @Test("What is followed is what the options name")
+    @Test("The followed path has the filters of the options")
     func path() throws {
         func path(_ line: String) throws -> String? {
             let words = line.split(separator: " ").map(String.init)

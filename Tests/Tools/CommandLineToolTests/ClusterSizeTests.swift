@@ -11,7 +11,8 @@ struct ClusterSizeTests {
     func numbers() {
         let size = self.size(1_000_000, 1000)
         #expect(size.launches == 1000)
-        // 418 bytes in pages of which 0.7 is filled, grown by 1.9, with 600 bytes of indexes; wakes of ten minutes.
+        // Rows of 418 bytes in pages that are filled to 0.7, with a growth factor of 1.9, and 600 bytes of indexes;
+        // wakes of ten minutes.
         #expect(abs(size.deviceBytes - (1e6 * (418 / 0.7 * 1.9 + 600) + 1000 * 600 * 380)) < 1)
         // A push is 196 bytes and a launch with its result 270.
         #expect(abs(size.historyBytes - 1000 * 466 * 7 * 86_400) < 1)

@@ -5,7 +5,7 @@ import Testing
 import wakegate
 
 extension ParsedCommand {
-    /// The command that a line runs.
+    /// Returns the command that a line runs.
     static func running(_ line: String) throws -> ParsedCommand {
         try self.running(words: line.split(separator: " ").map(String.init))
     }
@@ -36,7 +36,7 @@ struct CommandParserTests {
         }
     }
 
-    @Test("Options, arguments and the command after -- are told apart")
+    @Test("Options, arguments and the command after -- are separated")
     func parts() throws {
         let push = try #require(try self.parsed("push --topic=a.b ab --count 3 --payload - --dry-run"))
         #expect(push.arguments == ["ab"])
@@ -135,6 +135,10 @@ struct CommandParserTests {
                 continue
             }
             #expect(page.contains(text))
+            guard case .helpPage(page) = try CommandParser(CommandTable.all).parse(["serve", "--help=\(word)"]) else {
+                Issue.record("serve --help=\(word)")
+                continue
+            }
             #expect(page.contains("  limits.") == (word == "limits") && page.contains("  edge: ") == (word == "keys"))
         }
     }
@@ -190,7 +194,7 @@ struct ManualPageTests {
         #expect(HelpText.program(CommandTable.all).contains("An option wins over the variables"))
     }
 
-    @Test("Pages refer to pages that are there, and each has a file of its own")
+    @Test("Manual pages refer only to existing pages, and each has its own file")
     func references() throws {
         let names = Set(ManualPage.all(of: CommandTable.all, keys: KeyManual.all).map { "\($0.name) \($0.section)" })
         #expect(names.count == ManualPage.all(of: CommandTable.all, keys: KeyManual.all).count)

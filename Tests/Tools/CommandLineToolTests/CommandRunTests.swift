@@ -3,7 +3,7 @@ import Testing
 import WakeWorker
 import Wire
 
-@Suite("What a command gets to know of its wake, and what its exit status says")
+@Suite("A command's environment, and its exit status")
 struct CommandRunTests {
     @Test(
         "A payload reaches the command byte for byte",
@@ -73,7 +73,7 @@ struct CommandRunTests {
         for status in [1, 3, nil] as [Int32?] { #expect(work.isFailure(exitStatus: status)) }
     }
 
-    @Test("For a push exit status 3 is no failure")
+    @Test("For a push exit status 3 is not a failure")
     func push() throws {
         let message = try #require(WakeMessage(Array(#"{"wake":"w","device":"a","topic":"t","deadline":9}"#.utf8)))
         let work = CommandWork(WakeNotification(message))
@@ -82,12 +82,13 @@ struct CommandRunTests {
         for status in [1, nil] as [Int32?] { #expect(work.isFailure(exitStatus: status)) }
     }
 
-    @Test("The reason of an expiration has the gateway's word for it", arguments: ExpirationReason.allCases)
-    func expiration(reason: ExpirationReason) {
-        #expect(WorkerLog.text(reason).hasPrefix("\(reason.rawValue), "))
+    @Test("Each reason for the end of a wake has its own words")
+    func expiration() {
+        let reasons = BackgroundTaskExpiration.allCases
+        #expect(Set(reasons.map { WorkerLog.text($0) }).count == reasons.count)
     }
 
-    @Test("The line about a wake that is no push's names the wake and its kind, and says that nothing is answered")
+    @Test("The line about a wake that is not a push names the wake and its kind, and says that it is not answered")
     func refusal() {
         let line = WorkerLog.refusal("w1", "appRefresh")
         #expect(line.hasPrefix("wake w1 is of the kind appRefresh, "))
@@ -105,7 +106,7 @@ struct CommandRunTests {
     }
 }
 
-@Suite("Progress that a command tells", .timeLimit(.minutes(15)))
+@Suite("Progress lines of a command", .timeLimit(.minutes(15)))
 struct CommandProgressTests {
     @Test(
         "A line is a report, or nothing",
@@ -157,7 +158,7 @@ struct CommandProgressTests {
         #expect(rest.newest == CommandProgress(completed: 3, total: 9))
     }
 
-    @Test("Of one piece the newest line counts, and a line that is none hides it not")
+    @Test("The newest valid line of a piece counts, even after an invalid one")
     func newest() {
         var lines = ProgressLines()
         let reading = lines.received(Array("progress 1/9\nprogress 2/9\n?\nprogress 5/9 x\nwhat\n".utf8)[...])
@@ -179,7 +180,7 @@ struct CommandProgressTests {
         #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == CommandProgress(completed: 2, total: 2))
     }
 
-    @Test("The first is told at once, then the newest a second later, and the last at the end")
+    @Test("The first progress is reported immediately, then the newest a second later, and the last at the end")
     func pace() {
         func progress(_ completed: Int64) -> CommandProgress { CommandProgress(completed: completed, total: 1000) }
         var pacer = ProgressPacer()
@@ -192,7 +193,7 @@ struct CommandProgressTests {
         #expect(pacer.due(now: 1049) == nil)
         #expect(pacer.due(now: 1050) == progress(500))
         #expect(pacer.due(now: 9000) == nil)
-        // What was told is not told again.
+        // The same progress is not reported again.
         pacer.reported(progress(500))
         #expect(pacer.nextMoment == nil)
         pacer.reported(progress(600))
@@ -204,7 +205,7 @@ struct CommandProgressTests {
         #expect(pacer.nextMoment == nil)
     }
 
-    @Test("Whoever tells something new at every moment is told of once a second")
+    @Test("Continuous progress is reported once a second")
     func flood() {
         var pacer = ProgressPacer()
         var told = 0
@@ -247,7 +248,7 @@ struct OutputLinesTests {
         }
     }
 
-    @Test("More lines than somebody can read are dropped and counted, and later ones come through")
+    @Test("Lines over the rate limit are dropped and counted, and later ones are printed")
     func rate() {
         var queue = OutputQueue()
         for _ in 0..<7000 { queue.append(Array("x\n".utf8), now: 0) }
@@ -275,7 +276,7 @@ struct OutputLinesTests {
         #expect(String(decoding: queue.next(100), as: UTF8.self).contains("lines of the commands' output were dropped"))
     }
 
-    @Test("What was written does not come again")
+    @Test("Written output is not written again")
     func written() {
         var queue = OutputQueue()
         for number in 0..<100 { queue.append(Array("\(number)\n".utf8), now: 0) }

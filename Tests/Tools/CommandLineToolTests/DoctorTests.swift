@@ -21,7 +21,7 @@ struct DoctorTests {
         #expect(throws: CommandFailure.self) { try self.parsed("doctor") }
     }
 
-    @Test("Each check has a line, and what mends it stands below")
+    @Test("Each check has a line, with its remedy below it")
     func text() throws {
         let diagnosis = try JSONReader.read(
             """

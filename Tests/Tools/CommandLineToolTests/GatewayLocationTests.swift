@@ -6,7 +6,7 @@ import wakegate
 
 @Suite("Where a client command finds its gateway")
 struct GatewayLocationTests {
-    /// A folder with a file of contexts, and a certificate by its beginning.
+    /// A home folder with a file of contexts, and the first line of a certificate.
     private final class Home {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
         let authority: String
@@ -67,7 +67,7 @@ struct GatewayLocationTests {
         #expect(try self.locate(home, "stats --context other", variables).url == "https://other:2197")
     }
 
-    @Test("The context in use counts as a whole: nothing of it is shown to a gateway that is said otherwise")
+    @Test("A context applies as a whole: none of its credentials is sent to another gateway")
     func wholeContext() throws {
         let home = try Home(Self.contexts)
         let own = try self.locate(home)
@@ -86,7 +86,7 @@ struct GatewayLocationTests {
         #expect(try self.locate(home, "stats", ["WAKEGATE_TOKEN": "v"]).headers.map(\.value) == ["bearer v"])
     }
 
-    @Test("WAKEGATE_CA names the authority, and an empty variable is none")
+    @Test("WAKEGATE_CA names the authority, and an empty variable is ignored")
     func authority() throws {
         let home = try Home()
         let variables = ["WAKEGATE_CA": home.authority, "WAKEGATE_URL": ""]
@@ -95,7 +95,7 @@ struct GatewayLocationTests {
         #expect(location.url == "https://127.0.0.1:2197")
     }
 
-    /// A home whose context `files` names files for everything, and the folder of these files.
+    /// Returns a home whose context `files` uses files for everything, and the path prefix of these files.
     private func homeWithFiles() throws -> (home: Home, folder: String) {
         let home = try Home(
             """
@@ -105,7 +105,7 @@ struct GatewayLocationTests {
               "inline": {"gateway": "https://inline:2197", "token": "inline-token"}}}
             """
         )
-        // The first lines alone: no certificate and no key.
+        // Only the first lines, without a certificate or a key.
         let certificate = "-----BEGIN CERTIFICATE-----\n-----BEGIN " + "PRIVATE KEY-----\n"
         try Data(certificate.utf8).write(to: URL(fileURLWithPath: "\(home.authority).cert"))
         try Data("file-token\n".utf8).write(to: URL(fileURLWithPath: "\(home.authority).token"))
@@ -167,7 +167,7 @@ struct GatewayLocationTests {
         #expect(again.settings.certificateAuthorityFile == files)
     }
 
-    @Test("What cannot be used is named, with what names it")
+    @Test("An unusable value is named with its source")
     func faults() throws {
         let home = try Home()
         #expect(

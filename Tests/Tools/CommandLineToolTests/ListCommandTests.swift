@@ -165,9 +165,14 @@ struct PushListCommandTests {
         let narrowed = try ParsedCommand.running("push list --topic a.b --outcome expired")
         let path = "/v1/pushes?since=5&topic=a.b&outcome=expired&limit=9&after=1.2.3.4"
         #expect(PushListCommand.path(narrowed, since: 5, limit: 9, after: "1.2.3.4") == path)
+        for line in ["--outcome expired,lost", "--outcome expired --outcome lost"] {
+            let several = try ParsedCommand.running("push list \(line)")
+            let path = "/v1/pushes?outcome=expired,lost&limit=7"
+            #expect(PushListCommand.path(several, since: nil, limit: 7, after: nil) == path)
+        }
     }
 
-    @Test("A push to a device is sent as ever, whatever its token")
+    @Test("A device token may look like a subcommand of push")
     func push() throws {
         #expect(try ParsedCommand.running("push 0be5 --topic a.b").arguments == ["0be5"])
     }
@@ -196,7 +201,7 @@ struct PushListCommandTests {
         let lines = PushListCommand.text([push], withHead: true).split(separator: "\n")
         #expect(lines.count == 2 && lines[0].hasPrefix("received              outcome"))
         let line =
-            "2023-11-14T22:13:20Z  noWake        -                     cf05bfb4-141d-4f97-d59a-caf0a7cfbbe1  "
+            "2023-11-14T22:13:20Z  noWake             -                     cf05bfb4-141d-4f97-d59a-caf0a7cfbbe1  "
             + "-                         ab"
         #expect(lines.last.map(String.init) == line)
         #expect(PushListCommand.text([push], withHead: false) == line + "\n")

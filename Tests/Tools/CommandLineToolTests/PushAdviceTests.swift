@@ -5,7 +5,7 @@ import Testing
 import Wire
 import wakegate
 
-@Suite("What is said of the answer to a push")
+@Suite("Advice after a push")
 struct PushAdviceTests {
     private let device = String(repeating: "0badcafe", count: 8)
 
@@ -39,13 +39,13 @@ struct PushAdviceTests {
         ).text(answer)
     }
 
-    @Test("Every reason that APNs has is told with what to do", arguments: APNSReason.allCases)
+    @Test("Every reason of APNs is explained with advice", arguments: APNSReason.allCases)
     func reasons(reason: APNSReason) throws {
         let text = try #require(self.text(self.answer(reason.status, reason.rawValue)))
         #expect(!text.isEmpty && !text.contains("\n"))
     }
 
-    @Test("Pushes that wake somebody need no words; those that wake nobody have some")
+    @Test("Pushes with a wake need no advice; pushes without one have some")
     func accepted() {
         for disposition in ["launched", "scheduled", "coalesced"] {
             #expect(self.text(self.answer(200, disposition)) == nil)
@@ -55,7 +55,7 @@ struct PushAdviceTests {
         #expect(self.text(self.answer(200, "discarded"), expiration: "7")?.contains("had expired") == true)
     }
 
-    @Test("A token that is none is told from one that nobody registered")
+    @Test("A malformed token is distinguished from an unregistered one")
     func deviceTokens() {
         let answer = self.answer(400, "BadDeviceToken")
         #expect(self.text(answer)?.contains("wakegate device register \(self.device) --topic com.example.app") == true)
@@ -64,7 +64,7 @@ struct PushAdviceTests {
         }
     }
 
-    @Test("A refused provider token leads to the gateway's log, and one that is none to the options")
+    @Test("A refused provider token leads to the gateway's log, and a missing one to the options")
     func providerTokens() {
         let answer = self.answer(403, "InvalidProviderToken")
         #expect(self.text(answer, key: true)?.contains("providerTokenRefused") == true)
@@ -109,10 +109,10 @@ struct ProviderTokenTests {
         return String(decoding: try #require(Data(base64Encoded: text)), as: UTF8.self)
     }
 
-    @Test("Head and claims are signed as they are sent, in base64 for URLs")
+    @Test("Header and claims are signed in the form in which they are sent, in base64url")
     func form() throws {
         let token = try #require(try ProviderToken(self.parsed("--provider-key k.p8 --team T\"1 --key-id K1")))
-        // Bytes whose base64 has both letters that URLs do not take, and padding.
+        // Bytes whose base64 contains both characters that are invalid in URLs, and padding.
         let signature: [UInt8] = [0xFB, 0xFF, 0xFE, 0xFB]
         var signed = ""
         let header = try token.header(now: 1_700_000_000) { message, file in
@@ -127,7 +127,7 @@ struct ProviderTokenTests {
         #expect(try self.decoded(parts[1]) == #"{"iss":"T\"1","iat":1700000000}"#)
     }
 
-    @Test("Without its options there is no token")
+    @Test("Without its options no token is created")
     func none() throws {
         #expect(try ProviderToken(self.parsed("")) == nil)
         #expect(try ProviderToken(self.parsed("--token abc")) == nil)
@@ -153,9 +153,9 @@ struct ProviderTokenTests {
 
     @Test("A key that cannot sign ends the command with the cause")
     func failure() throws {
-        struct Cause: Error, CustomStringConvertible { let description = "k is no key; name another." }
+        struct Cause: Error, CustomStringConvertible { let description = "k is not a key; name another." }
         let token = try #require(try ProviderToken(self.parsed("--provider-key k --team T --key-id K")))
-        #expect(throws: CommandFailure(.failed, "--provider-key: k is no key; name another.")) {
+        #expect(throws: CommandFailure(.failed, "--provider-key: k is not a key; name another.")) {
             try token.header(now: 0) { _, _ in throw Cause() }
         }
     }

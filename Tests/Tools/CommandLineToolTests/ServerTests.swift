@@ -5,7 +5,7 @@ import Glibc
 import Testing
 import wakegate
 
-@Suite("What servers leave for others")
+@Suite("Files and folders of servers")
 struct ServerTests {
     private func folder() -> String { "/tmp/wakegate-test-\(UUID().uuidString)" }
 
@@ -31,7 +31,7 @@ struct ServerTests {
         #expect(mode == 0o700)
     }
 
-    @Test("A state folder that others may enter is refused with the command that mends it")
+    @Test("A state folder with loose permissions is refused with the command that fixes it")
     func openFolder() throws {
         let path = self.folder()
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -61,7 +61,7 @@ struct ServerTests {
             #expect(owner[.ownerAccountID] as? Int == 12345)
             #expect(owner[.groupOwnerAccountID] as? Int == 12346)
         }
-        // A link that the service's user has laid leads root nowhere.
+        // A link that the service's user has created does not redirect root.
         let target = "\(path).target"
         defer { try? FileManager.default.removeItem(atPath: target) }
         try Data().write(to: URL(fileURLWithPath: target))
@@ -72,7 +72,7 @@ struct ServerTests {
     }
 
     @Test(
-        "A state folder behind a link to nothing is refused with the link's name, by a start as by a check",
+        "A state folder behind a dangling link is refused with the link's name, by a start and by a check",
         arguments: ["", "/below", "/far/below"]
     )
     func danglingLink(rest: String) throws {
@@ -85,7 +85,7 @@ struct ServerTests {
         #expect(throws: CommandFailure(.failed, "\(problem); \(remedy)")) { try StateFolder(path + rest) }
         let fault = StateFolder.fault(path + rest)
         #expect(fault?.problem == problem && fault?.remedy == remedy)
-        // A link that leads somewhere is as good as the folder.
+        // A link to an existing folder works like the folder itself.
         let target = "\(path).target"
         try FileManager.default.createDirectory(
             atPath: target,
@@ -138,9 +138,9 @@ struct ServerTests {
         #expect(GatewayLocation.admin(of: "https://wakegate.example.com:2197", folder: path) == nil)
         let parsed = try ParsedCommand.running("stats")
         #expect(try GatewayLocation(parsed, side: .edge, folder: path).url == "https://127.0.0.1:1")
-        // Without an admin listener the edge answers what it can.
+        // Without an admin listener, the edge answers all requests that it can.
         #expect(try GatewayLocation(parsed, side: .admin, folder: path).url == "https://127.0.0.1:1")
-        // No process has the largest number.
+        // No process has the largest possible number.
         file.pid = Int32.max
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == nil)

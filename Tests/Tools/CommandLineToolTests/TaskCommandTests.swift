@@ -102,7 +102,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("What is not permitted is shown as the configuration would permit it")
+    @Test("A refusal as not permitted shows the configuration that permits the task")
     func permission() {
         let response = HTTPResponse(status: 403, body: Array(#"{"reason":"NotPermitted"}"#.utf8))
         #expect {
@@ -112,7 +112,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("Another refusal is the gateway's alone, and a good answer is none")
+    @Test("Other refusals are shown as the gateway's, and a success is not an error")
     func otherAnswers() throws {
         try TaskRefusal.check(HTTPResponse(status: 204), device: nil)
         let shutdown = HTTPResponse(status: 503, body: Array(#"{"reason":"Shutdown"}"#.utf8))
@@ -134,7 +134,7 @@ struct TaskCommandTests {
         }
     }
 
-    @Test("A worker takes pushes unless it is told not to, and tasks and sessions that it names")
+    @Test("A worker accepts pushes unless --no-pushes is set, and the tasks and sessions that it names")
     func worker() throws {
         let tasks = try WorkerTasks(.running("worker --topic t --task a.b --task a.* --session s -- true"))
         #expect(tasks.tasks == ["a.b", "a.*"])
@@ -145,7 +145,7 @@ struct TaskCommandTests {
     }
 
     @Test(
-        "A worker that takes nothing, or has what nobody needs, is refused",
+        "A worker that accepts nothing, or has a useless option, is refused",
         arguments: [
             ("--no-pushes", "--no-pushes leaves nothing to take"),
             ("--resource gpu", "--resource is for background tasks"),

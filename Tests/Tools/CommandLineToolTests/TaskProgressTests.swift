@@ -17,7 +17,7 @@ struct TaskProgressTests {
     }
 
     @Test(
-        "A bar is as long as it is to be, in eighths of a character",
+        "A bar has the given length, in eighths of a character",
         arguments: [
             (0, 10, "", "··········"), (0.5, 10, "█████", "·····"), (0.51, 10, "█████", "·····"),
             (0.5125, 10, "█████▏", "····"), (0.99, 10, "█████████▉", ""), (1, 10, "██████████", ""),
@@ -45,7 +45,7 @@ struct TaskProgressTests {
         #expect(silent.finished == silent && finished.progress?.share == 1)
     }
 
-    @Test("What does not advance for fifteen seconds has stalled, until it advances")
+    @Test("A task without an advance for fifteen seconds has stalled, until it advances")
     func stall() throws {
         var pace = TaskPace()
         for second in 0...14 { pace.saw(40, at: Int64(second) * 1000) }
@@ -59,12 +59,12 @@ struct TaskProgressTests {
         #expect(!ProgressBar.facts(try self.status().finished, pace, now: 0).contains("stalled"))
         pace.saw(41, at: 16_000)
         #expect(!pace.isStalled && pace.speed > 0)
-        // What is long past does not slow the rate of now.
+        // Old progress does not reduce the current rate.
         for second in 17...40 { pace.saw(41 + Double(second - 16) * 10, at: Int64(second) * 1000) }
         #expect(abs(pace.speed - 10) < 0.01)
     }
 
-    @Test("A line is never wider than the terminal is, and has no bar where there is no room", arguments: 0...120)
+    @Test("A line is never wider than the terminal, and has no bar without space for one", arguments: 0...120)
     func widths(width: Int) throws {
         let line = ProgressBar.line(try self.status(), TaskPace(), width: width, now: 0)
         let text = line.text(width: width, isColoured: false)
@@ -73,7 +73,7 @@ struct TaskProgressTests {
     }
 
     @Test(
-        "Durations are told as clocks do",
+        "Durations are printed as clock times",
         arguments: [(0.4, "0:00"), (7, "0:07"), (750, "12:30"), (11_100, "3:05:00")]
     )
     func clock(seconds: Double, text: String) {
@@ -108,7 +108,7 @@ struct TaskProgressTests {
         }
     }
 
-    @Test("The view has a bar for each continued task that runs, then what else runs, then what waits")
+    @Test("The view shows a bar for each running continued task, then other running tasks, then waiting ones")
     func view() throws {
         let lines = self.lines(try self.model([40, 44]))
         #expect(lines.count == 6)
@@ -127,7 +127,7 @@ struct TaskProgressTests {
         if height == 5 { #expect(lines[3] == "and 2 more") }
     }
 
-    @Test("The view says that the gateway is gone, and keeps what it had")
+    @Test("The view says that the gateway is gone, and keeps its data")
     func gone() throws {
         var model = try self.model([40])
         model.lost("The gateway does not answer.")

@@ -2,10 +2,10 @@ import CommandLineTool
 import Testing
 import Wire
 
-@Suite("What is told of background tasks", .timeLimit(.minutes(15)))
+@Suite("Text about background tasks", .timeLimit(.minutes(15)))
 struct TaskTextTests {
     @Test(
-        "The answer to a submission is told in words",
+        "The answer to a submission is printed as text",
         arguments: [
             (#"{"disposition":"launched","eligibleAt":null,"held":null}"#, "launched\n"),
             (

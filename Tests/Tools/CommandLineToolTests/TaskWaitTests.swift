@@ -2,7 +2,7 @@ import CommandLineTool
 import Testing
 import Wire
 
-@Suite("Who waits for a task to end", .timeLimit(.minutes(15)))
+@Suite("Waiting for the end of a task", .timeLimit(.minutes(15)))
 struct TaskWaitTests {
     private static let events: [(word: String, event: String, detail: String)] = [
         ("submit", "submit", "scheduled"), ("launch", "launch", "attempt 1"), ("lost", "result", "lost"),
@@ -47,7 +47,7 @@ struct TaskWaitTests {
     }
 
     @Test(
-        "A task that was never seen ended as what came of the last submission",
+        "A task that was never seen has the outcome of the last submission",
         arguments: [
             ("submit launch success", .success), ("submit launch failure", .failure),
             ("submit launch expired", .expired), ("submit launch cancelled", .cancelled),
@@ -75,18 +75,18 @@ struct TaskWaitTests {
         #expect(end == .ended(.expired))
     }
 
-    @Test("What becomes of a later request of the identifier is not taken for the end of the one before")
+    @Test("The end of a later request with the same identifier is not mistaken for the earlier one's")
     func later() throws {
         var replaced = TaskWait("a")
         _ = replaced.take(try self.device("waiting"))
         let events = try self.recent("submit submit launch success")
         #expect(replaced.take(try self.device(nil, recent: events)) == .ended(.dropped("replaced")))
-        // One that runs goes on when another is submitted, and so does the wait for it.
+        // A running task continues when another one is submitted, and so does the wait for it.
         var running = TaskWait("a")
         _ = running.take(try self.device("running"))
         let both = try self.recent("submit launch submit failure launch success")
         #expect(running.take(try self.device("waiting", submittedAt: 3000, recent: both)) == .ended(.failure))
-        // The newer of the two is the one that was submitted.
+        // The newer one of the two is the submitted one.
         var newer = TaskWait("a")
         let earlier = try self.recent("submit launch")
         guard case .running(let status) = newer.take(try self.device("running", submittedAt: 5000, recent: earlier))
@@ -97,7 +97,7 @@ struct TaskWaitTests {
         #expect(status.key.submittedAt == 5000)
     }
 
-    @Test("A gateway that starts again may tell the moment of a submission some milliseconds otherwise")
+    @Test("A restarted gateway may report the time of a submission with a difference of milliseconds")
     func clocks() throws {
         for shift in [-3, 3] {
             var wait = TaskWait("a")
@@ -125,7 +125,7 @@ struct TaskWaitTests {
         }
         let events = try self.recent("submit launch failure submit launch success", clockStep: step)
         #expect(wait.take(try self.device(nil, recent: events, registeredAt: 500 + step)) == .ended(.success))
-        // A device that was removed and is registered again lets what runs go on.
+        // When a device is removed and registered again, its running task continues.
         var kept = TaskWait("a")
         _ = kept.take(try self.device("running"))
         guard case .running = kept.take(try self.device("running", registeredAt: 900_000)) else {

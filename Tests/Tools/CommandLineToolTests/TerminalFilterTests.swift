@@ -5,7 +5,7 @@ import Wire
 
 @Suite("No text of the command line passes on what a terminal would obey")
 struct TerminalFilterTests {
-    /// A name that would move the cursor, reverse what follows, clear the screen and begin a line of its own.
+    /// A name that would move the cursor, reverse the following text, clear the screen and begin a new line.
     private static let hostile = #"a\u202eb\u009b2J\u001b[2J\u2066c\nforged"#
     private static let harmless = "a?b?2J?[2J?c?forged"
 
@@ -17,7 +17,7 @@ struct TerminalFilterTests {
         try self.value(json)[member]?.elements ?? []
     }
 
-    /// Texts that show the name, each with the number of lines it has.
+    /// Texts that show the name, each with its number of lines.
     private static let texts: [(name: String, lines: Int, text: @Sendable () throws -> String)] = [
         (
             "tasks", 2,

@@ -96,7 +96,7 @@ struct TokenLifetimeTests {
 
 @Suite("Text as wide as a terminal")
 struct WrappedTextTests {
-    @Test("A sentence that is too long goes on below itself, and no word of it is lost", arguments: 12...90)
+    @Test("A long sentence is wrapped below its beginning, without losing a word", arguments: 12...90)
     func sentence(width: Int) {
         let text =
             "The push waits until 2026-11-21T07:35:00Z: the last launch was at 2026-11-21T07:20:00Z, and launches "
@@ -110,7 +110,7 @@ struct WrappedTextTests {
         }
     }
 
-    @Test("A value goes on below itself, and what has room stays as it is")
+    @Test("A long value is wrapped below its beginning, and a short one stays unchanged")
     func value() {
         let row = "conditions          battery=1 lowPowerMode=false network=true"
         #expect(WrappedText.lines(row + "\n\nnext", width: 80) == [row, "", "next"])
@@ -136,7 +136,7 @@ struct WrappedTextTests {
     }
 
     @Test(
-        "A wait is as long as from one moment to the other, as both are told",
+        "A wait is the difference between both times as printed",
         arguments: [(900_000, "15 min"), (900_100, "15 min"), (899_000, "14 min 59 s"), (-900_000, "0 s")]
     )
     func wait(milliseconds: Int, text: String) {

@@ -5,7 +5,7 @@ import Testing
 import Wire
 import wakegate
 
-@Suite("What is told of transfers", .timeLimit(.minutes(15)))
+@Suite("Text about transfers", .timeLimit(.minutes(15)))
 struct TransferTextTests {
     @Test(
         "Numbers of bytes are in the largest unit that leaves at least one",
@@ -18,13 +18,13 @@ struct TransferTextTests {
         #expect(ByteText.text(count) == text)
     }
 
-    @Test("The rate is that of the last seconds, and begins anew with the entity")
+    @Test("The rate is that of the last seconds, and starts over with the entity")
     func meter() {
         var meter = TransferMeter()
         #expect(meter.rate(at: 0) == nil)
         for second in 0...10 { meter.noted(Int64(second) * 1000, at: Int64(second) * 1000) }
         #expect(meter.rate(at: 10_000) == 1000)
-        // Nothing has come for as long as the window is.
+        // No bytes have arrived for the length of the window.
         meter.noted(10_000, at: 12_500)
         #expect((meter.rate(at: 12_500) ?? 0) < 800)
         for second in 13...20 { meter.noted(10_000, at: Int64(second) * 1000) }
@@ -35,7 +35,7 @@ struct TransferTextTests {
         #expect(meter.rate(at: 22_000) == 500)
     }
 
-    @Test("However often it is noted, few samples are kept")
+    @Test("The number of kept samples is small, however often bytes are noted")
     func samples() {
         var (often, seldom) = (TransferMeter(), TransferMeter())
         for moment in 0...20_000 { often.noted(Int64(moment), at: Int64(moment)) }
@@ -57,7 +57,7 @@ struct TransferTextTests {
         #expect(empty.text == "100 %  0 B of 0 B")
     }
 
-    @Test("A bar fills the terminal and no more, and is left out where there is no room")
+    @Test("A bar fills the terminal and no more, and is left out without space")
     func bar() {
         let line = TransferProgressLine(count: 1, endedCount: 0, bytes: 50, total: 100, rate: nil)
         #expect(line.bar(width: 44) == "[==========>          ] 50 %  50 B of 100 B")
@@ -77,7 +77,7 @@ struct TransferTextTests {
         return try #require(BackgroundTransfer(try JSONReader.read(text)))
     }
 
-    @Test("A list says of each transfer how far it is, and why it is not further")
+    @Test("A list shows the progress of each transfer, and what holds it")
     func list() throws {
         #expect(TransferText.list([]) == "no transfers\n")
         let text = TransferText.list([
@@ -114,7 +114,7 @@ struct TransferTextTests {
     }
 
     @Test(
-        "What is no transfer is refused, and named",
+        "An invalid transfer is refused, and the invalid part named",
         arguments: [
             (["ftp://h/f"], "URL is"), (["h/f"], "URL is"), (["http://h/f", "--header", "x"], "--header is not"),
             (["http://h/f", "--header", "@/nonexistent"], "/nonexistent cannot be read"),

@@ -6,7 +6,7 @@ struct WakeCommandTests {
     private static let one = String(repeating: "0a", count: 16)
     private static let other = String(repeating: "Bb", count: 16)
 
-    @Test("It is the one on the command line, or else that of the worker's command")
+    @Test("The wake is the one on the command line, or else that of the worker's command")
     func found() throws {
         #expect(try WakeCommands.wake(nil, ["WAKEGATE_WAKE": Self.one]) == Self.one)
         #expect(try WakeCommands.wake(Self.other, ["WAKEGATE_WAKE": Self.one]) == Self.other)

@@ -46,7 +46,7 @@ struct WatchViewTests {
         }
     }
 
-    @Test("It tells rates, bars, holds, topics and workers")
+    @Test("The view shows rates, bars, holds, topics and workers")
     func whole() throws {
         let lines = self.text(try self.model())
         #expect(lines[0].hasPrefix("WakeGate 127.0.0.1:9197  ready  up 2 h 1 min  3 connections  42 MB"))
@@ -62,7 +62,7 @@ struct WatchViewTests {
         #expect(lines.last == "q quits")
     }
 
-    @Test("Fewer pushes than launches are told with both counts, where 80 columns have room for them")
+    @Test("Fewer pushes than launches are shown with both counts, if 80 columns have space for them")
     func few() throws {
         var model = WatchModel(title: "127.0.0.1:9197")
         model.take(try self.event(second: 1, perLaunch: 0.25))
@@ -80,7 +80,7 @@ struct WatchViewTests {
         #expect(worker.contains("\u{1B}[31m      22 s \u{1B}[0m") == (window < 44_000), "\(worker)")
     }
 
-    @Test("It never has more lines than the terminal has rows, and says what it leaves out", arguments: 1...40)
+    @Test("The view never has more lines than the terminal, and says how many it leaves out", arguments: 1...40)
     func height(rows: Int) throws {
         let lines = self.text(try self.model(topics: 20), height: rows)
         #expect(lines.count <= rows)
@@ -93,14 +93,14 @@ struct WatchViewTests {
         #expect(self.text(try self.model(), width: columns).allSatisfy { $0.count <= columns })
     }
 
-    @Test("What a worker calls itself cannot command the terminal")
+    @Test("A worker's name cannot control the terminal")
     func escapes() throws {
         let lines = self.text(try self.model(worker: #"x\u001b[2Jy\u009bz"#))
         #expect(lines.contains { $0.hasPrefix("x?[2Jy?z") })
         #expect(!lines.joined().contains("\u{1B}"))
     }
 
-    @Test("A gateway that is gone is said, and what it had stays")
+    @Test("The view says that the gateway is gone, and its data stays")
     func lost() throws {
         var model = try self.model()
         model.lost("connection refused")
@@ -122,7 +122,7 @@ struct WatchViewTests {
         )
     }
 
-    @Test("The past fills the bars at once; counters that begin anew are no rate")
+    @Test("Past samples fill the bars immediately; restarted counters are not shown as a rate")
     func past() throws {
         var model = WatchModel(title: "x")
         let fields = #"["at","accepted","launched","completed","coalesced","rejected","pending","inFlight"]"#

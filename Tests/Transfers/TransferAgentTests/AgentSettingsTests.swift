@@ -44,7 +44,7 @@ struct AgentSettingsTests {
         #expect(error.faults.count == 1 && error.description.contains(words), "\(error)")
     }
 
-    @Test("A file that is not there, and a configuration that names nothing, are faults")
+    @Test("A missing file, and an incomplete configuration, are faults")
     func missing() {
         #expect {
             try AgentSettingsReader.read(file: "/nowhere.json5", assignments: [])

@@ -4,7 +4,7 @@ import Testing
 import TransferAgent
 import Wire
 
-@Suite("What an attempt makes of answers")
+@Suite("How an attempt interprets answers")
 struct NetworkTests {
     @Test(
         "A range of bytes is read, and nothing else",
@@ -21,7 +21,7 @@ struct NetworkTests {
     }
 
     @Test(
-        "A length is read, and what is none is told from one that is not there",
+        "A length is read, and an invalid one is distinguished from a missing one",
         arguments: [
             ([], -1), (["5"], 5), (["0"], 0), (["5, 5"], 5), (["5", "5"], 5), (["9223372036854775807"], .max),
             (["9223372036854775808"], nil), (["-5"], nil), (["+5"], nil), (["0x10"], nil), (["5, 6"], nil), ([""], nil),
@@ -129,7 +129,7 @@ struct NetworkTests {
     }
 
     @Test(
-        "What a gateway's answer means",
+        "How a gateway's answer is interpreted",
         arguments: [
             (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
             (410, "Unregistered", .refused("")), (409, "TooManySessions", .again("")), (503, "Shutdown", .again("")),

@@ -17,7 +17,7 @@ final class RoomRig {
     /// The answers to callers, by the number of the request.
     private(set) var answers: [Int32: AgentAnswer] = [:]
     private(set) var events: [(stream: Int32, text: String)] = []
-    /// The number of the last announced end, by follower.
+    /// The number of the last announced end, by follower number.
     private(set) var tellings: [Int32: Int] = [:]
     private var files: StateFiles?
     private var room: AgentRoom?
@@ -141,17 +141,17 @@ final class RoomRig {
         if let telling = self.tellings[number] { self.inbox.leave(.read(self.stream(number), telling: telling)) }
     }
 
-    /// A follower that has read all that has left for it is gone.
+    /// Simulates that a follower has read everything that was sent to it and has then disconnected.
     func leave(_ number: Int32) {
         self.inbox.leave(.gone(self.stream(number), hasRead: self.tellings[number]))
     }
 
-    /// A follower is gone that has read nothing.
+    /// Simulates that a follower has disconnected without reading anything.
     func lose(_ number: Int32) { self.inbox.leave(.gone(self.stream(number), hasRead: nil)) }
 
     func tell(_ state: MachineState) { self.inbox.leave(.machine(state)) }
 
-    /// Asks, and turns once.
+    /// Submits a request, runs one turn and returns the answer.
     func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
         let stream = self.submit(command)
         self.turn()
@@ -159,7 +159,7 @@ final class RoomRig {
         return (answer.status, JSONValue(answer.body))
     }
 
-    // MARK: Shorter
+    // MARK: Shortcuts
 
     func put(_ session: String = "s", _ change: (inout SessionChange) -> Void = { _ in }) -> Int {
         var asked = SessionChange()
@@ -191,11 +191,11 @@ final class RoomRig {
         try #require(self.ask(.transfer(session, id)).body)
     }
 
-    /// Writes a whole file for an attempt, and says that all of it is there.
+    /// Writes a complete file for an attempt and reports that the attempt is complete.
     func finish(_ attempt: RoomWorld.Attempt, _ content: String = "abc") throws {
         let files = try #require(self.files)
         let writing = try files.create(attempt.plan.freshFile)
-        // A closure that throws `SystemError` here ends the compiler (Swift 6.3.1).
+        // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
         let isWritten = content.withByteView { (try? writing.write($0)) != nil }
         try #require(isWritten)
         files.used(content.utf8.count)
@@ -220,16 +220,16 @@ final class RoomRig {
         self.turn()
     }
 
-    /// A download that is whole.
+    /// Returns a download that has finished.
     func finished() throws -> TransferID {
         let id = try self.download()
         try self.finish(self.world.attempts[0])
         return id
     }
 
-    /// Asks for a finished file at a place, and has it moved there.
+    /// Requests a finished file at a path and moves it there.
     ///
-    /// - Returns: the answer's status; nil when none has come.
+    /// - Returns: the status of the answer; nil if there was no answer.
     func take(_ id: TransferID, in session: String = "s", to place: String) -> Int? {
         let stream = self.submit(.take(session, id, to: place, replaces: false))
         self.turn()
@@ -238,7 +238,7 @@ final class RoomRig {
         return self.answers[stream]?.status
     }
 
-    /// The names in the state folder's folder of files.
+    /// The names in the `files` folder of the state directory.
     func fileNames() -> [String] { FileSystem.names(in: "\(self.state)/files", countMax: .max) ?? [] }
 
     var stateFiles: StateFiles? { self.files }
@@ -246,10 +246,10 @@ final class RoomRig {
     var wait: Int64 { self.room?.wait ?? 0 }
 }
 
-/// The world of a room in a test: its clocks move when the test has them move, attempts say what the test has them say,
-/// and the disk may fail.
+/// The world of a room in a test: the test advances its clocks, decides the results of its attempts, and can make the
+/// disk fail.
 final class RoomWorld: AgentWorld {
-    /// An attempt that was begun and has not ended.
+    /// An attempt that has begun and has not ended.
     struct Attempt {
         let number: Int
         let plan: AttemptPlan
@@ -257,18 +257,18 @@ final class RoomWorld: AgentWorld {
         let report: @Sendable (AttemptNews) -> Void
     }
 
-    /// What the gateway is being told.
+    /// An outbox entry that is being sent to the gateway.
     struct Sending {
         let entry: OutboxEntry
         let report: @Sendable (OutboxSender.Outcome) -> Void
     }
 
-    /// What becomes of the next commit.
+    /// The fault that is injected into the next commit.
     enum CommitFault {
         case none
-        /// The commit fails, and the next one does not.
+        /// This commit fails, and the next one succeeds.
         case once
-        /// The process ends before it, or after it.
+        /// The process ends before the commit, or after it.
         case deathBefore, deathAfter
     }
 
@@ -278,13 +278,15 @@ final class RoomWorld: AgentWorld {
     var fault = CommitFault.none
     /// Returns true if the disk is full now.
     var isDiskFull: () -> Bool = { false }
-    /// Whether the process has ended: nothing that it does counts any more.
+    /// True if the process has ended. After that, its calls have no effect.
     private(set) var isDead = false
     private(set) var attempts: [Attempt] = []
     private(set) var sendings: [Sending] = []
     private(set) var moves: [@Sendable () -> Bool] = []
+    /// The questions to the gateway about force-quits that have no answer yet.
+    private(set) var questions: [(device: String, report: @Sendable (Bool?) -> Void)] = []
     private(set) var commitCount = 0
-    /// How often a transfer that was there before was stored.
+    /// The number of updates of stored transfers in all commits.
     private(set) var updateCount = 0
     private var nextNumber = 0
 
@@ -329,7 +331,7 @@ final class RoomWorld: AgentWorld {
         return AttemptHandle(plan: plan, gauge: gauge) { [weak self] in self?.end(number) }
     }
 
-    /// An attempt has ended, or is stopped.
+    /// Handles that an attempt has ended or has been stopped.
     func end(_ number: Int) {
         self.attempts.removeAll { $0.number == number }
     }
@@ -338,36 +340,44 @@ final class RoomWorld: AgentWorld {
         if !self.isDead { self.sendings.append(Sending(entry: entry, report: report)) }
     }
 
-    /// What the gateway was told last, which is answered by whoever takes it.
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
+        if !self.isDead { self.questions.append((device, report)) }
+    }
+
+    /// Answers the oldest question.
+    func answerQuestion(_ isQuit: Bool?) { self.questions.removeFirst().report(isQuit) }
+
+    /// Removes and returns a pending sending. The caller must report its outcome.
     func takeSending(at index: Int = 0) -> Sending { self.sendings.remove(at: index) }
 
     func move(_ step: @escaping @Sendable () -> Bool) {
         if !self.isDead { self.moves.append(step) }
     }
 
-    /// Does the first piece of work that waits for the disk.
+    /// Runs the first piece of work that waits for the disk.
     func doMove() {
         guard !self.moves.isEmpty else { return }
         let step = self.moves.removeFirst()
         while step() {}
     }
 
-    /// Another process begins; what the one before was about is no more.
+    /// Starts another process. The pending work of the previous process is discarded.
     func liveAgain() {
         self.isDead = false
         self.fault = .none
         self.attempts.removeAll()
         self.sendings.removeAll()
+        self.questions.removeAll()
         self.moves.removeAll()
     }
 }
 
-/// A log that nobody reads.
+/// A log sink that discards all lines.
 struct SilentLog: LogSink {
     func write(_ line: LogLine, _ format: LogFormat) -> Bool { true }
 }
 
-/// Messages for a room, from whoever has some.
+/// An inbox that collects messages for a room.
 final class RoomInbox: Sendable {
     private let messages = Mutex<[AgentMessage]>([])
 

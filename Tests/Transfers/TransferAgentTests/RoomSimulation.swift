@@ -4,10 +4,11 @@ import TransferAgent
 import WakeGateTestKit
 import Wire
 
-/// A room in a world that one seed makes: callers, servers and a gateway that do anything, processes and machines that
-/// end at any moment, clocks that are set, disks that fill up; then a world without faults, in which all must end.
+/// A room in a random world that depends only on a seed: callers, servers and a gateway behave arbitrarily, processes
+/// and machines end at any moment, clocks are set, and disks fill up. Then the faults stop, and every transfer must
+/// end.
 struct RoomSimulation {
-    /// A request whose answer is waited for; none is of a process that has ended.
+    /// A request that waits for its answer. There are none from a process that has ended.
     private enum Question {
         case submission(session: String, url: String)
         case take(TransferID, path: String)
@@ -20,13 +21,13 @@ struct RoomSimulation {
     private var questions: [Int32: Question] = [:]
     private var listeners: [Int32] = []
     private var nextName = 0
-    /// How often a process, or a machine, has ended.
+    /// The number of times that a process or a machine has ended.
     private(set) var deaths = 0
     private(set) var takenFiles = 0
-    /// How many cancellations asked to keep what had come.
+    /// The number of cancellations that requested to keep the partial file.
     private var keptCount = 0
 
-    /// The last one has followers, and the others are woken.
+    /// The last one has followers; the others are woken.
     private static let sessions = ["first", "second", "followed"]
     private static let minute: Int64 = 60_000
 
@@ -41,7 +42,7 @@ struct RoomSimulation {
         }
     }
 
-    /// Does so many things, and then lets all come to an end.
+    /// Runs this many random steps, and then lets everything end.
     mutating func run(steps: Int) throws {
         for _ in 0..<steps {
             try self.step()
@@ -54,7 +55,7 @@ struct RoomSimulation {
         self.takeAll()
     }
 
-    // MARK: What happens
+    // MARK: Random steps
 
     private mutating func step() throws {
         switch self.generator.number(below: 100) {
@@ -78,7 +79,7 @@ struct RoomSimulation {
         }
     }
 
-    /// A turn, after which a process that has ended is followed by another.
+    /// Runs a turn. If the process has ended, starts another one.
     private mutating func settle() throws {
         self.rig.turn()
         if self.rig.world.isDead { return try self.die(losesPower: self.generator.once(in: 2)) }
@@ -90,7 +91,7 @@ struct RoomSimulation {
         self.hear()
         self.questions.removeAll()
         self.listeners.removeAll()
-        // What was being moved may be at its place, or not.
+        // A file that was being moved may or may not have reached its destination.
         while !self.rig.world.moves.isEmpty, self.generator.once(in: 2) { self.rig.world.doMove() }
         try self.server.processEnded(losesPower: losesPower, self.rig, using: &self.generator)
         if losesPower {
@@ -102,7 +103,7 @@ struct RoomSimulation {
         try self.list()
     }
 
-    /// Takes the answers that have come.
+    /// Handles the answers that have arrived.
     private mutating func hear() {
         for (stream, question) in self.questions {
             guard let answer = self.rig.answers[stream] else { continue }
@@ -176,7 +177,7 @@ struct RoomSimulation {
         } else if answer.status != 409, answer.status != 0, answer.status != 507 {
             self.ledger.fault("a cancellation is answered \(answer.status)")
         } else if answer.status == 0, !self.rig.world.isDead {
-            // It is answered when it is stored.
+            // The answer is sent when the cancellation is stored.
             self.rig.turn()
             if !self.rig.world.isDead { self.ledger.cancelled(id, was: state) }
         }
@@ -215,7 +216,7 @@ struct RoomSimulation {
         self.server.step(attempt, isReliable: isReliable, self.rig, using: &self.generator)
     }
 
-    /// The gateway takes what it is told; now and then its answer is lost, or it takes nothing.
+    /// The gateway handles an entry. Sometimes its answer is lost, or it accepts nothing.
     private mutating func answerGateway(isReliable: Bool) {
         let count = self.rig.world.sendings.count
         guard count > 0 else { return }
@@ -258,7 +259,7 @@ struct RoomSimulation {
             && counts?["running"]?.integer == 0
     }
 
-    /// Whatever has finished can be taken, and the folder has no other file then but those that were kept for later.
+    /// Takes every finished file. After that, the folder must contain only files that were kept for later.
     private mutating func takeAll() {
         for id in self.ledger.untaken {
             self.take(id)
@@ -275,7 +276,7 @@ struct RoomSimulation {
 }
 
 extension Array {
-    /// One of the elements; nil of an empty array.
+    /// Returns a random element; nil for an empty array.
     func randomPick(using generator: inout SeededGenerator) -> Element? {
         self.isEmpty ? nil : generator.pick(self)
     }
@@ -288,7 +289,7 @@ struct RoomSimulationTests {
         return replayed.map { [$0] } ?? Array(1...8)
     }()
 
-    @Test("Whatever dies, each transfer ends once, is whole, and is told once")
+    @Test("Whatever crashes, each transfer ends once, is complete, and is reported once")
     func worlds() throws {
         var (deaths, taken, ends, events) = (0, 0, [String: Int](), 0)
         for seed in Self.seeds {
@@ -305,14 +306,14 @@ struct RoomSimulationTests {
             events += simulation.ledger.events.values.reduce(0) { $0 + $1.count }
         }
         guard Self.seeds.count > 1 else { return }
-        // Worlds in which nothing happens would show nothing.
+        // Worlds in which nothing happens would prove nothing.
         #expect(deaths > 60 && taken > 30 && events > 30, "\(deaths) deaths, \(taken) taken, \(events) events")
         for end in ["finished", "failed", "cancelled"] { #expect(ends[end, default: 0] > 20, "\(ends)") }
     }
 }
 
-/// What callers were promised, and what they and the gateway were told since: each transfer ends once, and the events
-/// of a session stand for each end once.
+/// Records what callers were promised, and what they and the gateway received afterwards. Checks that each transfer
+/// ends once, and that the events of a session count each end once.
 struct RoomLedger {
     /// A transfer whose submission was answered, or that was seen in a list.
     struct Entry {
@@ -320,9 +321,9 @@ struct RoomLedger {
         let url: String
         var end: String?
         var isDownload = false
-        /// Whether its cancellation was answered, or the removal of its record.
+        /// True if its cancellation or the removal of its record was confirmed.
         var isGone = false
-        /// Whether the removal of its record was asked for, and not answered.
+        /// True if the removal of its record was requested and not yet confirmed.
         var mayBeGone = false
         var isTaken = false
     }
@@ -331,7 +332,7 @@ struct RoomLedger {
     /// The events that the gateway has taken, by session and name.
     private(set) var events: [String: [String: Int]] = [:]
     private(set) var violations: [String] = []
-    /// How often a transfer was promised, and seen to end.
+    /// The number of promised transfers that have ended, by state.
     private(set) var endCounts: [String: Int] = [:]
 
     mutating func fault(_ text: String) { self.violations.append(text) }
@@ -340,7 +341,7 @@ struct RoomLedger {
         if self.entries[id] == nil { self.entries[id] = Entry(session: session, url: url) }
     }
 
-    /// The gateway has taken an event, which may be one that it knows.
+    /// Records that the gateway has received an event, possibly one that it already has.
     mutating func told(_ entry: OutboxEntry) {
         let before = self.events[entry.session]?[entry.event]
         if let before, before != entry.finished {
@@ -349,7 +350,7 @@ struct RoomLedger {
         self.events[entry.session, default: [:]][entry.event] = entry.finished
     }
 
-    /// A session's whole list has come.
+    /// Records the whole list of a session.
     mutating func listed(_ session: String, _ transfers: [JSONValue]) {
         var seen: Set<TransferID> = []
         for shown in transfers {
@@ -386,7 +387,7 @@ struct RoomLedger {
         self.entries[id] = entry
     }
 
-    /// The removal of a transfer's record is asked for, which is in this state.
+    /// Records a request to remove the record of a transfer that is in this state.
     mutating func askedToCancel(_ id: TransferID, was state: String) {
         guard ["finished", "failed", "cancelled"].contains(state) else { return }
         if self.entries[id]?.end == nil { self.endCounts[state, default: 0] += 1 }
@@ -394,7 +395,7 @@ struct RoomLedger {
         self.entries[id]?.mayBeGone = true
     }
 
-    /// The answer to a cancellation of a transfer that was, just before, in this state.
+    /// Records the answer to a cancellation. Just before it, the transfer was in this state.
     mutating func cancelled(_ id: TransferID, was state: String) {
         let hadEnded = ["finished", "failed", "cancelled"].contains(state)
         let end = hadEnded ? state : "cancelled"
@@ -405,14 +406,14 @@ struct RoomLedger {
         self.entries[id]?.isGone = hadEnded
     }
 
-    /// The downloads whose files nobody has taken.
+    /// The finished downloads whose files have not been taken.
     var untaken: [TransferID] {
         self.entries.filter { _, entry in
             entry.end == "finished" && entry.isDownload && !entry.isGone && !entry.isTaken
         }.map(\.key)
     }
 
-    /// At the end: everything has ended, and the events of these sessions stand for each end that is told once.
+    /// Checks the end: everything has ended, and the events of these sessions count each reported end once.
     mutating func close(sessions: [String]) {
         for (id, entry) in self.entries where entry.end == nil { self.fault("\(id) has not ended") }
         for session in sessions {
@@ -420,7 +421,7 @@ struct RoomLedger {
                 $0.session == session && ($0.end == "finished" || $0.end == "failed")
             }
             let told = self.events[session, default: [:]].values.reduce(0, +)
-            if told != ends { self.fault("\(ends) transfers of \(session) have ended, and \(told) were told") }
+            if told != ends { self.fault("\(ends) transfers of \(session) have ended, and \(told) were reported") }
         }
     }
 }

@@ -5,7 +5,7 @@ import Testing
 import TransferAgent
 import Wire
 
-@Suite("What cannot be stored, and what cannot be read", .timeLimit(.minutes(15)))
+@Suite("Storage failures and unreadable rows", .timeLimit(.minutes(15)))
 struct RoomStoreTests {
     private let rig: RoomRig
 
@@ -15,7 +15,7 @@ struct RoomStoreTests {
         #expect(self.rig.put() == 201)
     }
 
-    /// Asks while nothing can be stored.
+    /// Sends a request while nothing can be stored.
     private func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
         self.rig.world.fault = .once
         return self.rig.ask(command)
@@ -38,7 +38,7 @@ struct RoomStoreTests {
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
     }
 
-    @Test("A session that cannot be stored is as it was before, or is not there")
+    @Test("A session that cannot be stored stays unchanged, or is not created")
     func session() throws {
         var change = SessionChange()
         change.connectionsPerHost = 1
@@ -62,7 +62,7 @@ struct RoomStoreTests {
         #expect(self.rig.world.moves.isEmpty && self.rig.fileNames().count == 1)
         let stream = self.rig.submit(.take("s", id, to: place, replaces: false))
         self.rig.turn()
-        // The file is at its place, whatever becomes of the commit that says so.
+        // The file is at its destination, even if the commit that records it fails.
         self.rig.world.fault = .once
         self.rig.world.doMove()
         self.rig.turn()
@@ -71,7 +71,7 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["taken"] == .bool(true))
     }
 
-    @Test("What one turn did and deleted is not brought back when neither can be stored")
+    @Test("Changes of a deleted session are not restored when neither can be stored")
     func deletedInTheSameTurn() throws {
         let host = "http://192.0.2.1:80/a"
         _ = try self.rig.download(host)
@@ -92,7 +92,7 @@ struct RoomStoreTests {
         #expect(self.rig.hostCount == 3)
     }
 
-    /// Has a download write a file that fills the disk.
+    /// Makes a download write a file that fills the disk.
     private func fillDisk() throws -> (id: TransferID, attempt: RoomWorld.Attempt) {
         let id = try self.rig.download()
         let attempt = self.rig.world.attempts[0]
@@ -117,10 +117,10 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["state"]?.text == "failed")
     }
 
-    @Test("What frees space is done on a full disk", arguments: [true, false])
+    @Test("A request that frees space works on a full disk", arguments: [true, false])
     func freeingSpace(isSession: Bool) throws {
         let (id, _) = try self.fillDisk()
-        // This request finds out that nothing can be stored.
+        // This request detects that nothing can be stored.
         #expect(self.rig.ask(.submit("s", RoomRig.download("http://192.0.2.1:80/b"))).status == 507)
         #expect(self.rig.ask(.transfer("s", id)).status == 507)
         #expect(self.rig.ask(isSession ? .deleteSession("s") : .cancel("s", id, keeps: false)).status == 204)
@@ -133,7 +133,7 @@ struct RoomStoreTests {
         let (id, attempt) = try self.fillDisk()
         let before = self.rig.world.isDiskFull
         self.rig.world.isDiskFull = { [rig = self.rig] in
-            // The process ends with the second try.
+            // The process ends at the second try.
             if !before() { rig.world.fault = .deathBefore }
             return before()
         }
@@ -146,7 +146,7 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["state"]?.text == "finished")
     }
 
-    /// True if a word is in some file of the state folder.
+    /// Returns true if a word is in a file of the state directory.
     private func isStored(_ word: String) throws -> Bool {
         let names = try FileManager.default.contentsOfDirectory(atPath: self.rig.state)
         return names.contains { name in
@@ -180,7 +180,7 @@ struct RoomStoreTests {
         self.rig.pass(3000)
         #expect(try !self.isStored("sesame"))
         guard end == "kept" else { return }
-        // What was kept is found by the URL without its credentials.
+        // The kept part is found by the URL without its credentials.
         #expect(self.rig.ask(.submit("s", submission)).status == 201)
         #expect(self.rig.world.attempts.last?.plan.part?.file == self.rig.fileNames().first)
     }
@@ -194,7 +194,7 @@ struct RoomStoreTests {
         #expect(try self.rig.shown(id)["state"]?.text == "cancelled")
     }
 
-    /// Writes nonsense over a column of all rows of a table, while no process runs.
+    /// Overwrites a column of all rows of a table with invalid content, while no process runs.
     private func spoil(_ column: String, of table: String) throws {
         self.rig.end()
         let database = try SQLiteDatabase(path: "\(self.rig.state)/transfers.sqlite", mode: .readWrite)
@@ -225,7 +225,7 @@ struct RoomStoreTests {
         #expect(try String(contentsOfFile: place, encoding: .utf8) == "abc")
     }
 
-    @Test("What a transfer is of is not to be read: it fails and says so, or its finished file is taken all the same")
+    @Test("A transfer with an unreadable specification fails with a reason, but its finished file can still be taken")
     func unreadableSpec() throws {
         let finished = try self.rig.finished()
         let running = try self.rig.download()
@@ -241,7 +241,7 @@ struct RoomStoreTests {
             let id = try self.rig.download("http://192.0.2.\(number):80/a")
             #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
             #expect(self.rig.hostCount == 1)
-            // What has ended is forgotten.
+            // Cancelling an ended transfer removes its record.
             #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
             #expect(self.rig.hostCount == 0)
         }

@@ -1,10 +1,11 @@
 import HTTPClient
+import Platform
 import Testing
 import TransferAgent
 import WakeGateTestKit
 import Wire
 
-@Suite("An agent's time goes on with the machine's, whatever becomes of the wall clock", .timeLimit(.minutes(15)))
+@Suite("An agent's time advances with the machine's uptime, whatever the wall clock does", .timeLimit(.minutes(15)))
 struct RoomTimeTests {
     private static let hour: Int64 = 3_600_000
     private static let day: Int64 = 86_400_000
@@ -36,7 +37,7 @@ struct RoomTimeTests {
         #expect(try self.state(failing) == "waiting")
         self.rig.pass(1)
         #expect(try self.state(failing) == "running")
-        // The time for the whole goes on, too.
+        // The time for the whole transfer also continues.
         self.rig.pass(Self.day - wait - 1)
         #expect(try self.state(running) == "running")
         self.rig.pass(1)
@@ -62,12 +63,12 @@ struct RoomTimeTests {
         #expect(try self.state(own) == "failed" && self.state(other) == "running")
     }
 
-    @Test("Attempts go on with growing waits until the time for the whole is over, and then say what the last came to")
+    @Test("Attempts are repeated with growing waits until the total timeout, and then the last failure is reported")
     func retries() throws {
         let id = try self.rig.download()
         var waits: [Int64] = []
         while let attempt = self.rig.world.attempts.first {
-            // Somebody sets the clock between any two.
+            // The clock is set between any two attempts.
             self.rig.world.clock.stepWall(by: (waits.count % 2 == 0 ? 40 : -40) * Self.day)
             self.rig.fail(attempt)
             let begun = self.rig.world.boot
@@ -87,19 +88,19 @@ struct RoomTimeTests {
         }
     }
 
-    @Test("Time goes on over a restart by the uptime, and over a boot by the wall clock if that can be believed")
+    @Test("Time continues over a restart by the uptime, and over a boot by a plausible wall clock")
     func restarts() throws {
         let id = try self.rig.download()
         self.rig.pass(Self.hour)
-        // Within one boot, whatever the wall clock says.
+        // Within one boot, the wall clock has no effect.
         self.rig.world.clock.pass(Self.hour)
         self.rig.world.clock.stepWall(by: 300 * Self.day)
         try self.rig.start()
         #expect(try self.state(id) == "running")
-        // Over a boot of 20 hours.
+        // Across a reboot that takes 20 hours.
         try self.rig.reboot(after: 20 * Self.hour)
         #expect(try self.state(id) == "running")
-        // A clock that went back makes up for nothing, and one of which nobody knows where it stands passes nothing.
+        // A clock that was set back does not add any time, and neither does a clock with an unknown offset.
         self.rig.world.clock.stepWall(by: -5 * Self.day)
         try self.rig.reboot(after: 1)
         #expect(try self.state(id) == "running")
@@ -112,7 +113,66 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("What is to begin at a moment of the wall clock begins at that moment, also when the clock is set meanwhile")
+    @Test("A force-quit holds the transfers of the device's sessions until the app is used again, unless one continues")
+    func forceQuit() throws {
+        #expect(self.rig.put("free") { $0.continuesAfterForceQuit = true } == 201)
+        #expect(self.rig.put("open") { $0.device = String(repeating: "ab", count: 32) } == 201)
+        let free = try self.rig.download(in: "free")
+        #expect(self.rig.world.questions.isEmpty)
+        let id = try self.rig.download()
+        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
+        #expect(try self.state(id) == "running")
+        self.rig.world.answerQuestion(true)
+        self.rig.turn()
+        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
+        let held = try self.rig.shown(id)
+        #expect(held["held"]?.text == "forceQuit" && held["attempts"]?.integer == 0)
+        #expect(held["why"]?.text?.contains("force-quit") == true)
+        // Another one of the device waits as well, one of another device does not, and no answer changes nothing.
+        let second = try self.rig.download()
+        let open = try self.rig.download(in: "open")
+        #expect(self.rig.world.questions.count == 1)
+        self.rig.world.answerQuestion(nil)
+        self.rig.turn()
+        #expect(try self.state(second) == "waiting" && self.state(open) == "running")
+        self.rig.pass(AgentRoom.questionsEvery)
+        while let question = self.rig.world.questions.first {
+            self.rig.world.answerQuestion(question.device == RoomRig.device ? false : nil)
+        }
+        self.rig.turn()
+        #expect(try self.state(id) == "running" && self.state(second) == "running")
+        // Without transfers that it would hold the gateway is not asked.
+        for id in [id, second] { #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204) }
+        #expect(self.rig.ask(.cancel("open", open, keeps: false)).status == 204)
+        self.rig.pass(10 * AgentRoom.questionsEvery)
+        #expect(self.rig.world.questions.isEmpty)
+        #expect(try self.state(free) == "running")
+    }
+
+    @Test("An explanation names the earliest moment, and the condition that holds the transfer besides")
+    func reasons() throws {
+        let moment = self.rig.world.wall + 10 * Self.hour
+        let text = WallTime.text(moment)
+        let later = try self.rig.download(earliestBegin: moment)
+        #expect(try self.rig.shown(later)["why"]?.text == "It begins no earlier than \(text).")
+        #expect(self.rig.put { $0.allowsConstrained = false } == 200)
+        var state = MachineState()
+        state.conditions.isConstrained = true
+        self.rig.tell(state)
+        self.rig.turn()
+        let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
+        #expect(try self.rig.shown(later)["why"]?.text == why)
+        self.rig.tell(MachineState())
+        self.rig.turn()
+        let failing = try self.rig.download()
+        self.rig.fail(self.rig.world.attempts[0])
+        let shown = try self.rig.shown(failing)
+        let next = try #require(shown["nextAttemptAt"]?.integer)
+        let words = "The last attempt failed, and the next one begins at \(WallTime.text(next))."
+        #expect(shown["why"]?.text == words)
+    }
+
+    @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")
     func earliestBegin() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -129,14 +189,14 @@ struct RoomTimeTests {
         #expect(self.rig.world.wall == moment - 1 && self.rig.world.attempts.isEmpty)
         self.rig.pass(1)
         #expect(self.rig.world.attempts.map(\.plan.id) == [id])
-        // It has as long from there on as if it had begun at once.
+        // From there on, it has as much time as if it had begun immediately.
         self.rig.pass(Self.day - 1)
         #expect(try self.state(id) == "running")
         self.rig.pass(1)
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("Clocks that were read some milliseconds apart have a start store nothing anew, and one that was set does")
+    @Test("A clock difference of milliseconds makes a start store nothing, and a changed clock does")
     func jitter() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
         let id = try self.rig.download(earliestBegin: moment)
@@ -150,7 +210,7 @@ struct RoomTimeTests {
         #expect(try self.rig.shown(id)["nextAttemptAt"]?.integer == moment)
     }
 
-    @Test("A file that nobody takes goes after untakenFor, is counted, and so is nothing else; and so do kept parts")
+    @Test("An untaken file is removed and counted after untakenFor, and kept parts are removed, too")
     func expiry() throws {
         let untaken = try self.rig.finished()
         let taken = try self.rig.finished()
@@ -163,7 +223,7 @@ struct RoomTimeTests {
         self.rig.turn()
         #expect(self.rig.ask(.cancel("s", kept, keeps: true)).status == 204)
         #expect(Set(self.rig.fileNames()).count == 2)
-        // A clock that is set makes nothing older.
+        // Setting the clock does not make anything older.
         self.rig.world.clock.stepWall(by: 100 * Self.day)
         self.rig.pass(7 * Self.day - 2000)
         #expect(try self.state(untaken) == "finished" && self.rig.fileNames().count == 2)
@@ -178,7 +238,7 @@ struct RoomTimeTests {
         #expect(listed?["transfers"]?.elements.isEmpty == true)
     }
 
-    @Test("What one command removes another of the same turn does not show")
+    @Test("A transfer removed in a turn is not shown by an earlier command of the same turn")
     func sameTurn() throws {
         let id = try self.rig.finished()
         let shown = self.rig.submit(.transfer("s", id))
@@ -188,7 +248,7 @@ struct RoomTimeTests {
     }
 }
 
-@Suite("Followers of a session hear of its end, or its device is woken", .timeLimit(.minutes(15)))
+@Suite("Followers of a session receive its end, or its device is woken", .timeLimit(.minutes(15)))
 struct RoomFollowerTests {
     private let rig: RoomRig
 
@@ -204,7 +264,7 @@ struct RoomFollowerTests {
         return stream
     }
 
-    /// For how many transfers the gateway is being asked to wake the device.
+    /// The numbers of finished transfers in the current requests to the gateway to wake the device.
     private var wakes: [Int] { self.rig.world.sendings.map(\.entry.finished) }
 
     @Test("An end that a follower had not read when it died together with the agent wakes the device once")

@@ -5,8 +5,8 @@ import TransferAgent
 import WakeGateTestKit
 import Wire
 
-/// What servers of a simulation do with the attempts of a room: entities that change, cuts, refusals, and ends. Files
-/// are real, and so is what a loss of power does to them.
+/// Simulates the servers for the attempts of a room: entities that change, lost connections, refusals, and ends. The
+/// files are real, and so are the effects of a power loss on them.
 struct SimulatedServer {
     /// An attempt that has begun to write.
     private struct Writing {
@@ -18,14 +18,14 @@ struct SimulatedServer {
     }
 
     private var writings: [Int: Writing] = [:]
-    /// How often the entity of a URL has changed.
+    /// The number of times that the entity of a URL has changed.
     private var versions: [String: Int] = [:]
-    /// How many bytes of each file are on the disk for certain.
+    /// The number of synced bytes of each file.
     private var syncedBytes: [String: Int] = [:]
 
     private static let chunkBytes = 700
 
-    /// The size that a URL names behind its last slash.
+    /// The size from the last path component of a URL.
     static func size(of url: String) -> Int { url.split(separator: "/").last.flatMap { Int($0) } ?? 0 }
 
     static func content(_ url: String, version: Int) -> [UInt8] {
@@ -33,14 +33,14 @@ struct SimulatedServer {
         return (0..<self.size(of: url)).map { UInt8(truncatingIfNeeded: ($0 &* 131 &+ seed) >> ($0 % 3)) }
     }
 
-    /// Whether these bytes are one of the entities that a URL has had.
+    /// Returns true if these bytes are one of the entities that a URL has had.
     func isEntity(_ bytes: [UInt8], of url: String) -> Bool {
         (0...(self.versions[url] ?? 0)).contains { Self.content(url, version: $0) == bytes }
     }
 
-    /// Another process begins: nobody writes any more.
+    /// Handles that the process has ended, so that all writing stops.
     ///
-    /// - `losesPower`: whether what was not synced may be gone, or be zeros.
+    /// - `losesPower`: true if bytes that were not synced may be lost or be zeros.
     mutating func processEnded(
         losesPower: Bool,
         _ rig: RoomRig,
@@ -64,9 +64,9 @@ struct SimulatedServer {
         }
     }
 
-    /// Something becomes of an attempt.
+    /// Advances an attempt by one random step.
     ///
-    /// - `isReliable`: whether it is nothing but progress.
+    /// - `isReliable`: true if the attempt can only make progress.
     mutating func step(
         _ attempt: RoomWorld.Attempt,
         isReliable: Bool,
@@ -96,7 +96,7 @@ struct SimulatedServer {
         }
     }
 
-    /// The server answers, or does not.
+    /// Answers the attempt, or does not.
     private mutating func answer(
         _ attempt: RoomWorld.Attempt,
         isReliable: Bool,
@@ -148,7 +148,7 @@ struct SimulatedServer {
         attempt.gauge.total.store(Int64(content.count), ordering: .relaxed)
     }
 
-    /// What an attempt of before has left, where that is of the same entity.
+    /// Reopens the partial file of an earlier attempt, if it belongs to the same entity.
     private func resumed(
         _ attempt: RoomWorld.Attempt,
         _ validator: String,

@@ -12,7 +12,7 @@ import Wire
 struct StateFilesTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path
 
-    /// Where a file may go.
+    /// A destination for a file.
     private var place: String { self.folder + "/place/file" }
 
     private func files(bytesMax: Int64 = 1 << 30) throws -> StateFiles {
@@ -22,7 +22,7 @@ struct StateFilesTests {
 
     private func write(_ text: String, _ name: String, in files: StateFiles) throws -> StateFiles.Writing {
         let writing = try files.create(name)
-        // A closure that throws `SystemError` here ends the compiler (Swift 6.3.1).
+        // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
         let isWritten = text.withByteView { (try? writing.write($0)) != nil }
         try #require(isWritten)
         files.used(text.utf8.count)
@@ -110,7 +110,8 @@ struct StateFilesTests {
         let faults = SystemFaults()
         faults.join()
         defer { SystemFaults.leave() }
-        // FAT knows no hard links, and some network file systems know neither these nor renames to unused names.
+        // FAT does not support hard links, and some network file systems support neither these nor renames to unused
+        // names.
         for (calls, name) in [(1, "f"), (2, "g")] {
             let place = "\(self.folder)/place/\(name)"
             _ = try self.write("abc", name, in: files)
@@ -144,7 +145,7 @@ struct StateFilesTests {
         #expect(files.used == 5_000_000 && files.missing(for: 1) == 1)
         claims[1].release()
         #expect(claims[2].claim(19_000_000) == 0)
-        // A changed entity is claimed anew, in place of the former.
+        // A changed entity gets a new claim, which replaces the previous one.
         #expect(claims[0].claim(20_000_001) == 1 && claims[0].claim(20_000_000) == 0)
         withExtendedLifetime(claims) {}
     }
@@ -170,7 +171,7 @@ struct StateFilesTests {
                 return true
             }
         }
-        // The unused space is less than five pieces: one for each of the four downloads, and one more.
+        // The unused space is smaller than five pieces: one for each of the four downloads, and one more.
         #expect(files.used <= 44_000_000 && files.used > 44_000_000 - 5 * 16_384)
     }
 
@@ -188,7 +189,7 @@ struct StateFilesTests {
         #expect(claim.missing(for: 16_384) == 4_000_000)
     }
 
-    @Test("No file is taken into the agent's own folders, and one that is gone is told from a bad place")
+    @Test("No file is taken into the agent's own folders, and a missing file is distinguished from a bad path")
     func ownFolders() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -204,7 +205,7 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("What a copy has left that a crash cut short goes, and nothing else")
+    @Test("The leftover of an interrupted copy is removed, and no other file")
     func leftover() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -242,7 +243,7 @@ struct StateFilesTests {
         let files = try self.files()
         let content = String(repeating: "0123456789", count: 300_000)
         _ = try self.write(content, "f", in: files)
-        // Where both are one file system this proves less, and nothing wrong.
+        // If both are on one file system, this test proves less, but it stays correct.
         let isOther = (try? FileSystem.link(files.path("f"), to: "\(other)/link")) == nil
         try files.take("f", to: "\(other)/place", replaces: false)
         #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == content && files.used == 0)
@@ -250,7 +251,7 @@ struct StateFilesTests {
         _ = try self.write("second", "g", in: files)
         #expect(throws: StateFiles.TakeFault.exists) { try files.take("g", to: "\(other)/place", replaces: false) }
         #expect(FileSystem.exists(files.path("g")) && files.used == 6)
-        // What a copy that a crash cut short has left is no obstacle.
+        // The rest of a copy that a crash interrupted does not prevent the move.
         try "half".write(toFile: "\(other)/.g.wakegate", atomically: false, encoding: .utf8)
         try files.take("g", to: "\(other)/place", replaces: true)
         #expect(try String(contentsOfFile: "\(other)/place", encoding: .utf8) == "second" && files.used == 0)
@@ -258,7 +259,7 @@ struct StateFilesTests {
         #expect(names == (isOther ? ["place"] : ["place", "link", ".g.wakegate"]))
     }
 
-    @Test("A move that a crash cut short is told from one that was not made")
+    @Test("A move that a crash interrupted is distinguished from one that was not made")
     func cutShort() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -274,7 +275,7 @@ struct StateFilesTests {
         #expect(!files.wasTaken("f", to: copy))
     }
 
-    @Test("What nobody knows goes, and the rest is counted against stateBytesMax")
+    @Test("Unknown files are removed, and the rest counts against stateBytesMax")
     func cleaned() throws {
         defer { self.remove() }
         let first = try self.files()
@@ -288,7 +289,7 @@ struct StateFilesTests {
         #expect(files.used == 0)
     }
 
-    @Test("A folder that somebody took away is made again")
+    @Test("A removed folder is created again")
     func vanished() throws {
         defer { self.remove() }
         let files = try self.files()
@@ -297,11 +298,11 @@ struct StateFilesTests {
         #expect(FileSystem.exists(files.path("f")))
     }
 
-    @Test("A file that takes long makes nobody wait for all of it: what comes later is done between its parts")
+    @Test("A large file does not block others: later work is done between its parts")
     func turns() throws {
         defer { self.remove() }
         let files = try self.files()
-        // Three parts, of which the first only syncs.
+        // Three parts, of which only the first one syncs.
         let content = String(repeating: "x", count: 34 << 20)
         let look = FileLook(
             try self.write(content, "f", in: files),
@@ -334,7 +335,7 @@ struct StateFilesTests {
 }
 
 extension StateFiles {
-    /// Looks at a file that was written, to the end.
+    /// Checks a written file to the end.
     func finish(_ writing: Writing, bytes: Int64, sha256: String?) -> FileLook.Finish {
         let look = FileLook(writing, bytes: bytes, sha256: sha256, in: self)
         while true {
@@ -342,7 +343,7 @@ extension StateFiles {
         }
     }
 
-    /// Moves a file to its place, to the end.
+    /// Moves a file to its destination, to the end.
     func take(_ name: String, to path: String, replaces: Bool) throws(TakeFault) {
         let move = FileMove(name, to: path, replaces: replaces, in: self)
         while try !move.step() {}

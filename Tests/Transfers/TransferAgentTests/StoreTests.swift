@@ -6,7 +6,7 @@ import Testing
 import TransferAgent
 import WakeGateTestKit
 
-@Suite("What an agent stores comes back as it was")
+@Suite("An agent's stored data is restored unchanged")
 struct StoreTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
 
@@ -79,7 +79,7 @@ struct StoreTests {
         #expect(try store.outbox().isEmpty && store.kept().isEmpty)
     }
 
-    @Test("A store that is new beside files of transfers is none, however often it is tried")
+    @Test("A new store next to files of transfers is refused, however often it is tried")
     func leftBehind() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
@@ -119,14 +119,14 @@ struct StoreTests {
         disk.count(.changes)
         try store.commit([.deleteOutbox(sequence: 1)])
         #expect(try size() == CommitReserve.bytes)
-        // A start finds it, and gives it back before it needs space itself.
+        // A start finds the file, and frees it before it needs space itself.
         free.withLock { $0 = 1 << 20 }
         let next = CommitReserve(path: path) { free.withLock { $0 } }
         _ = try TransferStore(path: self.folder.appendingPathComponent("t.sqlite").path, reserve: next)
         #expect(try size() == 0)
     }
 
-    @Test("A commit of which a part fails leaves nothing behind")
+    @Test("A commit with a failing part stores nothing")
     func atomic() throws {
         defer { try? FileManager.default.removeItem(at: self.folder) }
         let store = try self.store()
@@ -139,7 +139,7 @@ struct StoreTests {
         #expect(try store.record(1)?.spec == spec)
     }
 
-    @Test("What was committed is there after a loss of power, at whatever moment a process before has died")
+    @Test("Commits survive a power loss, wherever an earlier process died")
     func powerLoss() throws {
         func open(_ disk: SimulatedDisk) throws -> TransferStore {
             try TransferStore(path: "/transfers.sqlite", vfs: disk.vfsName) { _ throws(SQLiteError) in
@@ -158,10 +158,10 @@ struct StoreTests {
             disk.killProcess()
             disk.count(.changes)
             let store = try open(disk)
-            // What the first has left is told to callers, and is a promise from then on.
+            // The entries that the first process has left are shown to callers. From then on, they are a promise.
             let found = try store.outbox()
             try store.commit([.putOutbox(late)])
-            // Not closed before, which would have all of it in the file.
+            // The store is not closed before, because that would move everything into the database file.
             withExtendedLifetime(store) { disk.losePower() }
             let left = try open(disk).outbox()
             #expect(left == found + [late], "the first process died at operation \(operation)")

@@ -1,11 +1,11 @@
 import Testing
 import TransferAgent
 
-@Suite("The book decides which transfers begin, wait and wake")
+@Suite("The transfer book decides which transfers start, wait and wake")
 struct TransferBookTests {
     private static let device = String(repeating: "0badcafe", count: 8)
 
-    /// A book with sessions of these names, and a clock of its own.
+    /// A book with sessions of these names, and its own clock.
     private struct Scene {
         var book: TransferBook
         var generator = CountingGenerator()
@@ -57,7 +57,7 @@ struct TransferBookTests {
         #expect(scene.fill() == [ids[6]])
     }
 
-    @Test("No more run than may, and sessions and hosts have their turns")
+    @Test("At most runningMax transfers run, and sessions and hosts take turns")
     func turns() {
         var limits = TransferLimits()
         limits.runningMax = 4
@@ -70,9 +70,10 @@ struct TransferBookTests {
     }
 
     @Test(
-        "What a session waits for",
+        "The conditions that hold a session's transfers",
         arguments: [
             (true, true, TransferHold.power), (true, false, .lowPower), (true, nil, .thermal), (false, nil, .metered),
+            (false, nil, .constrained), (true, nil, .constrained),
         ] as [(Bool, Bool?, TransferHold)]
     )
     func holds(_ isDiscretionary: Bool, _ battery: Bool?, _ hold: TransferHold) throws {
@@ -80,6 +81,7 @@ struct TransferBookTests {
         var session = TransferSession()
         session.isDiscretionary = isDiscretionary
         session.allowsMetered = isDiscretionary
+        session.allowsConstrained = isDiscretionary
         _ = scene.book.sessionSet("a", session)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
@@ -88,7 +90,8 @@ struct TransferBookTests {
         case .power: conditions.hasExternalPower = false
         case .lowPower: conditions.isLowPower = true
         case .thermal: conditions.isHot = true
-        case .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
+        case .constrained: conditions.isConstrained = true
+        case .forceQuit, .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
         }
         #expect(scene.book.conditionsChanged(conditions, now: scene.now) == [id])
         #expect(scene.book.attemptStopped(id, now: scene.now) == .wait)
@@ -107,14 +110,14 @@ struct TransferBookTests {
         #expect(scene.book.conditionsChanged(conditions, now: scene.now).isEmpty)
         scene.book.hostNamed(5, isLocal: true)
         let ids = [scene.submit(host: 0), scene.submit(host: 5)].compactMap(\.self)
-        // Nobody knows for certain that there is no way, so it is tried.
+        // A route may exist nevertheless, so the attempt begins.
         #expect(scene.fill() == ids)
         for id in ids {
             let cut = TransferFault.connectionFailed("no route to host")
             _ = scene.book.attemptFailed(id, cut, hasProgressed: false, now: scene.now, using: &scene.generator)
         }
         let holds = try ids.map { scene.book.hold(of: try #require(scene.book.transfer($0)), now: scene.now) }
-        #expect(holds == [.network, .backoff] && TransferHold.network.sentence.contains("network is down"))
+        #expect(holds == [.network, .backoff] && TransferHold.network.sentence().contains("network is down"))
         #expect(scene.fill().isEmpty)
         conditions.hasNetwork = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
@@ -130,12 +133,13 @@ struct TransferBookTests {
         conditions.isLowPower = true
         conditions.isHot = true
         conditions.isMetered = true
+        conditions.isConstrained = true
         _ = scene.book.conditionsChanged(conditions, now: scene.now)
         let id = try scene.submitted()
         #expect(scene.fill() == [id])
     }
 
-    @Test("The end of a session's last transfer wakes its device once, and listeners are told instead")
+    @Test("The end of a session's last transfer wakes its device once; listeners are notified instead")
     func sessionEnds() throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -163,7 +167,7 @@ struct TransferBookTests {
         #expect(scene.book.sessionLooked(at: number) == .none)
     }
 
-    @Test("Only cancelled transfers wake nobody, and who follows is told of the end of all", arguments: [false, true])
+    @Test("Cancelled transfers alone wake no device, and followers learn of the end of all", arguments: [false, true])
     func cancelled(isFollowed: Bool) throws {
         var scene = Scene()
         let number = try #require(scene.book.number(of: "a"))
@@ -190,7 +194,7 @@ struct TransferBookTests {
         )
         scene.book.listenerCame(number)
         #expect(scene.book.listenerLeft(number, hasRead: nil) == .ignore)
-        // Who reads the end before the last may not have read the last.
+        // A caller that reads the end before the last one may not have read the last one.
         scene.book.listenerCame(number)
         try end()
         try end()
@@ -217,7 +221,7 @@ struct TransferBookTests {
         #expect(scene.book.unheard(of: number) == 0 && scene.book.takeChanges().sessions == [number])
     }
 
-    @Test("There are no more sessions and transfers than may be: sessionsMax, transfersMax")
+    @Test("Sessions and transfers are limited by sessionsMax and transfersMax")
     func bounds() {
         var limits = TransferLimits()
         limits.sessionsMax = 2
@@ -227,7 +231,7 @@ struct TransferBookTests {
         #expect((0..<4).compactMap { _ in scene.submit() }.count == 3)
     }
 
-    @Test("What is forgotten and removed leaves the counts right")
+    @Test("Counts stay correct when transfers and sessions are removed")
     func counts() throws {
         var scene = Scene()
         let ids = (0..<4).compactMap { _ in scene.submit() }
@@ -242,7 +246,7 @@ struct TransferBookTests {
         #expect(scene.book.transferCount == 0 && scene.book.running.isEmpty)
     }
 
-    @Test("Changes are told once")
+    @Test("Changes are reported once")
     func changes() throws {
         var scene = Scene()
         _ = scene.book.takeChanges()

@@ -15,7 +15,7 @@ struct CountingGenerator: RandomNumberGenerator {
 struct TransferTests {
     private static let cut = TransferFault.connectionFailed("cut")
 
-    /// A transfer that has come to a state.
+    /// Creates a transfer in this state.
     private static func transfer(_ state: TransferState, kind: TransferKind = .download) -> Transfer {
         var generator = CountingGenerator()
         var transfer = Transfer(
@@ -50,7 +50,7 @@ struct TransferTests {
         return transfer
     }
 
-    /// What every event does in every state: its action, and the state after it.
+    /// Checks the action of every event in every state, and the state after it.
     @Test("Every event in every state", arguments: TransferState.allCases)
     func table(_ state: TransferState) {
         var generator = CountingGenerator()
@@ -149,7 +149,7 @@ struct TransferTests {
     }
 
     @Test(
-        "What another attempt would not change is final",
+        "Faults that another attempt cannot fix are final",
         arguments: [
             (TransferFault.status(404, retryAfterSeconds: nil), true), (.status(408, retryAfterSeconds: nil), false),
             (.status(429, retryAfterSeconds: 3), false), (.status(500, retryAfterSeconds: nil), false),
@@ -178,7 +178,7 @@ struct TransferTests {
         #expect(fault.message.hasSuffix(".") || fault.message.hasSuffix(": "))
     }
 
-    @Test("Waits double up to a bound, and begin anew after progress; retry-after is obeyed")
+    @Test("Waits double up to a limit, and restart after progress; retry-after is obeyed")
     func waits() {
         var generator = CountingGenerator()
         var policy = RetryPolicy()
@@ -213,7 +213,7 @@ struct TransferTests {
         #expect(transfer.failures == 1)
     }
 
-    @Test("What fails at the deadline says what the last attempt came to")
+    @Test("A transfer that fails at its deadline reports the last attempt's failure")
     func deadline() {
         var generator = CountingGenerator()
         var transfer = Self.transfer(.running)
@@ -227,7 +227,7 @@ struct TransferTests {
         #expect(action == .fail(.timedOut(Self.cut.message)))
     }
 
-    @Test("What failed without a network is tried as soon as there is one, and nothing else is")
+    @Test("Only an attempt that failed without a network is repeated as soon as there is one")
     func network() {
         var generator = CountingGenerator()
         for (fault, isOffline, begins) in [
@@ -252,7 +252,7 @@ struct TransferTests {
         }
     }
 
-    @Test("A wall clock that is set moves what was asked to begin at a moment of it, and nothing else")
+    @Test("A change of the wall clock moves a requested beginning, and nothing else")
     func wallClock() {
         var generator = CountingGenerator()
         func asked() -> Transfer {
@@ -290,7 +290,7 @@ struct TransferTests {
         }
     }
 
-    @Test("What runs is stored as waiting, and comes back so")
+    @Test("A running transfer is stored as waiting, and restored as such")
     func memory() {
         let transfer = Self.transfer(.running)
         #expect(transfer.memory.state == .waiting)

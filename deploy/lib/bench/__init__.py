@@ -1,1 +1,1 @@
-"""Measurements of the build that is shipped, each beside its anchor; deploy/bench runs them."""
+"""Measurements of the release build, each compared with its anchor; deploy/bench runs them."""

@@ -28,7 +28,7 @@ from bench.tables import Table
 FIGURES = ".build/bench.json"
 
 
-# What a device may take, in bytes.
+# The maximum memory for each device, in bytes.
 REGISTERED_BYTES_TARGET, PENDING_BYTES_TARGET = 300, 600
 
 
@@ -62,11 +62,11 @@ PARTS = {
     "devices": Part("a push with ten thousand devices and with a million", growth.devices, in_record=True),
     "connections": Part("a push on 10 to 10,000 connections", growth.connections, in_record=True),
     "overload": Part(
-        "a quiet topic's pushes beside a provider that sends at full rate", overload.measure, in_record=True
+        "a quiet topic's pushes next to a provider that sends at full rate", overload.measure, in_record=True
     ),
     "latency": Part("from the 200 of a push to its wake", wake_latency.measure, in_record=True),
     "memory": Part("memory of a million devices", memory, in_record=True),
-    "instructions": Part("instructions of a push, counted by callgrind, beside nghttpd", instructions.measure),
+    "instructions": Part("instructions of a push, counted by callgrind, compared with nghttpd", instructions.measure),
     "wakes": Part("5,000 wakes a second to workers", wakes.measure),
     "herd": Part("a million wakes due at one instant through 50 streams, and nghttpd", herd.measure),
     "cluster": Part("one, two and three gateways on one PostgreSQL", cluster_load.measure),
@@ -108,7 +108,7 @@ def measured_before(here: dict) -> dict:
 
 
 def main() -> int:
-    # An end from outside shall leave nothing behind, either: no process, no mount.
+    # Being stopped from outside must not leave any process or mount behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parsed()
     if options.write_page:
@@ -136,7 +136,7 @@ def main() -> int:
                 passed += table.passed
             with open(FIGURES, "w", encoding="utf-8") as file:
                 json.dump(results, file, indent=2)
-    # On a virtual machine others may have had the cores meanwhile, which shows in times more than in CPU.
+    # On a virtual machine, other machines may have used the cores. This affects times more than CPU.
     print(f"\nstolen by other virtual machines: {ticks.share('stolen'):.1%} of the cores' time")
     print(f"the figures are in {FIGURES}")
     if passed:

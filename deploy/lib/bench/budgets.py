@@ -20,11 +20,11 @@ from shared import processes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUDGETS = os.path.join(HERE, "budgets.json")
-# Enough that the batches are those of a gateway at work, and few enough for a debug build under callgrind.
+# Enough for the batches of a busy gateway, and few enough for a debug build under callgrind.
 CONNECTIONS = 10
 COUNTED = {"debug": (1_000, 1_000, 4_000), "shipped": (10_000, 10_000, 40_000)}
 ALLOCATED = {"debug": (2_000, 10_000), "shipped": (50_000, 200_000)}
-# Enough that what is taken for many connections at a time hardly counts.
+# Enough that memory for many connections at once has little effect.
 WORKERS = 1_000
 # The time after which a connection is idle. It is shorter than the time from one keep-alive to the next.
 QUIET_SECONDS = 3
@@ -54,7 +54,7 @@ class HeapCounter:
         self.path = os.path.join(folder, "count")
         with open(self.path, "wb") as file:
             file.write(bytes(16))
-        # The words that start a program whose memory is counted.
+        # The command line of the program whose memory is counted.
         self.prefix = ["env", f"LD_PRELOAD={library}", f"ALLOCATIONS={self.path}"]
 
     def read(self) -> tuple[int, int]:
@@ -86,7 +86,7 @@ def held(_: str, products: str, scheme: str) -> float:
         counter = HeapCounter(folder)
         with processes.Gateway(products, folder, counter.prefix, []) as gateway:
             address, options = (gateway.edge, ["tls"]) if scheme == "TLS" else (gateway.plain, [])
-            # The first connections pay for what all share.
+            # The first connections also take the memory that all share.
             with FleetProcess(folder, address, "com.example.first", 50, "by-device", *options):
                 time.sleep(QUIET_SECONDS)
                 before = counter.read()[1]
@@ -95,7 +95,7 @@ def held(_: str, products: str, scheme: str) -> float:
                     return (counter.read()[1] - before) / WORKERS
 
 
-# How each kind is measured, and of what.
+# How each kind of budget is measured, and on what.
 MEASURED = {
     "allocations": (allocated, "a push"),
     "instructions": (counted, "a push"),
@@ -114,7 +114,7 @@ def main() -> None:
             each = measure(build, products, shape)
             passed = passed and each <= budget
             print(f"{shape}: {each:,.2f} {kind} {of}, at most {budget:,}", flush=True)
-    raise SystemExit(0 if passed else f"more is taken than {BUDGETS} grants: mend it, or say in git why it must")
+    raise SystemExit(0 if passed else f"more is used than {BUDGETS} allows: fix it, or say in git why it must")
 
 
 if __name__ == "__main__":

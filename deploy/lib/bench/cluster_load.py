@@ -24,11 +24,11 @@ CONNECTIONS, STREAMS = 12, 256
 WAKE_MILLISECONDS_AIM = 20
 WARM_UP = 20
 CLAIMS = 20_000
-# How long what waits may take to be claimed before the run is given up.
+# The maximum time in which waiting wakes must be claimed. After it, the run is given up.
 CLAIM_SECONDS = 120
-# Of a worker that takes one wake after the other.
+# The number of claims of a worker that takes one wake after another.
 CLAIMS_ONE_BY_ONE = 2000
-# What the database is to answer while it has all devices: so many pushes a second.
+# The number of pushes per second that the database must answer while it contains all devices.
 STEADY_RATE = 1000
 SETTINGS = {
     "shared_buffers": "'1GB'", "max_wal_size": "'8GB'", "checkpoint_timeout": "'30min'", "wal_log_hints": "off",
@@ -43,7 +43,7 @@ class Bench:
     def __init__(self, products: str, folder: str, server: postgres.Database, devices: int):
         self.program = os.path.join(products, "wakegate")
         self.folder, self.server, self.devices = folder, server, devices
-        # Databases in which each device was pushed to.
+        # The databases in which every device has received a push.
         self.filled: set[str] = set()
 
     def prepare(self) -> None:
@@ -122,14 +122,14 @@ class Bench:
         """Milliseconds from the 200 of a push at one gateway to its wake on an idle worker of another, in order."""
         with self.gateways(2, "wakes") as gateways:
             gateways.start()
-            # The first ones tell the gateways of each other's topics and slots.
+            # The first ones inform the gateways about each other's topics and slots.
             numbers = range(samples + WARM_UP)
             pairs = wake_latency.times(gateways.edge(0), gateways.edge(1), numbers, WARM_UP)
             return sorted(after for after, _ in pairs)
 
     def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
         """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
-        # As many for each connection.
+        # The same number for each connection.
         pushes -= pushes % CONNECTIONS
         paths = [f"/3/device/{number:064x}" for number in range(pushes)]
         push_load.write(self.folder, "claims", paths, CONNECTIONS)
@@ -210,11 +210,11 @@ def cells(node: postgres.Node, name: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Nobody is pinned; the load generator has its share of the machine."""
+    """No process is pinned; the load generator has its share of the machine."""
     durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)
-    # Whole numbers of requests for each connection, whatever the number of gateways.
+    # A whole number of requests for each connection, for any number of gateways.
     pushes, devices = (count - count % (6 * CONNECTIONS) for count in (options.requests, options.devices))
     with postgres.Database(os.path.join(folder, "database"), 0, SETTINGS) as server:
         bench = Bench(options.products, folder, server, devices)

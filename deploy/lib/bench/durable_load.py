@@ -16,15 +16,15 @@ from clients import steady_load
 from shared import interleaved, processes
 
 DEVICES = 100_000
-# Connections, and the pushes that each has on its way.
+# The number of connections, and of concurrent pushes on each.
 SATURATED, SINGLE = (16, 200), (64, 1)
-# Long runs when all is on its way at once; one at a time takes longer.
+# Long runs if all pushes are concurrent. One at a time takes longer.
 REQUESTS_FACTOR = {SATURATED: 1.5, SINGLE: 0.2}
 SINGLE_TOGETHER = 8
 APNS_ID = "9d3220fe-444b-633e-d1f1-5d0dcb4f537a"
 EXPIRY = "1999999999"
 
-# One upsert. Counters, registration, conditions and the launch policy, which the gateway has besides, are left out.
+# One upsert, without the gateway's counters, registration, conditions and launch policy.
 REDIS_UPSERT = """
 local old = redis.call('HMGET', KEYS[1], 'coalesced', 'priority', 'expiry')
 local coalesced, priority, expiry = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -57,7 +57,7 @@ class DurableGateway(processes.Gateway):
 
     def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
         """Pushes a second; of single ones how long each takes, microseconds."""
-        # A process for each of many connections that wait most of the time would cost more than what is measured.
+        # A separate process for each of many mostly waiting connections would cost more than the measured work.
         together = 1 if streams > 1 else SINGLE_TOGETHER
         with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
             took = push_load.run(

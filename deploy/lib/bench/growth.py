@@ -14,14 +14,14 @@ from shared import interleaved, processes
 LOOPS = (1, 2)
 DEVICES = (10_000, 1_000_000)
 CONNECTIONS = (10, 100, 1000, 10_000)
-# Devices that are pushed to while measured, drawn from all.
+# The number of devices that receive pushes during the measurement, chosen randomly from all devices.
 ASKED = 200_000
-# Pushes on their way at a time, whatever number of connections they are on.
+# The number of concurrent pushes, for any number of connections.
 IN_FLIGHT = 10_000
 PROCESSES_MAX = 100
 STREAMS_MAX = 1000
 RUNS_MAX = 3
-# A handshake takes about a millisecond of both sides' processors together.
+# A handshake takes about a millisecond of CPU time on both sides together.
 HANDSHAKE_SECONDS = 0.0015
 
 
@@ -35,7 +35,7 @@ def gateway_of(stack: ExitStack, products: str, folder: str, name: str, cores: i
     place = os.path.join(folder, name)
     os.mkdir(place)
     prefix = ["taskset", "-c", f"0-{cores - 1}"]
-    # All connections of the load are made at once, which the gateway would otherwise take for an attack.
+    # The load opens all connections at once. Without this setting, the gateway would treat this as an attack.
     settings = ["store=memory", f"limits.handshakesMax={2 * max(CONNECTIONS)}"]
     return stack.enter_context(processes.Gateway(products, place, prefix, settings))
 
@@ -132,7 +132,7 @@ def connections(options: argparse.Namespace, folder: str) -> list[Table]:
                 gateway, folder, "gateway", connections=count, streams=min(STREAMS_MAX, IN_FLIGHT // count),
                 together=max(1, count // PROCESSES_MAX), warm_up_seconds=0.3 + count * HANDSHAKE_SECONDS,
             )  # fmt: skip
-            # Devices are registered and caches warm by the end of the warm-up, during which all connections are made.
+            # All connections are opened during the warm-up. At its end, devices are registered and caches are warm.
             samples = [steady_load.observe(shape, gateway.pid) for _ in range(min(options.runs, RUNS_MAX))]
         peak = max(sample["residentMegabytes"] for sample in samples) * 1e6
         figures, each = interleaved.medians(samples), (peak - before) / count

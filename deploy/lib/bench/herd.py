@@ -26,7 +26,7 @@ MICROSECONDS_TARGET = 6.0
 RUNS_MAX = 3
 WAIT_SECONDS = 300
 NGHTTPD_STREAMS, NGHTTPD_REQUESTS = 100, 200_000
-# Under callgrind: to warm up, and twice, of which the difference counts.
+# Under callgrind: a warm-up, and two runs whose difference counts.
 COUNTED = (2_000, 2_000, 10_000)
 
 

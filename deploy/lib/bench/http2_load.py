@@ -10,16 +10,16 @@ from bench.tables import Table, microseconds
 from clients import steady_load
 from shared import interleaved, processes
 
-# Of all connections together, for the latencies: far below what the slowest of them does.
+# The rate of all connections together for the latencies, far below the maximum of the slowest server.
 RATE = 10_000
 RATE_RUNS_MAX = 3
 RATE_TOGETHER, RATE_SECONDS, FULL_SECONDS = 10, 1.6, 2.3
-# Schemes, and the most runs that count of each; targets are over TLS.
+# The schemes, and the maximum number of counted runs of each. The targets apply to TLS.
 SCHEMES = {"TLS": 99, "h2c": 3}
-# The load keeps a server busy for less than this when it is the load that is at its end.
+# If the server is busy for less than this share, the load is the bottleneck.
 BUSY = 0.95
 STORES = {"gateway, memory": "memory", "gateway, durable": "sqlite"}
-# How many times the CPU of nghttpd a push may take over TLS.
+# The maximum CPU time of a push over TLS, as a multiple of nghttpd's.
 TARGETS = {"gateway, memory": 0.5, "gateway, durable": 0.65}
 # Over TLS, at `RATE`: how many times as long as with nghttpd half of the pushes may take at most, and how many
 # milliseconds when they are durable.
@@ -27,7 +27,7 @@ MEDIAN_RATIO_TARGET = 1.2
 DURABLE_MEDIAN_TARGET_MS = 3.0
 
 
-# Servers, each with its address by the schemes that it speaks, and the name of its paths.
+# The servers: for each one, its address for each scheme that it supports, and the name of its paths.
 Sides = dict[str, tuple[processes.Program, dict[str, str], str]]
 
 
@@ -70,7 +70,7 @@ def compare(options: argparse.Namespace, folder: str) -> list[Table]:
 def over(scheme: str, sides: Sides, folder: str, full_runs: int, runs: int) -> Table:
     """Every server over `scheme`: as fast as it can, and at a rate that is easy for all of them."""
     full = medians(sides, scheme, folder, full_runs, seconds=FULL_SECONDS)
-    # A few processes are enough for a rate; to keep a server busy, each connection has one.
+    # A few processes are enough for a rate. To keep a server busy, each connection has its own process.
     paced = {"rate": RATE // push_load.CONNECTIONS, "together": RATE_TOGETHER, "seconds": RATE_SECONDS}
     calm = medians(sides, scheme, folder, min(runs, RATE_RUNS_MAX), **paced)
     is_saturated = {name: figures["busy"] >= BUSY for name, figures in full.items()}

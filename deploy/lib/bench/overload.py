@@ -13,10 +13,10 @@ QUIET_TOPIC = "com.example.quiet"
 QUIET_CONNECTIONS, QUIET_RATE, QUIET_DEVICES = 4, 100, 1000
 NOISY_CONNECTIONS, NOISY_STREAMS = 32, 100
 SECONDS = 4.0
-# The noise is there before the quiet topic is, and stays longer.
+# The noise starts before the quiet topic and ends after it.
 NOISE_SECONDS, NOISE_WARM_UP_SECONDS = SECONDS + 3.0, 0.3
 RUNS_MAX = 3
-# How many times as long as alone the slowest hundredth of the quiet pushes may take.
+# The maximum time of the slowest hundredth of the quiet pushes, as a multiple of their time without noise.
 TAIL_RATIO_TARGET = 2.0
 
 
@@ -58,14 +58,14 @@ def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Lo
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Median figures of pushes in the default store, alone and beside; the gateway has one core, and so one loop."""
+    """Median figures of pushes in the default store, alone and under noise; the gateway has one core and one loop."""
     push_load.write_inputs(folder, NOISY_CONNECTIONS)
     push_load.write(folder, "quiet", push_load.paths(QUIET_DEVICES, seed=6), QUIET_CONNECTIONS)
     alone, among, noise = [], [], []
     with ExitStack() as stack:
         gateway = stack.enter_context(processes.Gateway(options.products, folder, steady_load.SERVER_CORE, []))
         quiet, noisy = loads(gateway, folder)
-        # The first of each registers the devices and warms the caches, and does not count.
+        # The first run of each kind registers the devices and warms the caches. It does not count.
         for number in range(min(options.runs, RUNS_MAX) + 1):
             calm = steady_load.observe(quiet, gateway.pid)
             figures, other = beside(quiet, noisy, gateway.pid)

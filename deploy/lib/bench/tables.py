@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 PAGE = "Sources/Server/Gateway/Gateway.docc/Speed.md"
-# Everything from here to the end of the page is written by `write`, so that no figure is typed by hand.
+# `write` writes everything from here to the end of the page, so that no figure is entered manually.
 HEADING = "## Figures\n"
 
 

@@ -19,7 +19,7 @@ ROUND_SAMPLES = 25
 WAIT_SECONDS = 10
 TOPIC = "com.example.latency"
 PUSH_FIELDS = f"apns-topic: {TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
-# What a push, a subscription and a result are answered, and a wake.
+# The answers to a push, a subscription and a result, and the event of a wake.
 OK, NO_CONTENT = (re.compile(rb"^HTTP/1.1 %d .*\r\n\r\n" % status, re.DOTALL) for status in (200, 204))
 WAKE = re.compile(rb"event: wake\n.*?^id: ?(\S+)$.*?\n\n", re.DOTALL | re.MULTILINE)
 
@@ -77,7 +77,7 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     samples = options.samples
     pairs: list[tuple[float, float]] = []
     with processes.Gateway(options.products, folder, [], []) as gateway:
-        # Connections stay on the loop that took them; new ones in each round cover same loops and different ones.
+        # A connection stays on the loop that accepted it. New ones in each round cover both same and different loops.
         for start in range(0, samples, ROUND_SAMPLES):
             numbers = range(2 * start, 2 * start + min(samples - start, ROUND_SAMPLES) + 1)
             pairs += times(gateway.plain, gateway.plain, numbers, warm_up=1)

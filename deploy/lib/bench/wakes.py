@@ -16,7 +16,7 @@ SLOTS = 100
 CONNECTIONS = 10
 WAKES_A_SECOND = 5000
 SECONDS = 20
-# Pushes of the last moment need a moment to come to their end.
+# The last pushes need a moment to end.
 LAST_SECONDS = 2.0
 
 
@@ -31,7 +31,7 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
     table = Table(title, ["store", "a second", "gateway, CPU us", ""], [])
     for store in ("memory", "sqlite"):
         done, took, spent = run(options.products, os.path.join(folder, store), store)
-        # The load itself takes a moment to start, and the last wakes to end.
+        # The load needs a moment to start, and the last wakes need a moment to end.
         passed = done == WAKES_A_SECOND * SECONDS and done / took >= WAKES_A_SECOND * 0.95
         cells = [store, f"{done / took:,.0f}", f"{spent / max(1, done) * 1e6:.1f}", table.target(passed)]
         table.rows.append(cells)

@@ -17,7 +17,7 @@ import h2.exceptions
 
 READ_BYTES = 65536
 
-# It warns of writes to connections that are gone, which is what happens here all the time.
+# It warns about writes to lost connections, which are normal here.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 
@@ -88,7 +88,7 @@ class Client:
         try:
             self.h2.ping(name)
         except h2.exceptions.ProtocolError:
-            # After a GOAWAY the session takes nothing more; the connection ends soon.
+            # After a GOAWAY, the session accepts nothing more. The connection ends soon.
             await asyncio.gather(self.pump, return_exceptions=True)
             return
         self.pings[name] = asyncio.get_running_loop().create_future()
@@ -96,7 +96,7 @@ class Client:
         await self.pings[name]
 
     async def leave(self) -> None:
-        """Closes the connection; returns once the server has noticed. What came before it can still be read."""
+        """Closes the connection; returns once the server has noticed. Earlier data can still be read."""
         await self.close()
         with contextlib.suppress(OSError, ssl.SSLError):
             await self.writer.wait_closed()
@@ -160,7 +160,7 @@ class Client:
                 self.h2.send_data(stream, body, end_stream=True)
                 self.flush()
         except h2.exceptions.ProtocolError as error:
-            # The gateway said goodbye (GOAWAY), after which the session takes nothing more.
+            # The gateway sent GOAWAY. After that, the session accepts nothing more.
             raise ConnectionLost from error
         return exchange
 
@@ -204,7 +204,7 @@ class Client:
     def end(exchange: Exchange) -> None:
         if not exchange.head.done():
             exchange.head.set_exception(ConnectionLost())
-            # Nobody may be left to ask; then it is not an error that nobody was told.
+            # If no caller waits for the exception any more, reading it here prevents a warning.
             exchange.head.exception()
         exchange.chunks.put_nowait(None)
 

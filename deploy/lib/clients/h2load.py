@@ -10,9 +10,9 @@ import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-# Beside the time that a pace asks for.
+# In addition to the time that the rate requires.
 SECONDS_MAX = 600
-# One cipher for everybody: left alone, servers choose differently among those that a client offers.
+# All use the same cipher. Otherwise, servers would choose different ones from a client's list.
 TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
 
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterable
 
 LINE_MAX = 1 << 20
 CONNECT_SECONDS = 5
-# Nothing is answered as late as this but by a gateway that stands still.
+# Only a gateway that is stuck answers later than this.
 ANSWER_SECONDS = 6
-# The requests of `read_all` that are under way at once. Their answers fit into the sockets' buffers, however long the
-# gateway writes before anybody reads.
+# The number of concurrent requests of `read_all`. Their answers fit into the sockets' buffers, even if the gateway
+# writes long before they are read.
 REQUESTS_AT_ONCE = 64
 
 

@@ -41,7 +41,7 @@ class RawTLS:
     def __init__(self, connect: Callable[[], socket.socket], is_older: bool = False, receive_bytes: int = 0):
         self.library = _library()
         self.socket = connect()
-        # OpenSSL works on the descriptor itself, which has to block; the system keeps the time.
+        # OpenSSL uses the descriptor directly, so it must block. The system enforces the time-out.
         self.socket.settimeout(None)
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self.socket.setsockopt(socket.SOL_SOCKET, option, struct.pack("ll", 30, 0))

@@ -19,18 +19,18 @@ from shared import processes
 
 CLOCK_SECONDS = 0.02
 START_SECONDS = 10
-# How late a process may be at its end.
+# The maximum delay of a process at its end.
 LATE_SECONDS = 0.8
-# What a pipe holds unless it is told otherwise.
+# The default capacity of a pipe.
 PIPE_BYTES = 1 << 16
-# Logs lie in memory: on the disk they would be synced with what a durable server writes.
+# Logs are in memory. On disk, they would be synced together with the data of a durable server.
 LOGS = "/dev/shm" if os.path.isdir("/dev/shm") else None
-# The server under measurement has the first core to itself, the load has the others.
+# The measured server has the first core for itself. The load has the other cores.
 ALL_CORES = os.sched_getaffinity(0)
 OTHER_CORES = ALL_CORES - {0} or ALL_CORES
 SERVER_CORE = ["taskset", "-c", "0"]
 LOAD_CORES = ["taskset", "-c", ",".join(str(core) for core in sorted(OTHER_CORES))]
-# A hundred processes take a while to start; what is left of the run when the last is at work must be this much.
+# A hundred processes take a while to start. When the last one works, at least this much of the run must remain.
 WINDOW_SECONDS_MIN = 1.0
 ATTEMPTS = 3
 
@@ -72,7 +72,7 @@ class Log:
 
 def read(path: str) -> Log:
     with open(path, encoding="ascii") as file:
-        # Without a last line that was not written to its end.
+        # Without an incomplete last line.
         words = file.read().rpartition("\n")[0].split()
     took = list(map(int, words[2::3]))
     return Log(list(map(operator.add, map(int, words[0::3]), took)), took, words[1::3])
@@ -88,7 +88,7 @@ class Running:
     def __init__(self, load: Load):
         self.load = load
         self.deadline = 0.0
-        # What a process said that had no answer at all.
+        # The message of a process that received no answer at all.
         self.silent = ""
         self.folder = tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=LOGS)
         self.logs = [os.path.join(self.folder.name, str(number)) for number in range(load.connections // load.together)]
@@ -103,7 +103,7 @@ class Running:
         for number, child in enumerate(self.children):
             with open(f"{self.load.uris}.{number}", "rb") as file:
                 paths = file.read()
-            # All of them have to fit into the pipe, since nobody reads to its end before it is closed.
+            # All paths must fit into the pipe, because the reader reads to its end only after it is closed.
             if len(paths) > PIPE_BYTES:
                 fcntl.fcntl(child.stdin, fcntl.F_SETPIPE_SZ, len(paths))
             child.stdin.write(paths)
@@ -114,7 +114,7 @@ class Running:
         for child in self.children:
             child.stdin.close()
         self.deadline = time.monotonic() + self.load.warm_up_seconds + self.load.seconds + LATE_SECONDS
-        # On all cores until they have begun, which each does with a few milliseconds of work.
+        # They may use all cores until they have started, which takes a few milliseconds of work for each.
         time.sleep(self.load.warm_up_seconds * 2 / 3)
         for child in self.children:
             if child.poll() is None:
@@ -209,7 +209,7 @@ def finished(load: Load, pid: int) -> tuple[list[Log], Clock]:
         start, end = window(logs)
         if end - start >= WINDOW_SECONDS_MIN * 1e6:
             return logs, clock
-        # On a machine that does other things besides, processes are late at the start.
+        # On a machine that also does other work, processes start late.
         load = replace(load, seconds=load.seconds * 2)
     raise SystemExit(
         f"all processes of the load on {load.base} were at work for {(end - start) / 1e6:.2f} s alone, which is too "
@@ -223,7 +223,7 @@ def inside(log: Log, start: int, end: int) -> slice:
 
 
 def figures(logs: list[Log], clock: Clock) -> dict[str, float]:
-    """What there is to tell of the time in which all processes were at work."""
+    """The figures of the time in which all processes were at work."""
     start, end = window(logs)
     if start >= end:
         raise SystemExit("a process of the load had no answer at all; the run does not count")

@@ -38,7 +38,7 @@ typedef struct {
     // None in cleartext.
     SSL *tls;
     uint32_t next_stream;
-    // What was received and not taken apart yet; events whose end has not come; what is to be sent.
+    // Received bytes that are not parsed yet; text of incomplete events; bytes to send.
     Buffer received, text, sent;
 } Worker;
 
@@ -78,7 +78,7 @@ static void frame(Buffer *out, uint8_t kind, uint8_t flags, uint32_t stream, con
     append(out, payload, count);
 }
 
-// A field whose name has an index below 15, of fewer than 255 bytes, which nobody keeps (RFC 7541 §5.1, §6.2.2).
+// A field of fewer than 255 bytes, not indexed, whose name has an index below 15 (RFC 7541 §5.1, §6.2.2).
 static size_t literal(uint8_t *block, uint8_t name, const char *value, size_t count) {
     size_t place = 0;
     block[place++] = name;
@@ -272,7 +272,7 @@ int main(int count, char **words) {
         begin(&workers[number], context, port, words[2], slots);
         struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = &workers[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, workers[number].socket, &event);
-        // A gateway does not wait for ever for the first answers to its settings.
+        // A gateway waits only for a limited time for the first answers to its settings.
         if (!serve_events(poll, 0)) return 0;
     }
     while (subscribed < streams)

@@ -4,7 +4,7 @@ import os
 
 from shared.served_gateway import ServedGateway
 
-# Wakes of a device come two seconds apart, whatever is pushed; and no push is ever given up.
+# Wakes of a device are two seconds apart, for all pushes, and no push is ever given up.
 LAUNCH_INTERVAL, EXECUTION_WINDOW = 2, 5
 POLICY = {
     "launchInterval": LAUNCH_INTERVAL, "maxInterval": LAUNCH_INTERVAL, "dailyLaunches": 1_000_000,

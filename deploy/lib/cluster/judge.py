@@ -110,7 +110,7 @@ class Judge:
         self.verdicts.check(NAMED, not ledger.twice_named, f"answered twice: {ledger.twice_named[:5]}")
         for device in ledger.devices:
             self.compare_launches(device)
-        self.verdicts.note(INTERVAL, f"{len(ledger.deadlines):,} wakes looked up, as they were told close to others")
+        self.verdicts.note(INTERVAL, f"{len(ledger.deadlines):,} wakes looked up, because they seemed close to others")
 
     def compare_launches(self, device: Device) -> None:
         launches = sorted((wake for wake in device.wakes), key=lambda wake: wake.launched_at)
@@ -128,7 +128,7 @@ class Judge:
         return ("discarded",) if self.ledger.acknowledged[name].is_fleeting else ()
 
     async def read_ways(self, number: int, names: list[str]) -> list[tuple[int, dict]]:
-        """What one gateway tells of these pushes; what it answered 503 it is asked once more."""
+        """The answers of one gateway about these pushes; an answer of 503 is asked for once more."""
         address = self.load.gateways.admin(number)
         answers = await http1.read_all(address, [f"/v1/pushes/{name}" for name in names])
         again = [place for place, (status, _) in enumerate(answers) if status == 503]
@@ -154,12 +154,12 @@ class Judge:
                 continue
             for name, (status, way) in zip(some, answers, strict=True):
                 ended = status == 200 and way["state"] in ("completed", "coalesced", *self.discarded(name))
-                detail = f"push {name} is told by gateway {number} as {status} {way.get('state')} {way.get('reason')}"
+                detail = f"push {name}, asked of gateway {number}: {status} {way.get('state')} {way.get('reason')}"
                 self.verdicts.check(TOLD, ended, detail)
         if known and asked:
             took = time.monotonic() - started
             self.verdicts.note(
                 TOLD,
                 f"of {self.ledger.count:,} acknowledged; {len(asked) / took:,.0f} a second; {self.asked_again} asked "
-                "twice, as they were answered 503 first",
+                "twice, because they were answered 503 first",
             )

@@ -5,11 +5,11 @@ import uuid
 from dataclasses import dataclass, field
 
 TOPIC = "com.example.cluster"
-# Every so many devices is one of pushes for now or never.
+# One device in this many receives only pushes that must be delivered immediately.
 FLEETING_EVERY = 10
-# With how many of a device's last wakes a new one is compared.
+# The number of a device's last wakes with which a new one is compared.
 LOOKS_BACK = 5
-# How a wake ended that never counted: its push is launched again at once.
+# The outcomes of wakes that never counted: their pushes are launched again immediately.
 LOST = "lost"
 RESULTS = ("newData", "noData")
 
@@ -17,22 +17,22 @@ RESULTS = ("newData", "noData")
 @dataclass(slots=True)
 class Wake:
     id: str
-    # Pushes that it carries besides its own.
+    # The number of pushes that it carries in addition to its own.
     coalesced: int
     attempt: int
-    # By the deadline that its worker was told: of wall time, as the gateway knows it just then.
+    # From the deadline that its worker received, in wall time on the gateway's clock at that moment.
     launched_at: int
     gateway: int
-    # What its worker's result was answered: the result, how it had ended before, or none while that is open.
+    # The answer to its worker's result: the result, how it had ended before, or none while this is open.
     outcome: str | None = None
 
 
 @dataclass(slots=True)
 class Device:
     token: str
-    # Whether its pushes are for now or never: what finds no free slot within moments is discarded.
+    # True if its pushes must be delivered immediately. They are discarded if no slot is free within moments.
     is_fleeting: bool = False
-    # Pushes that were answered 200, and those that were left without an answer and not sent again.
+    # The number of pushes with the answer 200, and of pushes without an answer that were not sent again.
     accepted: int = 0
     perhaps: int = 0
     wakes: list[Wake] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Ledger:
         # The device of each acknowledged push, by its apns-id.
         self.acknowledged: dict[str, Device] = {}
         self.perhaps: list[str] = []
-        # Answers with an apns-id that another push had, too.
+        # Answers with the apns-id of another push.
         self.twice_named: list[str] = []
         self.repeated_wakes: list[str] = []
         self.refused: dict[int, int] = {}
-        # Pushes of which an answer was lost or refused, and that were answered 200 when they were sent again.
+        # Pushes whose answer was lost or a refusal, and which got 200 when they were sent again.
         self.repaired = 0
         self.without_answer = 0
-        # When each answered push was sent and answered, on the monotonic clock, and by which gateway.
+        # When each answered push was sent and answered, by the monotonic clock, and which gateway answered it.
         self.answers: list[tuple[float, float, int]] = []
         self.unexpected: list[str] = []
         # Wakes that came close to others of their device, and the deadlines in policy time that the database has of such.
@@ -93,14 +93,14 @@ class Ledger:
         return wake
 
     def apart(self, wake: Wake, following: Wake) -> int:
-        """Milliseconds from launch to launch: by the database where it was asked, else by what workers were told."""
+        """Milliseconds from launch to launch: by the database where it was asked, else by the workers' wakes."""
         if wake.id in self.deadlines and following.id in self.deadlines:
             return self.deadlines[following.id] - self.deadlines[wake.id]
         return following.launched_at - wake.launched_at
 
     def first_after(self, moment: float, by: int | None = None) -> float | None:
         """Seconds from `moment` to the first answer 200 to a push that was sent after it."""
-        # Answers stand in the order in which they came; what is asked for lies near the end.
+        # Answers are in the order in which they arrived. The requested ones are near the end.
         found = None
         for sent, answered, gateway in reversed(self.answers):
             if answered < moment:

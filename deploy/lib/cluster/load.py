@@ -14,12 +14,12 @@ from crash.ledger import counters, imbalance
 from shared.verdicts import Verdicts
 
 PUSH_FIELDS = f"apns-topic: {TOPIC}\r\napns-push-type: background\r\napns-priority: 5\r\n"
-# Of the pushes how many carry an apns-id of their sender's, by which they can be sent again.
+# The share of pushes with an apns-id of the sender. They can be sent again.
 OWN_SHARE = 0.8
 STREAMS_A_GATEWAY, SLOTS, POSTERS = 2, 64, 8
-# How long a worker keeps a stream before it leaves it, with all that it has not answered.
+# How long a worker keeps a stream before it leaves it, with all unanswered wakes.
 STREAM_SECONDS = (5, 20)
-# Pauses after a failure, so that one that is down is not asked all the time.
+# Pauses after a failure, so that a gateway that is down does not receive constant requests.
 PAUSE_SECONDS = 0.05
 BALANCED = "the books of every gateway balance in every answer"
 MONOTONOUS = "no counter is ever lower than any gateway showed it before"
@@ -114,7 +114,7 @@ class Load:
                         self.ledger.unexpected.append(f"the push {own} was answered as {name}")
                     return
                 self.ledger.refused[status] = self.ledger.refused.get(status, 0) + 1
-                # 503 may have been a commit whose end nobody knew; 429 was never tried.
+                # After 503, the commit may have succeeded; after 429, it was never tried.
                 is_open = is_open or status == 503
                 if status not in (429, 503):
                     self.ledger.unexpected.append(f"a push was answered {status} {content!r}")
@@ -191,7 +191,7 @@ class Load:
                 await self.read_deadlines()
 
     async def read_deadlines(self) -> None:
-        """Workers are told wall time, which is policy time and what a gateway last measured as their difference."""
+        """Reads the deadlines in policy time; workers get wall time, which includes a measured difference."""
         while self.ledger.close:
             some = self.ledger.close[:1000]
             names = ",".join(some)

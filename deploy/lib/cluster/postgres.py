@@ -13,7 +13,7 @@ from shared import processes, waiting
 WAIT_SECONDS = 60
 SUPERUSER = "postgres"
 DATABASE = "wakegate"
-# The port is given on the command line alone, as pg_rewind and pg_basebackup copy this file between servers.
+# The port is only on the command line, because pg_rewind and pg_basebackup copy this file between servers.
 SETTINGS = {
     "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "''", "max_connections": 100, "fsync": "on",
     "synchronous_commit": "on", "wal_level": "replica", "wal_log_hints": "on", "full_page_writes": "on",
@@ -149,14 +149,14 @@ class Node:
         return f"host=127.0.0.1 port={self.port} user={SUPERUSER}"
 
     def copy(self, primary: "Node") -> None:
-        """A fresh copy of the primary in the place of what there is."""
+        """Replaces the data by a fresh copy of the primary."""
         shutil.rmtree(self.data, ignore_errors=True)
         where = f"{primary.source()} application_name={self.name}"
         options = ["-R", "-X", "stream", "-c", "fast", "--no-sync"]
         run(["pg_basebackup", "-D", self.data, "-d", where, *options], self.folder)
 
     def follow(self, primary: "Node") -> None:
-        """Has a running standby go on with another primary."""
+        """Makes a running standby follow another primary."""
         where = f"{primary.source()} application_name={self.name}"
         self.query(f"ALTER SYSTEM SET primary_conninfo = '{where}'")
         self.query("SELECT pg_reload_conf()")
@@ -233,7 +233,7 @@ class Database:
 
     def bring_back(self) -> None:
         """The former primary becomes a standby: by pg_rewind, or where that fails, as a fresh copy."""
-        # pg_rewind reads the new timeline from what the last checkpoint wrote.
+        # pg_rewind reads the new timeline from the data of the last checkpoint.
         self.primary.query("CHECKPOINT")
         try:
             self.former.rewind(self.primary)

@@ -75,7 +75,7 @@ class Proxy:
         try:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
-            # As if nobody listened there: a reset, and no orderly end.
+            # Behave as if nothing listens there: reset the connection instead of closing it.
             writer.transport.abort()
             return
         link = Link(self, side)

@@ -13,10 +13,10 @@ TOLERANCE_MS = 50
 
 
 class Audit:
-    """One look at a gateway that has just started and that nobody else speaks to."""
+    """One look at a gateway that has just started and has no other clients."""
 
     def __init__(self, load: Load, is_restart: bool = True, ways_again_max: int | None = AGAIN_MAX):
-        """`ways_again_max` bounds how many pushes are asked for whose end was told before; none for no bound."""
+        """`ways_again_max` limits how many pushes with a known end are asked for again; None for no limit."""
         self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger
         self.verdicts: Verdicts = load.verdicts
@@ -58,7 +58,7 @@ class Audit:
                 self.verdicts.check(name, wake.outcome in ("lost", "expired", "forgotten"), f"{what} is {wake.outcome}")
             else:
                 self.verdicts.check(name, wake.outcome is not None, f"wake {wake.id} has no outcome")
-        # A result that was answered is remembered: the same again is answered the same.
+        # An answered result is remembered: the same result gets the same answer again.
         name = "results that were answered 204 are answered 204 again"
         answered = [wake for wake in self.ledger.wakes.values() if wake.posted and wake.outcome == wake.posted]
         for wake in answered[-8:]:
@@ -95,7 +95,7 @@ class Audit:
         ledger.missing += max(0, least - accepted)
         fault = imbalance(stats)
         self.verdicts.check("the books balance in every answer", fault is None, fault or "")
-        # From here on the unanswered are known, and the next comparison is as sharp as the first.
+        # From here on, the state of unanswered pushes is known, so the next comparison is as strict as the first.
         ledger.accepted[topic], ledger.perhaps[topic] = accepted, 0
 
     def kept_totals(self, stats: dict, explained: list[dict]) -> None:
@@ -153,7 +153,7 @@ class Audit:
 
     def budgets(self, device: Device, answer: dict) -> None:
         """Launches in the window, penalty and last launch, as the wakes that counted make them."""
-        name = "budgets, penalties and last launches are as they were"
+        name = "budgets, penalties and last launches are unchanged"
         if answer["inFlight"]:
             return
         ended, penalty = device.ended, 0

@@ -32,9 +32,9 @@ SETTINGS = {
 class Crashes:
     """One state folder, one ledger, and any number of ends."""
 
-    # How often the gateway is killed once more while it starts.
+    # The probability that the gateway is killed again while it starts.
     starting_kills = 0.2
-    # How often it is shut down in between, when times may count.
+    # The probability of a shutdown between kills, if random times are allowed.
     shutdown_share = 0.1
 
     def __init__(self, gateway: ServedGateway, devices: int, verdicts: Verdicts, seed: int):
@@ -43,7 +43,7 @@ class Crashes:
         self.ledger = Ledger(devices * 3 // 4, devices // 4)
         self.kills = self.kills_while_starting = self.shutdowns = 0
         self.start_seconds: list[float] = []
-        # A value of noWake that is more than a second old at the end must be there after it.
+        # The least value of noWake after an end: the one that was seen more than a second before it.
         self.no_wake_least = 0
         self.environment: dict[str, str] = {}
 
@@ -63,7 +63,7 @@ class Crashes:
         self.start_seconds.append(self.gateway.start(self.environment))
         await self.load().register_all()
 
-    # How many pushes are asked for again after each end whose way was told to its end before; none for all.
+    # The number of pushes whose complete way is already known that are checked again after each end; None for all.
     ways_again_max: int | None = ways.AGAIN_MAX
 
     async def audit(self, is_restart: bool = True) -> None:
@@ -229,5 +229,6 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
 
 
 if __name__ == "__main__":
-    # The store `memory` shows what the checks find; `by_time` kills after random times, too, and shuts down between.
+    # With the store `memory`, the checks must find faults. `by_time` also kills after random times, with shutdowns
+    # between.
     trial.run("crash", soak, kills=8, devices=80, store="sqlite", by_time=False)

@@ -1,11 +1,11 @@
-"""What the world outside knows of the gateway: each push, wake and change it was told of, and each it was not."""
+"""The outside view of the gateway: each push, wake and change with its answer, and those without an answer."""
 
 import functools
 import random
 from dataclasses import dataclass, field
 
-# Every push of a kept device ends as completed: its books are compared push by push. Pushes of mixed devices end in
-# every other way, too, and are compared by the totals.
+# Every push of a kept device ends as completed, so its books are compared push by push. Pushes of mixed devices also
+# end in all other ways, and are compared by totals.
 KEPT, MIXED = "com.example.kept", "com.example.mixed"
 TOPICS = (KEPT, MIXED)
 
@@ -29,16 +29,16 @@ DEFAULT_CONDITIONS = {
 class Wake:
     id: str
     device: "Device"
-    # Of the push it carries; 0 for an empty one.
+    # The sequence number of its push; 0 for an empty wake.
     sequence: int
     coalesced: int
     attempt: int
     launched_at: int
-    # How it ended, once a worker was told.
+    # How it ended, after a worker has been informed.
     outcome: str | None = None
-    # The result that was sent, whether it was answered or not.
+    # The result that was sent, answered or not.
     posted: str | None = None
-    # The ledger's `leaves` when it came, and whether its worker was leaving the stream by then.
+    # The ledger's `leaves` when the wake arrived, and whether its worker was leaving the stream then.
     leaves: int = 0
     is_left: bool = False
 
@@ -50,14 +50,14 @@ class Push:
     device: "Device"
     sequence: int
     wakes: bool
-    # The disposition it was answered with; none when it was left without an answer.
+    # The disposition in its answer; None if it was not answered.
     disposition: str | None = None
     launches: list[Wake] = field(default_factory=list)
-    # How it ended, once the log told that: a state, with the push it went into or the reason. For good.
+    # How it ended, according to the log: a state, with the push that replaced it or the reason. It never changes.
     ending: tuple[str, str | None] | None = None
-    # Whether the log knows it; none until it was asked after the push had been answered or left.
+    # True if the log knows it; None until the log was queried after the push was answered or lost its answer.
     is_told: bool | None = None
-    # Whether something was told of it that cannot be, at whatever time.
+    # True if the log has ever reported something impossible about it.
     is_told_wrongly: bool = False
 
     @property
@@ -70,18 +70,18 @@ class Device:
     index: int
     topic: str
     token: str
-    # In use by one task at a time, so that its pushes have an order.
+    # Used by one task at a time, so that its pushes have an order.
     is_busy: bool = False
-    # Sequence numbers of pushes: the last sent, and the last known to be accepted.
+    # Sequence numbers of pushes: the last one sent, and the last one that is known to be accepted.
     sent: int = 0
     acknowledged: int = 0
-    # How many pushes were accepted for certain, and how many perhaps, besides.
+    # The number of pushes that were certainly accepted, and of further ones that may have been accepted.
     accepted: int = 0
     perhaps: int = 0
     wakes: list[Wake] = field(default_factory=list)
     # By sequence number.
     pushes: dict[int, Push] = field(default_factory=dict)
-    # The states it may be in: whether registered, and its conditions. One of each, unless an answer was lost.
+    # Its possible states: registered or not, and its conditions. There is one of each, unless an answer was lost.
     registered: list[bool] = field(default_factory=lambda: [False])
     conditions: list[dict] = field(default_factory=lambda: [dict(DEFAULT_CONDITIONS)])
 
@@ -111,23 +111,24 @@ class Ledger:
         self.devices = [Device(index, topic, "%064x" % source.getrandbits(256)) for index, topic in enumerate(topics)]
         self.by_token = {device.token: device for device in self.devices}
         self.wakes: dict[str, Wake] = {}
-        # Of each topic: pushes accepted for certain, and perhaps.
+        # For each topic: pushes that were certainly accepted, and further ones that may have been.
         self.accepted = dict.fromkeys(TOPICS, 0)
         self.perhaps = dict.fromkeys(TOPICS, 0)
-        # The same of pushes without a wake.
+        # The same for pushes that do not cause a wake.
         self.no_wake = self.no_wake_perhaps = 0
-        # The highest value that any answer ever showed, by the counter's path.
+        # The highest value in any answer, by the path of the counter.
         self.highest: dict[tuple[str, ...], int] = {}
-        # All that was ever answered 200, and ever left without an answer.
+        # The total numbers of pushes with the answer 200, and of pushes without an answer.
         self.answered = self.unanswered = 0
         self.results_answered = self.changes_answered = 0
-        # Raised when a worker begins to leave its stream, the gateway running on, and when the gateway has noticed.
+        # Raised when a worker begins to leave its stream while the gateway runs, and when the gateway has noticed it.
         self.leaves = 0
-        # Pushes that the delivery log is asked for at the next comparison: new ones, and those that waited.
+        # The pushes to look up in the delivery log at the next comparison: new ones, and waiting ones.
         self.open_pushes: list[Push] = []
-        # All pushes whose end it told, and how many of them ended how, by topic and ending.
+        # All pushes whose end the log has reported, and their number for each topic and ending.
         self.ended_pushes: list[Push] = []
-        # How many acknowledged pushes the books lacked, and the log knew nothing of, or told what cannot be.
+        # The numbers of acknowledged pushes that were missing in the books, missing in the log, or impossible in the
+        # log.
         self.missing = self.untold = self.told_wrongly = 0
 
     def of(self, topic: str) -> list[Device]:
@@ -146,7 +147,7 @@ class Ledger:
         return wake
 
     def outcomes(self, topic: str | None = None) -> dict[str, int]:
-        # Forgotten are those of which the gateway remembers no end, and never told any.
+        # A wake is forgotten if the gateway no longer knows its end and has never reported it.
         counts = dict.fromkeys((*OUTCOMES, "forgotten"), 0)
         for wake in self.wakes.values():
             if wake.outcome and topic in (None, wake.device.topic):

@@ -1,4 +1,4 @@
-"""Concurrent providers, workers and operators of one gateway, who write down in a ledger what they are told."""
+"""Concurrent providers, workers and operators of one gateway, which record its answers in a ledger."""
 
 import asyncio
 import contextlib
@@ -26,9 +26,9 @@ from shared.served_gateway import Addresses
 from shared.verdicts import Verdicts
 
 REFUSED_PATIENCE_SECONDS = 0.02
-# How many ended wakes of a device the gateway remembers.
+# The number of ended wakes that the gateway remembers for each device.
 REMEMBERED = 4
-# How much happens at once; of each topic so many workers.
+# The number of concurrent tasks, and of workers for each topic.
 PROVIDERS, LANES, WORKERS, SLOTS = 3, 8, 2, 64
 
 
@@ -45,22 +45,22 @@ class Load:
     def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random):
         self.addresses, self.ledger, self.verdicts = addresses, ledger, verdicts
         self.source = source
-        # Whether workers answer every wake with newData, at once, so that everything comes to its end.
+        # True if workers answer every wake immediately with newData, so that everything ends.
         self.is_settling = False
-        # Whether a shutdown is under way, so that refusals are in order, and refused is refused.
+        # True during a shutdown. Refusals are then allowed, and are final.
         self.is_draining = False
-        # Whether the disk fails, so that refusals are in order; what is refused may yet be found at the next start.
+        # True if the disk fails. Refusals are then allowed, and refused changes may still be found at the next start.
         self.is_failing = False
         self.clients: list[Client] = []
         self.background: set[asyncio.Task] = set()
         self.on_event: Callable[[str], None] = lambda kind: None
-        # When each noWake counter was seen, the newest last.
+        # When each value of the noWake counter was seen, the newest last.
         self.no_wake_seen: list[tuple[float, int]] = []
-        # Whether the disk cannot even be read any more.
+        # True if the disk cannot be read any more either.
         self.is_disk_gone = False
         self.unanswered_polls = 0
-        # Held while a worker leaves, and while a wake is ended from outside: one that was sent to a stream must not
-        # expire there after its worker has read for the last time.
+        # Held while a worker leaves, and while a wake is ended from outside. A wake must not expire on a stream after
+        # its worker has read for the last time.
         self.leaving = asyncio.Lock()
         self.is_stopped = False
 
@@ -229,7 +229,7 @@ class Load:
             await stream.close()
             for wake in held:
                 if is_ours and wake.outcome is None and wake.posted is None:
-                    # Ended with the stream; ask while the gateway remembers how.
+                    # It ended together with the stream. Ask how while the gateway still remembers it.
                     self.spawn(self.report(client, wake, "newData"))
 
     async def leave(self, stream: Client) -> bool:
@@ -419,7 +419,7 @@ class Load:
             if response.status == 200:
                 self.take_statistics(response.json())
             else:
-                # What was asked in the step whose commit fails is refused with it; asked again, it is answered.
+                # A query in the step whose commit fails is refused with it. Sent again, it is answered.
                 self.unanswered_polls += 1
                 name = "statistics are answered, but in the step that fails, and when the disk cannot even be read"
                 may_be = self.is_failing and response.status == 503 and (self.is_disk_gone or self.unanswered_polls < 2)

@@ -14,12 +14,12 @@ LISTED = "a device's list of pushes tells the same"
 NAMES = (TOLD, RIGHT, BALANCED, LISTED)
 
 ENDS = ("completed", "noWake", "coalesced", "discarded")
-# How many of the pushes whose end was told before are asked for again.
+# The number of pushes with a known end that are looked up again.
 AGAIN_MAX = 2000
 
 
 class Ways:
-    """One look at the delivery log of a gateway that nobody else speaks to."""
+    """One look at the delivery log of a gateway that has no other clients."""
 
     def __init__(self, load: Load, explained: dict[int, dict], again_max: int | None = AGAIN_MAX):
         """`explained` is the answer to GET /v1/devices/<token> by the device's number, from just before; `again_max`
@@ -32,7 +32,7 @@ class Ways:
         before = await self.statistics()
         asked, self.ledger.open_pushes = self.ledger.open_pushes, []
         await self.ask(asked)
-        # What was missed once is not counted again.
+        # A push that was missing once is not counted again.
         again = [push for push in self.ledger.ended_pushes if push.is_told]
         if self.again_max is not None and len(again) > self.again_max:
             again = random.Random(len(again)).sample(again, self.again_max)
@@ -63,7 +63,7 @@ class Ways:
         answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
         for push, (status, way) in zip(pushes, answers, strict=True):
             if status != 200:
-                # Nobody sends one again that was left without an answer, so what is unknown now was not accepted.
+                # A push without an answer is never sent again. If it is unknown now, it was not accepted.
                 if push.disposition is not None or push.is_told:
                     self.untold(push, status)
                 continue
@@ -71,7 +71,7 @@ class Ways:
             push.is_told = True
             ending = (way["state"], way["into"] or way["reason"]) if way["state"] in ENDS else None
             if push.ending not in (None, ending):
-                self.wrong(push, way, f"it was told as {push.ending} before")
+                self.wrong(push, way, f"it was reported as {push.ending} before")
                 continue
             push.ending = ending
             if ending is None:
@@ -127,7 +127,7 @@ class Ways:
         return None
 
     def balance(self, before: dict[str, collections.Counter], after: dict[str, collections.Counter]) -> None:
-        """The ends that were told of all pushes, against the totals of before and after: a push may expire between."""
+        """The reported ends of all pushes, against the totals of before and after: a push may expire between."""
         told = {topic: collections.Counter() for topic in TOPICS}
         for push in self.ledger.ended_pushes:
             if push.wakes:
@@ -138,7 +138,7 @@ class Ways:
         for topic in TOPICS:
             for key in sorted(told[topic].keys() | after[topic].keys(), key=str):
                 counts = sorted([before[topic][key], after[topic][key]])
-                what = f"ways of {topic} that are told as {' '.join(filter(None, key))}"
+                what = f"ways of {topic} that are reported as {' '.join(filter(None, key))}"
                 self.verdicts.within(BALANCED, what, told[topic][key], *counts)
 
     async def lists(self) -> None:
@@ -190,8 +190,8 @@ def wakes_fault(wakes: list[Wake], way: dict) -> str | None:
         return f"workers had {dict(seen - launches)}, too"
     outcomes = collections.Counter(wake.outcome for wake in wakes if wake.outcome not in (None, "forgotten"))
     if outcomes - results:
-        return f"workers were told {dict(outcomes - results)}, too"
-    # Only workers give results, and each that was answered stands in the ledger; the others end without them.
+        return f"workers got {dict(outcomes - results)}, too"
+    # Only workers send results, and the ledger contains every answered result. The other ends have no worker.
     unheard = {name: count for name, count in (results - outcomes).items() if name in RESULTS}
     if unheard and all(wake.outcome not in (None, "forgotten") for wake in wakes):
         return f"no worker sent {unheard}"

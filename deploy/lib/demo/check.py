@@ -22,7 +22,7 @@ def main() -> int:
     other_results = sum(wakes["results"].values()) - wakes["results"]["newData"]
     window_end = times[0] + (PUSHES * interval) // 2 if times else 0
     within = sum(time < window_end for time in times)
-    # A launch may be a few milliseconds before the end of an interval of the wall clock, never of the policy's.
+    # A launch may come a few milliseconds before the end of an interval by the wall clock, but not by policy time.
     even = all(interval - 2 <= gap <= interval + SPACING_SLACK_MS for gap in gaps)
     books = (
         f"{pushes['accepted']} accepted = {pushes['completed']} completed + {pushes['coalesced']} coalesced "

@@ -28,7 +28,7 @@ def is_public(graphs: dict[str, dict]) -> bool:
 def main(folder: pathlib.Path, output: pathlib.Path) -> None:
     catalogs = sorted(pathlib.Path("Sources").glob("*/*/*.docc"))
     if not catalogs:
-        sys.exit("there is no catalog below Sources")
+        sys.exit("no catalog is below Sources")
     for catalog in catalogs:
         module = catalog.parent.name
         graphs = graphs_of(module, folder)

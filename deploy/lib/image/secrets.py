@@ -14,7 +14,7 @@ import sys
 import tarfile
 from collections.abc import Iterator
 
-# Names of files that hold secrets whatever is in them, the gateway's own among them.
+# Names of files that always count as secrets, including the gateway's own.
 NAMES = re.compile(
     r"(^|/)(id_(rsa|dsa|ecdsa|ed25519)|\.(netrc|npmrc|env|bash_history|git/HEAD)|.*\.(p8|key))$"
 )
@@ -60,7 +60,7 @@ def of_layer(layer: bytes, known: dict[str, set[str]]) -> tuple[list[str], int]:
     count = 0
     for name, content in files_of(layer):
         digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
-        # Packages list what lies in /lib under /usr/lib or not, as they were built.
+        # Some packages list files of /lib under /usr/lib, and others do not.
         if any(digest in known.get(listed, ()) for listed in (name, name.removeprefix("usr/"))):
             continue
         count += 1

@@ -20,7 +20,7 @@ def chosen(patterns: list[str]) -> list[Mutation]:
 
 
 def faults(mutations: list[Mutation], root: Path) -> list[str]:
-    """What is wrong with the catalogue: nothing that does not fit is left out without a word."""
+    """The faults of the catalogue: no entry that does not fit is ignored silently."""
     found = []
     names: set[str] = set()
     for mutation in mutations:
@@ -41,7 +41,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
     seconds = workshop.build("none")
     outcome = workshop.test(tests, "none")
     if not outcome.passed or outcome.count == 0:
-        print(f"deploy/mutations: the tests do not pass as they are: {outcome.reason or 'none is named'}")
+        print(f"deploy/mutations: the tests do not pass without a fault: {outcome.reason or 'none is named'}")
         print(f"{workshop.logs}/none.test.log has the whole output")
         return False
     print(f"built in {seconds:.0f} s; {outcome.count} tests pass\n", flush=True)
@@ -49,7 +49,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
 
 
 def plant(workshop: Workshop, mutations: list[Mutation]) -> int:
-    """Plants one after the other, and counts those that were caught."""
+    """Plants the faults in sequence, and returns the number of faults that were caught."""
     caught = 0
     for mutation in mutations:
         started = time.monotonic()
@@ -68,7 +68,7 @@ def plant(workshop: Workshop, mutations: list[Mutation]) -> int:
 
 
 def main() -> int:
-    # An end from outside takes out what is planted, too.
+    # Being stopped from outside also removes the planted faults.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/mutations", allow_abbrev=False)
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="how a name begins")
@@ -91,7 +91,7 @@ def main() -> int:
     if options.check:
         print(f"{len(mutations)} of {len(mutations)} are found in the sources")
         return 0
-    # Colours would stand between the words that are looked for.
+    # Colour codes would interrupt the text that is searched for.
     os.environ["NO_COLOR"] = "1"
     workshop = Workshop(root, options.folder or root / ".build/mutations", options.jobs, options.test_seconds)
     workshop.copy()

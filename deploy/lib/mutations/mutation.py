@@ -19,14 +19,14 @@ class Mutation:
     """A patch of a function. It is found by the function's name in whatever file that is, by the last part of the name
     where its type has another, and by the text alone where the function has; white space does not count."""
 
-    # Of the form "part.subject".
+    # In the form "part.subject".
     name: str
-    # The promise that does not hold any more, as a sentence.
+    # The promise that is broken, as a sentence.
     breaks: str
     function: str
     text: str
     replacement: str
-    # A regular expression of the tests' names, as `swift test --filter` takes it: one of them must fail.
+    # A regular expression for `swift test --filter`. One of the matching tests must fail.
     tests: str
 
     def planted(self, root: Path) -> tuple[Path, str]:
@@ -53,7 +53,7 @@ class Mutation:
                 places = ", ".join(sorted({str(path.relative_to(root)) for path, _, _ in found}))
                 count = len(found)
                 raise NotFound(f"{self.name}: {self.function} has its text {count} times, in {places}:\n{self.text}")
-        raise NotFound(f"{self.name}: there is no Sources/**/*.swift with its text, by {self.function}:\n{self.text}")
+        raise NotFound(f"{self.name}: no Sources/**/*.swift has its text, by {self.function}:\n{self.text}")
 
     def occurrences(self, places: list[Declaration]) -> set[tuple[Path, int, int]]:
         pattern = re.compile(r"\s+".join(map(re.escape, self.text.split())))

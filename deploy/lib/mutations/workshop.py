@@ -19,7 +19,7 @@ FATAL = re.compile(r"(?:Fatal error|Precondition failed|Assertion failed)(?:: .*
 
 @dataclass(frozen=True)
 class Outcome:
-    # How many tests the filter named; 0 when the run ended before it said so.
+    # The number of tests that the filter selected; 0 if the run ended before it reported it.
     count: int
     passed: bool
     # The first test that failed, or how the run ended.
@@ -35,7 +35,7 @@ def bundle_in(scratch: Path) -> Path:
 
 def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -> Outcome:
     """Runs the tests in `tree`. What takes longer than `seconds` hangs, which no test suite would let pass either."""
-    # A crash is told by the runtime's first line; its trace of every thread would take seconds.
+    # The first line of the runtime already reports a crash. Its trace of every thread would take seconds.
     environment = dict(os.environ, SWIFT_BACKTRACE="enable=no")
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -57,7 +57,7 @@ def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -
 def judge(text: str, status: int, hangs: bool, seconds: float) -> Outcome:
     summary = SUMMARY.findall(text)
     count = int(summary[-1][0]) if summary else 0
-    # A filter that names no test ends with a status of its own, and nothing has failed.
+    # If the filter selects no test, the run ends with a special status, and no test has failed.
     if summary and summary[-1][1] == "passed" and (status == 0 or count == 0):
         return Outcome(count, True, "")
     failed = FAILED_TEST.search(text) or ISSUE.search(text)
@@ -93,7 +93,7 @@ class Workshop:
         )  # fmt: skip
         names = {name for name in listed.stdout.decode().split("\0") if name and (self.root / name).is_file()}
         for path in list(self.tree.rglob("*")):
-            # What the package manager and tests make beside the sources is left alone.
+            # Do not touch the files that the package manager and tests create next to the sources.
             relative = str(path.relative_to(self.tree))
             if path.is_file() and relative not in names and not relative.startswith("."):
                 path.unlink()

@@ -25,5 +25,5 @@ def run(
 
 
 def medians(samples: list[Sample], digits: int = 3) -> Sample:
-    """The median of each figure by itself."""
+    """The median of each figure separately."""
     return {key: round(statistics.median(sample[key] for sample in samples), digits) for key in samples[0]}

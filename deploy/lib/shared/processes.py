@@ -73,7 +73,7 @@ class Program:
         """`folder` is where it runs, if not here."""
         self.command, self.log, self.place = command, log, folder
         self.process: subprocess.Popen | None = None
-        # What the line said.
+        # The text of the line.
         self.ready: dict = {}
 
     @property

@@ -13,7 +13,7 @@ from shared.verdicts import Verdicts
 def run(label: str, soak: Callable[[str, argparse.Namespace], Verdicts], **options: object) -> NoReturn:
     """Runs a long test with these options, whose defaults are of the short form, and ends as its verdicts say. A list
     is what an option may be; such an option must be given."""
-    # An end from outside shall leave nothing behind, either: no process, no mount.
+    # Being stopped from outside must not leave any process or mount behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--program", required=True, help="the wakegate to run")

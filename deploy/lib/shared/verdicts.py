@@ -26,7 +26,7 @@ class Verdicts:
         return self.check(name, least <= found <= most, f"{what} is {found}, not {least}...{most}")
 
     def note(self, name: str, text: str) -> None:
-        """Figures to print beside a check."""
+        """Figures to print next to a check."""
         self.notes[name] = text
 
     def skip(self, name: str, why: str) -> None:

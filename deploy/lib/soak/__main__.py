@@ -30,7 +30,7 @@ def kinds(text: str) -> list[str]:
 
 
 def main() -> int:
-    # An end from outside shall leave nothing behind, either: no process, no mount.
+    # Being stopped from outside must not leave any process or mount behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(prog="deploy/soak", allow_abbrev=False)
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
@@ -54,7 +54,7 @@ def main() -> int:
         if kind not in given.only:
             continue
         started = time.monotonic()
-        # Each part has its own full length; what it takes for that is its own copy.
+        # Each part has its own full length, and therefore gets its own copy of the options.
         options = argparse.Namespace(**vars(given))
         options.kills = given.kills or (100 if kind == "cluster" else 60)
         print(f"== {kind}, seed {options.seed}", flush=True)

@@ -22,14 +22,14 @@ from soak.offences import Attack, Target
 GROWTH_BYTES_MAX = 64 * 1024 * 1024
 ANSWER_SECONDS_MAX = 0.1
 DESCRIPTORS_SECONDS = 30
-# Between two pushes of the healthy client: its seconds are judged where there are many of them, and not in the tests,
-# where a client that never rests takes the core from the gateways of other tests.
+# The pause between two pushes of the healthy client. The short pause is for runs that check its times. In the tests, a
+# client that never pauses would take the core from the gateways of other tests.
 REST_SECONDS_TIMED = 0.002
 REST_SECONDS = 0.05
-# Connections that are being ended when they are counted.
+# The number of connections that may be closing while they are counted.
 DESCRIPTORS_SLACK = 8
 SCALE = 4
-# Handshakes of offenders that do more take a while on a busy machine.
+# The handshakes of attackers with more work take a while on a busy machine.
 SECONDS = {"requestSeconds": 2, "responseSeconds": 2, "writeStallSeconds": 2, "handshakeSeconds": 5}
 SETTINGS = ["store=memory", *(f"limits.{name}={seconds}" for name, seconds in SECONDS.items())]
 PAYLOAD = b'{"aps":{"content-available":1}}'
@@ -72,7 +72,7 @@ async def attack_once(
     label = f"{attack.name} over {'TLS' if ca else 'h2c'}"
     rest = REST_SECONDS_TIMED if is_timed else REST_SECONDS
     healthy = Healthy(await Client.connect(address, ca))
-    # A process of its own, or the healthy client would wait for the offender's Python.
+    # The attacker has its own process. Otherwise, the healthy client would wait for the attacker's Python code.
     offender = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
     try:
         for _ in range(50):

@@ -31,7 +31,7 @@ from soak import disks
 
 GATEWAYS, STANDBYS = 3, 2
 LANES = 96
-# The longest that pushes may be refused or left alone after a fault before the run is given up.
+# The maximum time for which pushes may be refused or unanswered after a fault. After it, the run is given up.
 OUTAGE_SECONDS_MAX = 60
 PROMOTION_AIM_SECONDS = 5
 FROZEN_SECONDS, SLOW_SECONDS, HELD_SECONDS = 20, 15, 6
@@ -50,7 +50,7 @@ class Scene:
     def __init__(self, load: Load, gateways: Gateways, database: postgres.Database, proxy: ProxyProcess, seed: int):
         self.load, self.gateways, self.database, self.proxy = load, gateways, database, proxy
         self.verdicts, self.source = load.verdicts, random.Random(seed)
-        # By the kind of a fault, how long no push was answered 200 after each.
+        # For each kind of fault, the times without an answer 200 to any push after each fault.
         self.outages: dict[str, list[float]] = {}
 
     async def breathe(self, least: float, most: float) -> None:
@@ -76,7 +76,7 @@ class Scene:
             self.verdicts.check(STARTS, True, "")
         except StartFailed as failure:
             self.verdicts.check(STARTS, False, f"gateway {number}: {failure}")
-            # What refused one start may be over soon: the database between two primaries, for instance.
+            # The reason for a refused start may end soon, for example a database that is changing its primary.
             await asyncio.sleep(1)
             await asyncio.to_thread(gateway.start)
 
@@ -128,7 +128,7 @@ class Scene:
                 await asyncio.sleep(FROZEN_SECONDS)
             finally:
                 os.kill(pid, signal.SIGCONT)
-            await self.outage("stop of a gateway, from itself after it goes on", time.monotonic(), by=number)
+            await self.outage("stop of a gateway, from itself after it continues", time.monotonic(), by=number)
 
     async def cut_connections(self, count: int) -> None:
         """Resets all connections of a gateway to the database, or holds up what they carry for a while."""
@@ -172,13 +172,13 @@ class Scene:
         filler = await asyncio.to_thread(disks.fill, folder)
         refused = dict(self.load.ledger.refused)
         await asyncio.sleep(FULL_SECONDS)
-        # What is written over again needs no room: only when more is refused than before has the disk mattered.
+        # Overwriting data needs no space. The full disk has an effect only if more pushes are refused than before.
         self.verdicts.check("a full disk is met", self.load.ledger.refused != refused, "no push was refused")
         os.unlink(filler)
         freed = time.monotonic()
         if not node.is_running():
             await asyncio.to_thread(node.start)
-        self.verdicts.note("a full disk is met", f"the server {'went on' if node.is_running() else 'ended'}")
+        self.verdicts.note("a full disk is met", f"the server {'kept running' if node.is_running() else 'ended'}")
         await self.outage("a full disk, from the moment there is room", freed)
         self.outages["a full disk, from the beginning"] = [freed - since + self.outages[
             "a full disk, from the moment there is room"][-1]]  # fmt: skip
@@ -259,7 +259,7 @@ async def everything(scene: Scene, options: argparse.Namespace) -> None:
 
 def soak(program: str, options: argparse.Namespace) -> Verdicts:
     verdicts = Verdicts()
-    # Others than root must reach what lies in it: PostgreSQL runs as a user of its own.
+    # Other users than root must have access to its contents, because PostgreSQL runs as its own user.
     with tempfile.TemporaryDirectory(prefix="wakegate-cluster.") as folder:
         os.chmod(folder, 0o711)
         with postgres.Database(os.path.join(folder, "database"), STANDBYS) as database:

@@ -23,32 +23,32 @@ from soak import damage_catalogue
 from soak.damage_scene import WAITING, Known, Scene, SceneBuilder, ask, memory_folder
 
 AT_ONCE = 3
-# One start in so many has `serve --check` before it.
+# One start in this many runs `serve --check` first.
 CHECK_EVERY = 10
-# What a machine that does other things, too, may take for a start, or for an answer.
+# The maximum time for a start or an answer, on a machine that also does other work.
 HANG_SECONDS = 40
 WARNING_SECONDS = 3
-# How much of what a gateway says is shown, and how many different things.
+# The maximum length of a shown message of a gateway, and the maximum number of different messages.
 SAID_MAX, SAID_KINDS_MAX = 300, 50
-# Of the messages that end a start.
+# Words that the messages of refused starts must contain.
 REMEDIES = re.compile(
     r"backup|--accept-loss|move |Install|chmod|put (back|one)|restore|remove|check|Use a|make it|see to", re.IGNORECASE
 )
 EXACT, REFUSED, SET_ASIDE = "exact", "refused by name", "set aside with a warning"
-# What must not be, and the check that finds it.
-SILENT, DIED, HUNG, UNCLEAR = "lost without a word", "ended by a signal", "hung", "refused without name, remedy or care"
+# The outcomes that must not happen, and the checks that find them.
+SILENT, DIED, HUNG, UNCLEAR = "silently lost", "ended by a signal", "hung", "refused without name, remedy or care"
 CHECKS = {
     SILENT: "a damaged start that comes up has every push, and says so of ways that it lost",
     DIED: "no damage ends a start, or a gateway that came up on it, with a signal",
     HUNG: "no damage makes a start hang",
-    UNCLEAR: "a refused start ends with 1, names file and remedy, and leaves every file as it was",
+    UNCLEAR: "a refused start ends with 1, names file and remedy, and leaves every file unchanged",
 }
 
 
 @dataclass
 class Outcome:
     word: str
-    # What did not hold, or what the gateway said.
+    # The broken promise, or the message of the gateway.
     said: str = ""
 
 
@@ -78,7 +78,7 @@ class Damages:
             await start.go()
 
     async def one(self, number: int) -> tuple[str, Outcome]:
-        """The damage, in words, and what came of it."""
+        """The damage, in words, and its outcome."""
         source = random.Random(f"{self.options.seed}:{number}")
         scene = self.scenes[number % len(self.scenes)]
         others = [other for other in self.scenes if other is not scene]
@@ -154,7 +154,7 @@ class Start(processes.Program):
         untold = [name for name, way in self.scene.known.ways.items() if known.ways[name] != way]
         if not untold:
             return Outcome(EXACT, self.warnings())
-        # Books and devices are whole; the way of some pushes is not, which a warning must say.
+        # The books and devices are complete, but the ways of some pushes are not. A warning must report this.
         if await self.warns("history"):
             return Outcome(SET_ASIDE, self.warnings())
         what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
@@ -193,7 +193,7 @@ class Start(processes.Program):
         if refusal.word != REFUSED:
             return refusal
         if not await self.comes_up("--accept-loss"):
-            # More may be wrong than what is missing.
+            # There may be more faults than the missing data.
             outcome = self.judge_refusal(fingerprint(self.state))
             return refusal if outcome.word == REFUSED else Outcome(outcome.word, f"with --accept-loss: {outcome.said}")
         known = await asyncio.wait_for(ask(self.admin, self.scene), HANG_SECONDS)
@@ -247,7 +247,7 @@ def fingerprint(folder: str) -> dict[str, str]:
 
 
 def difference(expected: Known, found: Known) -> str:
-    """What the books and devices lack or have besides; nothing when they are as they were."""
+    """The missing and additional parts of the books and devices; empty if they are unchanged."""
     parts = []
     if found.books != expected.books:
         accepted = [books["pushes"]["accepted"] for books in (found.books, expected.books)]
@@ -299,7 +299,7 @@ def tell(outcomes: list[tuple[str, Outcome]], verdicts: Verdicts) -> None:
     figures = ", ".join(f"{words[word]:,} {word}" for word in (EXACT, REFUSED, SET_ASIDE, *CHECKS))
     verdicts.equal(name, figures, sum(words[word] for word in CHECKS), 0)
     verdicts.note(name, f"{len(outcomes):,} starts: {figures}")
-    # Without figures, so that the like is counted together.
+    # Without numbers, so that similar messages are counted together.
     said = collections.Counter(
         re.sub(r"\d[\dT:.-]*Z?", "N", f"{outcome.word}: {outcome.said[:SAID_MAX]}")
         for _, outcome in outcomes if outcome.word in (REFUSED, SET_ASIDE)
@@ -321,5 +321,5 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
 
 
 if __name__ == "__main__":
-    # `first` is the number of the first damage, to repeat one.
+    # `first` is the number of the first damage, for repeating it.
     trial.run("damage", soak, starts=24, first=0, verbose=False)

@@ -21,7 +21,7 @@ SECTOR = 512
 LOG_HEADER, FRAME_HEADER = 32, 24
 FRAME = FRAME_HEADER + PAGE
 JOURNAL = "journal.sqlite"
-# Where a damage is made, in this many of the cases: most often where the pushes are.
+# The files to damage, with their weights. The files with the pushes are damaged most often.
 WEIGHTS = {JOURNAL: 6, f"{JOURNAL}-wal": 8, "history.sqlite": 2, "history.sqlite-wal": 2}
 
 
@@ -52,7 +52,7 @@ class Place:
         return sorted(name for name in names if not name.endswith("-shm"))
 
 
-# Each takes the place and a file's name, makes the damage, and says what was done.
+# Each function damages the file with this name in a place, and returns a description.
 Damage = Callable[[Place, str], str]
 
 
@@ -129,7 +129,7 @@ def delete(place: Place, name: str) -> str:
 
 
 def delete_database(place: Place, name: str) -> str:
-    """A file with everything beside it that begins with its name."""
+    """Deletes all files of a database."""
     gone = [each for each in os.listdir(place.folder) if each.startswith(name.partition(".")[0] + ".")]
     for each in gone:
         if os.path.isfile(place.path(each)):
@@ -142,7 +142,7 @@ def put(place: Place, name: str, folder: str, whose: str) -> str:
     if not os.path.isfile(os.path.join(folder, name)):
         return delete(place, name) + f" ({whose} has none)"
     shutil.copyfile(os.path.join(folder, name), place.path(name))
-    return f"that of {whose} put in its place"
+    return f"replaced by that of {whose}"
 
 
 def put_older(place: Place, name: str) -> str:
@@ -161,7 +161,7 @@ def move(place: Place, name: str, is_database: bool) -> str:
     for each in [each for each in place.names if each == name or is_database and each.startswith(name)]:
         os.rename(place.path(each), place.path(f"elsewhere/{each}"))
     os.symlink(f"elsewhere/{name}", place.path(name))
-    return f"moved elsewhere{' with its log' if is_database else ''}, a link in its place"
+    return f"moved elsewhere{' with its log' if is_database else ''}, replaced by a link"
 
 
 link_database: Damage = partial(move, is_database=True)
@@ -180,7 +180,7 @@ def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> 
     """Puts something else where the file was."""
     os.unlink(place.path(name))
     make(place.path(name))
-    return f"{what} in its place"
+    return f"replaced by {what}"
 
 
 @changed
@@ -208,7 +208,7 @@ def frames(content: bytes) -> list[int]:
 
 
 def commits(content: bytes) -> list[list[int]]:
-    """The same, by commit: the last frame of each tells how many pages the file has then."""
+    """The frames by commit: the last frame of each holds the file's number of pages after it."""
     found: list[list[int]] = [[]]
     for start in frames(content):
         found[-1].append(start)
@@ -303,7 +303,7 @@ STATEMENTS = (
 
 
 def run_statement(place: Place, name: str) -> str:
-    """What somebody does who knows SQLite; half the time the log is folded into the file and goes."""
+    """An edit by a person who knows SQLite; half the time the log is folded into the file and removed."""
     statement, is_folded = place.source.choice(STATEMENTS), place.source.random() < 0.5
     files = [name, f"{name}-wal"]
     database = sqlite3.connect(place.path(name))
@@ -312,7 +312,7 @@ def run_statement(place: Place, name: str) -> str:
         database.commit()
         before = {each: bytes(place.read(each)) for each in files if os.path.exists(place.path(each))}
     finally:
-        # Which folds the log in.
+        # Closing merges the log into the database.
         database.close()
     if not is_folded:
         for each, content in before.items():
@@ -321,7 +321,7 @@ def run_statement(place: Place, name: str) -> str:
 
 
 def put_older_pair(place: Place, name: str) -> str:
-    """The file and its log of an older moment, everything else as it is: a copy that was made without the rest."""
+    """The file and its log of an earlier time, everything else unchanged: a copy that was made without the rest."""
     said = [f"{each} {put_older(place, each)}" for each in (name, f"{name}-wal") if os.path.exists(place.path(each))]
     return "; ".join(said)
 
@@ -348,7 +348,7 @@ OF_LOGS: tuple[Damage, ...] = (
     take_out_frame,
 )  # fmt: skip
 OF_DATABASES: tuple[Damage, ...] = (change_leaf, delete_database, link_database, link_and_damage_log)
-# The page behind the first is the root of the rows.
+# The second page is the root of the rows.
 OF_JOURNALS: tuple[Damage, ...] = (
     empty_root, partial(move_page, is_swap=True, one=1), run_statement, put_older_pair
 )  # fmt: skip

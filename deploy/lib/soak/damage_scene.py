@@ -15,11 +15,11 @@ from shared.served_gateway import Addresses, ServedGateway
 
 TOPIC = "com.example.damage"
 DEVICES = 60
-# Nothing happens by time while the test runs: no push expires, and none may be launched a second time.
+# Time has no effect during the test: no push expires, and none may be launched again.
 POLICY = {"launchInterval": 86_400, "executionWindow": 900, "dailyLaunches": 1000, "immediateRefill": 1}
 RESULTS = (None, "newData", "noData", "failed")
 WAITING = ("pending", "inFlight")
-# Of an explanation what goes by time, and what the ways of pushes tell better.
+# The parts of an explanation that depend on time, or that the ways of pushes show better.
 PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt", "policySince")
 
 
@@ -46,7 +46,7 @@ class Scene:
     tokens: list[str]
     apns_ids: list[str]
     older: str | None = None
-    # Not so a backup's.
+    # False for a backup.
     has_history: bool = True
     known: Known | None = None
 
@@ -71,7 +71,7 @@ class SceneBuilder:
         self.apns_ids = []
 
     def keep(self, name: str, source: str | None = None, older: str | None = None) -> Scene:
-        """The state as it is now, under a name."""
+        """The current state, under a name."""
         state = os.path.join(self.folder, f"scene-{name}")
         shutil.copytree(source or self.gateway.state, state, symlinks=True)
         return Scene(name, state, list(self.tokens), list(self.apns_ids), older)

@@ -9,7 +9,8 @@ import subprocess
 from shared import waiting
 
 IMAGE_MEGABYTES, MEMORY_MEGABYTES = 512, 64
-# How each is made, and mounted: nothing shall reach the image by its own clock within a round, only what is synced.
+# The commands that create each file system, and its mount options: during a round, only synced data must reach the
+# image, nothing on a timer.
 FILE_SYSTEMS = {
     "ext4": (["mkfs.ext4", "-q", "-F"], "loop,commit=300"),
     "xfs": (["mkfs.xfs", "-q", "-f"], "loop"),
@@ -54,7 +55,7 @@ class LoopFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Not even whether it is mounted can be asked of a file system that was shut down.
+        # A file system that was shut down cannot even report whether it is mounted.
         if self.is_mounted:
             subprocess.run(["umount", "--lazy", self.mount_point], check=False)
             self.is_mounted = False

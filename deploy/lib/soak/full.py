@@ -23,7 +23,7 @@ MEGABYTES_AFTER = 256
 LANES = 32
 TOPIC = "com.example.full"
 DEVICES = 80
-# A word of the remedy, by how the case's name begins.
+# A word of the expected remedy, by the beginning of the case's name.
 REMEDIES = {"full": "ree space", "read-only": "writable"}
 
 

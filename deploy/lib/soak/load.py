@@ -1,4 +1,4 @@
-"""Minutes of mixed load on one gateway: memory, descriptors and files stay as they are after the warm-up."""
+"""Minutes of mixed load on one gateway: memory, descriptors and files stay constant after the warm-up."""
 
 import argparse
 import asyncio
@@ -25,7 +25,7 @@ def sample(gateway: ServedGateway) -> dict[str, int]:
 
 
 async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> list[dict[str, int]]:
-    """The crash tests' providers, workers and operators, and h2load beside them, for a while."""
+    """The crash tests' providers, workers and operators, and h2load next to them, for a while."""
     load = run.load()
     everybody = asyncio.create_task(load.run())
     pushes = int(seconds * rate) // CONNECTIONS * CONNECTIONS
@@ -56,7 +56,7 @@ def compare(samples: list[dict[str, int]], verdicts: Verdicts) -> None:
     for what, slack in (("resident", 8 * MEGABYTE), ("descriptors", 8), ("journal", 8 * MEGABYTE)):
         before = max(each[what] for each in samples[third : 2 * third])
         after = max(each[what] for each in samples[2 * third :])
-        name = f"{what} of the last third is no higher than of the second"
+        name = f"{what} of the last third is at most that of the second"
         verdicts.check(name, after <= before * GROWTH_MAX + slack, f"{after:,} after {before:,}")
         start = samples[0][what]
         verdicts.note(name, f"at the start {start:,}, highest of the second third {before:,}, of the last {after:,}")

@@ -1,4 +1,4 @@
-"""Attacks on an HTTP/2 server: what each sends, and what has to come of it. Frames are written by hand."""
+"""Attacks on an HTTP/2 server: what each sends, and the required reaction. Frames are written by hand."""
 
 import random
 import socket
@@ -79,7 +79,7 @@ class Peer:
         self.is_over = False
         self.send(opening + (frame(SETTINGS, payload=settings) if opening else b""))
         if opening == PREFACE and acknowledges:
-            # Before anything else, since nothing may come within a field block.
+            # This must come first, because nothing may interrupt a field block.
             next(kind for kind, _, _, _ in self.frames() if kind == SETTINGS)
             self.send(frame(SETTINGS, ACK))
 
@@ -100,7 +100,7 @@ class Peer:
         return not self.is_over
 
     def frames(self, seconds: float = WAIT_SECONDS) -> Iterator[tuple[int, int, int, bytes]]:
-        """Kind, flags, stream and payload of what comes, to the end of the connection; nothing more after a wait."""
+        """Kind, flags, stream and payload of each frame, to the end of the connection or a pause."""
         deadline = time.monotonic() + seconds
         while True:
             while len(self.received) >= 9:
@@ -212,7 +212,7 @@ def unread(target: Target) -> Iterator[str]:
     for attacker in peers(target):
         attacker.socket.settimeout(WAIT_SECONDS)
         is_taken, stream = True, 1
-        # Until its end: what is sent to a session that is over is thrown away as fast as it comes.
+        # Stop at its end: data to a closed session is discarded as fast as it arrives.
         deadline = time.monotonic() + WAIT_SECONDS
         while is_taken and time.monotonic() < deadline:
             requests = (request(stream + 2 * index, b"/v1/none", b"GET") for index in range(500))
@@ -291,7 +291,7 @@ def half_open(target: Target) -> Iterator[str]:
         sockets = []
         for index in range(500 * target.scale):
             sockets.append(stack.enter_context(target.connect()))
-            # The gateway may end the oldest while more come.
+            # The gateway may close the oldest ones while more arrive.
             with suppress(OSError):
                 sockets[-1].sendall(beginnings[index % len(beginnings)])
         yield from map(ending, sockets)
@@ -314,7 +314,7 @@ def garbage(target: Target) -> Iterator[str]:
             yield ending(attacker)
 
 
-# One entry as large as the table allows, then thousands of references to it of one byte each, as fields.
+# One entry of the maximum size of the table, then thousands of one-byte references to it, as fields.
 BOMB = bytes([0x40, 1]) + b"x" + integer(4000, 7) + b"v" * 4000 + bytes([0xBE]) * 10_000
 OPEN, TRAILER = frame(HEADERS, END_HEADERS, 1, block()), field(b"a", b"b")
 CONTINUED = frame(CONTINUATION, 0, 1, TRAILER)
@@ -345,7 +345,7 @@ ATTACKS = [
         ),
         RESET,
     ),
-    # Asks for hundreds of answers with a body, and leaves no room for any.
+    # Requests hundreds of answers with a body, and leaves no window for them.
     Attack(
         "zero-window",
         some(lambda stream: request(stream, b"/v1/none", b"GET"), 500, struct.pack(">HI", INITIAL_WINDOW_SIZE, 0)),
@@ -355,7 +355,7 @@ ATTACKS = [
     Attack("slow-headers", crowd(20, frame(HEADERS, END_STREAM, 1, block()), CONTINUED), CALM[:1]),
     Attack("slow-bodies", crowd(20, OPEN, frame(DATA, 0, 1, b"{")), (f"RST_STREAM {CANCEL}",)),
     Attack("kept-blocks", crowd(200, kept_block()), CALM[:1]),
-    # GOAWAY frames as long as frames may be, of which the last byte never comes.
+    # GOAWAY frames of the maximum length, without their last byte.
     Attack("kept-frames", crowd(200, frame(GOAWAY, payload=bytes(16_384))[:-1]), CALM[:1]),
     Attack("unacknowledged-settings", unacknowledged_settings, (f"GOAWAY {SETTINGS_TIMEOUT}",)),
     Attack("key-updates", key_updates, CALM, ("tls",)),

@@ -31,7 +31,7 @@ class PowerLosses(driver.Crashes):
 
     starting_kills = 0.0
     shutdown_share = 0.0
-    # A loss must not take with it what lies long before it, so all is asked for.
+    # A loss of power must not lose older data, so all pushes are looked up.
     ways_again_max = None
 
     def __init__(self, program: str, folder: str, disk: LoopFolder, verdicts: Verdicts, seed: int):
@@ -81,7 +81,7 @@ async def rounds_without_sync(run: PowerLosses, verdicts: Verdicts, file_system:
             run.gateway.end(9)
             if not run.start():
                 break
-            # Only the run before the loss goes without; what starts on the rest is the gateway as it is.
+            # Only the run before the loss has no syncs. After it, the gateway runs normally.
             run.environment = {}
             await run.round(by_time=True)
     finally:

@@ -22,7 +22,7 @@ from soak import transfers
 
 NOBODY = 65_534
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-# Nothing more can be written, as on a full disk; that can be taken back.
+# The limits for a full disk: nothing more can be written until they are reset.
 FULL = (1, resource.RLIM_INFINITY)
 
 
@@ -120,7 +120,7 @@ def has_unread(follower: socket.socket, event: str) -> None:
     waiting.until(lambda: f"event: {event}".encode() in follower.recv(65536, socket.MSG_PEEK))
 
 
-# Downloads: the name of each, its path and options, and fields of the transfer when it has ended.
+# Downloads: for each one, its name, its path and options, and the fields of the ended transfer.
 ENDS = (
     ("a lying length fails", "/entity/5000/d?lie=7", {}, {"reason": "WrongLength"}),
     ("a wrong checksum fails", "/entity/5000/e", {"sha256": "0" * 64}, {"reason": "BadChecksum"}),
@@ -133,7 +133,7 @@ ENDS = (
 
 def entities(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts) as scene:
-        name, path = "what is cut is gone on with", "/entity/300000/a?cut=100000"
+        name, path = "a cut download resumes", "/entity/300000/a?cut=100000"
         scene.ends(name, path, content=digest(300_000, "a"), state="finished", attempts=3)
         ranges = [line[2] for line in scene.server.ask("/log") if "cut=100000" in line[1]]
         verdicts.equal(name, "the ranges", ranges, [None, "bytes=100000-", "bytes=200000-"])
@@ -146,7 +146,7 @@ def entities(program: str, verdicts: Verdicts) -> None:
         scene.agent.start()
         found = scene.ended(plain)
         scene.compare("a server without ranges begins anew", found, digest(400_000, "c"), state="finished")
-        scene.compare("an agent's end is no attempt", found, attempts=1)
+        scene.compare("an agent's end does not count as an attempt", found, attempts=1)
         for name, path, options, fields in ENDS:
             scene.ends(name, path, options, **fields)
         served = scene.server.base.replace("127.0.0.1", "localhost")
@@ -180,7 +180,7 @@ def servers(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts) as scene, RawServer() as raw, RawServer() as other:
 
         def mixed(fields: dict[str, str]) -> list[str]:
-            # Knows ranges, and not If-Range; what is there is another after the first answer, of the same length.
+            # Supports ranges, but not If-Range. After the first answer, the entity changes and keeps its length.
             if "range" in fields:
                 first = int(fields["range"].split("=")[1].split("-")[0])
                 part = f"Content-Range: bytes {first}-49999/50000"
@@ -222,7 +222,7 @@ def servers(program: str, verdicts: Verdicts) -> None:
 
 
 def states(program: str, verdicts: Verdicts) -> None:
-    """What a state folder may come to, and what callers are told of it."""
+    """The limits of a state folder, and what callers learn of them."""
     with Scene(program, verdicts) as scene:
         place = f"/v1/sessions/s/transfers/{scene.ended(scene.download('/entity/1000/a'))['transfer']}"
         for name, path in (
@@ -240,11 +240,11 @@ def states(program: str, verdicts: Verdicts) -> None:
         allowed = sorted((connection.getresponse().getheader("allow") or "").split(", "))
         verdicts.equal("a 405 names what is allowed", "the methods", allowed, ["DELETE", "GET", "PUT"])
         connection.close()
-        # Every request is answered, with the data or with the reason why there is none.
+        # Every request gets an answer, with the data or with the reason for its absence.
         scene.limit(FULL)
         scene.agent.ask("PUT", "/v1/sessions/t", {})
         for path in ("/v1/sessions", "/v1/sessions/s", "/v1/sessions/s/transfers", place, "/v1/sessions/s/events"):
-            verdicts.equal("nobody waits for a full disk", path, scene.agent.ask("GET", path)[0], 507)
+            verdicts.equal("a full disk delays no answer", path, scene.agent.ask("GET", path)[0], 507)
         fault = scene.agent.must("GET", "/v1/status")["storeFault"]
         verdicts.check("the status says that the disk is full", bool(fault), f"{fault}")
         scene.limit(UNLIMITED)
@@ -252,7 +252,7 @@ def states(program: str, verdicts: Verdicts) -> None:
         for name in os.listdir(f"{scene.agent.state}/files"):
             os.unlink(f"{scene.agent.state}/files/{name}")
         gone = {"to": f"{scene.folder}/gone"}
-        scene.refused("a file that is gone is told", (410, "FileGone"), "POST", f"{place}/take", gone)
+        scene.refused("a missing file is reported", (410, "FileGone"), "POST", f"{place}/take", gone)
         scene.ended(scene.download("/entity/1000/b"))
         scene.agent.end(signal.SIGTERM)
         for name in os.listdir(scene.agent.state):
@@ -275,7 +275,7 @@ def readers(program: str, verdicts: Verdicts) -> None:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(scene.download, [missing] * 200))
         scene.agent.wait_until_ended("s")
-        # What is written next finds that it has read nothing.
+        # The next write finds that the follower has read nothing.
         scene.comes(
             "who does not read is left",
             lambda: scene.figure("listeners") == 0 or scene.ended(scene.download("/entity/1/b")) is None,
@@ -283,7 +283,7 @@ def readers(program: str, verdicts: Verdicts) -> None:
         scene.comes("who did not read is woken", lambda: scene.gateway.events)
         idle.close()
         with ThreadPoolExecutor(8) as pool:
-            # A control character takes six in JSON: more than the 8 MiB of a page.
+            # A control character takes six bytes in JSON, so this is more than the 8 MiB of a page.
             list(pool.map(lambda note: scene.download(missing, note=note), ["\x01" * 1000] * 1600))
         seen: list[str] = []
         pages, after = 0, ""
@@ -314,25 +314,26 @@ def uploads(program: str, verdicts: Verdicts) -> None:
 def space(program: str, verdicts: Verdicts) -> None:
     with Scene(program, verdicts, "--set", "limits.stateBytes=1000000") as scene:
         found = scene.ends("what does not fit fails at once", "/entity/1200000/a", reason="NoSpace")
-        verdicts.check("the missing bytes are told", "200000" in found["error"]["message"], f"{found['error']}")
+        verdicts.check("the missing bytes are reported", "200000" in found["error"]["message"], f"{found['error']}")
         scene.ends("what fits is taken", "/entity/900000/b", state="finished")
     with Scene(program, verdicts) as scene:
         # A write beyond the limit fails as on a full disk.
         scene.limit((2_000_000, 2_000_000))
-        scene.ends("a disk that fills up is told", "/entity/3000000/c", reason="NoSpace")
-        scene.ends("what fits goes on", "/entity/1000000/d", state="finished")
+        scene.ends("a full disk during a download is reported", "/entity/3000000/c", reason="NoSpace")
+        scene.ends("a download that fits continues", "/entity/1000000/d", state="finished")
     with Scene(program, verdicts) as scene:
         scene.limit(FULL)
-        # The first finds out, the second is refused at once; neither waits for space, and neither is done later.
+        # The first request detects the full disk, and the second is refused immediately. Neither waits for space or is
+        # done later.
         body = {"kind": "download", "url": scene.server.base + "/entity/10/d"}
         for _ in range(2):
             name = "what cannot be stored is refused"
             scene.refused(name, (507, "NoSpace"), "POST", "/v1/sessions/s/transfers", body)
-        verdicts.equal("a full disk is no health", "the status", scene.agent.ask("GET", "/healthz")[0], 503)
+        verdicts.equal("a full disk is unhealthy", "the status", scene.agent.ask("GET", "/healthz")[0], 503)
         scene.limit(UNLIMITED)
         waiting.until(scene.is_healthy)
         verdicts.equal("what was refused is not done later", "transfers", scene.agent.transfers("s"), [])
-        scene.ends("with space all goes on", "/entity/10/d", state="finished")
+        scene.ends("with space everything works again", "/entity/10/d", state="finished")
     with Scene(program, verdicts) as scene:
         shutil.rmtree(f"{scene.agent.state}/files")
         content = digest(100_000, "e")
@@ -364,7 +365,7 @@ def callers(program: str, verdicts: Verdicts) -> None:
         )  # fmt: skip
         refused = " 403 " in asked.stdout.split("\r\n")[0] + " "
         verdicts.check("another user's caller is refused", refused, f"{asked.stdout} {asked.stderr}")
-        # Lines are written by a thread of their own.
+        # A separate thread writes the lines.
         scene.comes("another user's caller is logged", lambda: f"callerRefused user={NOBODY}" in scene.agent.errors())
 
 
@@ -380,7 +381,7 @@ def followers(program: str, verdicts: Verdicts) -> None:
         events.pop().close()
         scene.comes("who leaves makes room", lambda: scene.figure("listeners") == 2)
         events.append(Events(scene))
-        # Connections that ask once and stay.
+        # Connections that send one request and stay open.
         held, status = [], 200
         while status == 200 and len(held) < 2000:
             connection = UnixConnection(scene.agent.socket_path)
@@ -432,15 +433,15 @@ def sessions(program: str, verdicts: Verdicts) -> None:
             scene.download("/entity/1000/a")
         scene.agent.wait_until_ended("s")
         waiting.until(lambda: scene.agent.must("GET", "/v1/status")["outbox"]["waiting"] == 0)
-        name = "an event that is told again counts once"
+        name = "a repeated event counts once"
         verdicts.equal(name, f"{scene.gateway.events}", sum(scene.woken()), 3)
-        verdicts.check(name, len(scene.gateway.requests) > 1, "it was told once only")
+        verdicts.check(name, len(scene.gateway.requests) > 1, "it was sent once only")
     with Scene(program, verdicts) as scene:
         events = Events(scene)
         scene.download("/entity/400000/a?rate=400000")
         events.until("idle")
         names = [name for name, _ in events.events]
-        verdicts.equal("a follower is told", f"{names}", (names[0], names[-2:]), ("state", ["finished", "idle"]))
+        verdicts.equal("a follower gets events", f"{names}", (names[0], names[-2:]), ("state", ["finished", "idle"]))
         progress = [data["bytes"] for name, data in events.events if name == "progress"]
         verdicts.check("progress grows", len(progress) >= 2 and progress == sorted(set(progress)), f"{progress}")
         verdicts.equal("who follows is not woken", "events", scene.gateway.events, [])
@@ -462,7 +463,7 @@ def sessions(program: str, verdicts: Verdicts) -> None:
         again = scene.download("/entity/4000000/c?rate=400000")
         scene.until(again, lambda now: now["bytes"] > 200_000)
         ranges = [line[2] for line in scene.server.ask("/log") if "/4000000/" in line[1]]
-        verdicts.check("what was kept is gone on with", bool(ranges and ranges[0]), f"{ranges}")
+        verdicts.check("a kept part is resumed", bool(ranges and ranges[0]), f"{ranges}")
         scene.agent.must("DELETE", "/v1/sessions/s")
         status, _ = scene.agent.ask("GET", "/v1/sessions/s")
         verdicts.equal("a session that is deleted is gone", "status", status, 404)
@@ -553,7 +554,7 @@ def many(program: str, verdicts: Verdicts, count: int) -> None:
         resident = processes.resident_bytes(scene.agent.pid)
         compare("many are there again")
         verdicts.note("many are there again", f"{seconds:.2f} s to start, {resident / 1e6:.0f} MB")
-        # A sanitizer takes a multiple of the memory of a program.
+        # A sanitizer multiplies the memory of a program.
         factor = 3 if {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys() else 1
         verdicts.check("they take little memory", resident < factor * (50e6 + count * 700), f"{resident} bytes")
         scene.ends("one that may begin does not wait for them", "/entity/10/b", state="finished")

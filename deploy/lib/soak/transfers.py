@@ -15,20 +15,20 @@ from soak.disks import LoopFolder
 from soak.power import is_stopped
 
 TRANSFERS = 50
-# Long enough for some kills, short enough for a round to end.
+# Large enough for some kills, small enough for a round to end.
 SIZES = (0, 1, 4096, 65_537, 300_000, 1 << 20, 3 << 20)
 FAULTS = ("", "?cut=50000", "?noranges=1", "?fail=2", "?rate=2000000", "?change=1")
-# What is under way when the power goes: slow enough that much of it is.
+# The transfers when the power fails: slow enough that many are unfinished.
 SLOW_SIZES = (65_537, 1 << 20, 2 << 20, 4 << 20)
 SLOW_FAULTS = ("?rate=1500000", "?rate=1500000&cut=700000", "?rate=1500000&noranges=1", "?rate=1500000&change=1")
 SLOW_CONNECTIONS = 20
 KILLS_A_ROUND = 10
-# How often the gateway loses an answer.
+# The probability that the gateway loses an answer.
 LOSE = 0.3
 
 
 class Round:
-    """One session of fifty downloads and what must come of it."""
+    """One session of fifty downloads and its expected outcome."""
 
     def __init__(self, stage: Stage, number: int, chance: random.Random, slow: bool = False):
         self.stage, self.agent, self.name, self.wanted = stage, stage.agent, f"com.example.app.round{number}", {}
@@ -62,7 +62,7 @@ class Round:
             whole = found in [digest(size, seed) for seed in seeds]
             verdicts.check("each file is whole to the bit", whole, f"{path} of {size} bytes is {found}")
         waiting.until(self.events, 60)
-        # A session may end more than once, when its last transfers were all done before the others began.
+        # A session may end more than once, if its last transfers were all done before the others began.
         verdicts.equal("the events of a session stand for each transfer once", self.name, sum(self.events()), TRANSFERS)
 
     def events(self) -> list[int]:
@@ -100,7 +100,7 @@ def losses(program: str, options: argparse.Namespace, verdicts: Verdicts) -> Non
             under_way += stage.agent.must("GET", "/v1/status")["transfers"]["running"]
             lose_power(stage.agent, disk)
             disk.mount_again()
-            # What was written and not synced may read as zeros, or be gone: another boot has the agent not trust it.
+            # Data that was not synced may be zeros or missing. With a new boot identifier, the agent does not trust it.
             forget_boot(f"{disk.mount_point}/state/transfers.sqlite")
             stage.agent.start()
             turn.check(verdicts)

@@ -83,7 +83,7 @@ class Connection:
             self.h2.send_data(stream, data[start : start + (size or 16384)])
             self.flush()
             if size:
-                await asyncio.sleep(0)  # Each piece leaves by itself.
+                await asyncio.sleep(0)  # Each piece is sent separately.
 
     def answer(self, stream: int, status: int, headers: Mapping[str, str], body: Any, ends: bool) -> None:
         fields = [(":status", str(status)), *headers.items()]

@@ -48,6 +48,22 @@ def test_order(home: Path) -> None:
     assert (found.url, found.socket, found.token) == ("http://localhost", "/run/gateway", "t")
 
 
+def test_variables(home: Path) -> None:
+    context = {"gateway": "https://staging:1", "tokenFile": "/c.token", "cert": "/c.pem", "key": "/c.key"}
+    variables = remember(home, "staging", staging=context)
+    variables.update(WAKEGATE_TOKEN_FILE="/v.token", WAKEGATE_TOKEN="v", WAKEGATE_KEY="/v.key")
+    found = Location(variables=variables)
+    assert (found.token_file, found.token) == ("/v.token", None)
+    assert (found.cert, found.key) == ("/c.pem", "/c.key")  # A key alone is none.
+    variables.update(WAKEGATE_CERT="/v.pem")
+    found = Location(variables=variables)
+    assert (found.cert, found.key) == ("/v.pem", "/v.key")
+    found = Location(token="a", cert="/a.pem", variables=variables)
+    assert (found.token, found.token_file, found.cert, found.key) == ("a", None, "/a.pem", None)
+    found = Location(context="staging", variables=variables)
+    assert (found.token_file, found.cert, found.key) == ("/c.token", "/c.pem", "/c.key")
+
+
 def test_faults_name_a_remedy(home: Path) -> None:
     def fault(*arguments: Any, **options: Any) -> str:
         with pytest.raises(WakeGateError) as caught:
@@ -68,7 +84,7 @@ def test_a_token_file_may_be_replaced(home: Path) -> None:
     (home / "token").write_text("first\n")
     location = Location(token_file="token", variables={})
     assert location.headers() == {"authorization": "bearer first"}
-    assert not location.may_pass(401)  # The gateway never took it.
+    assert not location.may_pass(401)  # The gateway never accepted it.
     location.accepted()
     (home / "token").write_text("sec")
     assert location.headers() == {"authorization": "bearer sec"}

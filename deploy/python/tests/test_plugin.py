@@ -1,4 +1,4 @@
-"""The fixture `wakegate`, and a worker beside it."""
+"""The fixture `wakegate`, and a worker next to it."""
 
 from __future__ import annotations
 

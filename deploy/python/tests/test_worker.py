@@ -45,6 +45,27 @@ def make(gateway: WakeGate, **options: Any) -> Worker:
     return Worker(gateway.url, topic=TOPIC, ca=gateway.ca, devices=[DEVICE], **options)
 
 
+def test_the_log_says_once_why_a_wake_ended(wakegate: WakeGate, caplog: pytest.LogCaptureFixture) -> None:
+    worker, started = make(wakegate), threading.Event()
+
+    @worker.push
+    async def handle(push: Push) -> Result:
+        started.set()
+        await asyncio.sleep(60)
+        return Result.NEW_DATA
+
+    async def play() -> None:
+        async with running(worker, wakegate):
+            wakegate.push()
+            assert await asyncio.to_thread(started.wait, 10)
+            wakegate.ask("POST", f"/v1/devices/{DEVICE}/simulate-expiration")
+            await asyncio.to_thread(eventually, lambda: "has ended" in caplog.text, "a line")
+
+    asyncio.run(play())
+    lines = [each.getMessage() for each in caplog.records if each.name == "wakegate" and "<push " in each.getMessage()]
+    assert len(lines) == 1 and lines[0].endswith("has ended without a result: operator"), lines
+
+
 def test_sync_and_async_handlers(wakegate: WakeGate) -> None:
     worker = make(wakegate)
     threads: List[Optional[str]] = []
@@ -122,7 +143,7 @@ def test_a_handler_is_cancelled_before_its_deadline_and_its_result_counts(wakega
             await asyncio.sleep(20)
         except asyncio.CancelledError:
             ends.append((push.expiration_reason, 0 < push.time_left < 1.5))
-            await asyncio.sleep(0.1)  # Saves what it has.
+            await asyncio.sleep(0.1)  # Saves its work.
         return Result.NO_DATA
 
     async def play() -> None:
@@ -200,7 +221,7 @@ print("ended")
 
 
 def test_sigterm_drains(wakegate: WakeGate) -> None:
-    def block() -> None:  # As some parents do, such as threads of Swift's Foundation.
+    def block() -> None:  # Some parents do this, for example threads of Swift's Foundation.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
     command, env = [sys.executable, "-c", PROGRAM], {**os.environ, **wakegate.env}

@@ -109,7 +109,7 @@ class Gateway:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
             try:
                 response = await limited(client.send(request, stream=True), 15)
-            except Exception as error:  # The libraries below let more than httpx.TransportError through.
+            except Exception as error:  # The underlying libraries raise more than httpx.TransportError.
                 raise_unanswered(error, self.url, self.who)
             try:
                 if response.status_code != 200:

@@ -127,10 +127,10 @@ class Session:
             finally:
                 self._reading.cancel()
                 self._stream, self._releases = None, 0
-                for wake in list(self.wakes.values()):  # They launch again elsewhere.
+                for wake in list(self.wakes.values()):  # They are launched again elsewhere.
                     self._wake_ended(wake, "lost")
             if self._is_renewed:
-                self.gateway.renew()  # Only its connection's end ends a stream: httpx resets none that is left.
+                self.gateway.renew()  # httpx does not reset an abandoned stream. Only the connection's end does.
                 continue
             error = self._end_of_stream(self._reading)
             if self._is_open:
@@ -142,7 +142,7 @@ class Session:
             if error.status is None:
                 self.gateway.renew()  # The connection may be dead.
             wait = random.uniform(*self.timing.first_wait) if self._is_open else backoff.failed()
-            # With 503 a gateway says when it will have restarted, and workers choose their own waits.
+            # With 503, the gateway reports when it will have restarted, but workers choose their own waits.
             wait += min(error.retry_after or 0, 300) if error.status == 429 else 0
             log.warning("%s; trying again in %.1f s", error, wait)
             await asyncio.sleep(wait)
@@ -189,7 +189,7 @@ class Session:
 
     def _received(self, event: Event) -> None:
         if event.name not in ("wake", "expiring", "expired", "conditions"):
-            return  # An event of a later version.
+            return  # An event from a later version.
         data = json.loads(event.data)
         if event.name == "conditions":
             if self._conditions.full():
@@ -208,7 +208,7 @@ class Session:
     def _wake_received(self, data: Mapping[str, Any]) -> None:
         id, kind, handler = data["wake"], data.get("kind", "push"), self._handler(data)
         if handler is None:
-            # No answer: it would tell the gateway that the work was done.
+            # Do not send an answer: the gateway would assume that the work was done.
             if kind not in self._refused and len(self._refused) < 16:
                 self._refused.add(kind)
                 log.warning("wake %s has the kind %s, which has no handler", id, kind)
@@ -228,7 +228,7 @@ class Session:
             text = "the wake has ended: its result was sent, its time is over, or its stream broke"
             raise WakeGateError("wakeEnded", text)
         path = f"/v1/wakes/{segment(id)}/{action}"
-        if action == "progress":  # What does not arrive is told again, with what is newest by then.
+        if action == "progress":  # Lost progress is reported again, with the newest values.
             return await self.gateway.once("POST", path, body)
         return await self.gateway.call("POST", path, body, repeatable=True)
 
@@ -247,7 +247,7 @@ class Session:
     async def _check_end(self, wake: Wake) -> None:
         """Ends a wake of which the gateway says nothing after its deadline."""
         if wake.deadline + self.timing.grace <= time.monotonic():
-            # Another process that knows the wake may have asked for more time.
+            # Another process that knows the wake may have requested more time.
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
                 await limited(wake.extend(1), self.timing.grace)
         if wake.deadline <= time.monotonic():
@@ -263,12 +263,13 @@ class Session:
     def _wake_ended(self, wake: Wake, reason: str) -> None:
         if wake._ended is None:
             wake._ended = wake.expiration_reason = reason
+            log.warning("%r has ended without a result: %s", wake, reason)
             wake._stop()
 
     async def _handle(self, wake: Wake, handler: Handler) -> None:
         """Calls the handler of a wake, and delivers the result."""
         try:
-            async with self._slots:  # Free, unless others do not heed their cancellation.
+            async with self._slots:  # Free, unless other handlers ignore their cancellation.
                 if wake._ended is not None or self._hurry:
                     return
                 self._handlers += 1
@@ -299,7 +300,7 @@ class Session:
             value = handler(wake) if _is_async(handler) else await _in_thread(handler, wake)
             if inspect.isawaitable(value):
                 wake._handling = asyncio.ensure_future(value)
-                if wake.expiring.is_set():  # Before it began, and it may clean up all the same.
+                if wake.expiring.is_set():  # The time was over before the start. It may still clean up.
                     self._loop.call_soon(wake._handling.cancel)
                 await asyncio.wait({wake._handling})
                 value = wake._handling.result()
@@ -331,7 +332,7 @@ class Session:
                 late += wake._ended is not None
                 wait = backoff.failed() + ((error.retry_after or 0) if error.status == 429 else 0)
                 if not error.is_passing or late >= 2 or time.monotonic() + wait > wake.deadline + self.timing.late:
-                    log.warning("the result of %r did not count: %s", wake, error)
+                    log.log(logging.DEBUG if wake._ended else logging.WARNING, "%r has no result: %s", wake, error)
                     return
                 await asyncio.sleep(wait)
         log.debug("%r: %s", wake, outcome)
@@ -409,7 +410,7 @@ class Session:
             try:
                 return await self.gateway.once("POST", f"/v1/streams/{segment(self._stream)}/drain")  # type: ignore
             except WakeGateError as error:
-                # Further wakes are lost with the stream, and launch elsewhere.
+                # Further wakes are lost with the stream, and are launched elsewhere.
                 self._ignores_wakes = True
                 self._changed.set()
                 if not error.is_passing:
@@ -422,7 +423,7 @@ class Session:
 def _candidates(name: str) -> Iterator[str]:
     """Returns the names under which a handler may be registered, the closest first."""
     yield name
-    prefix = name[:-1]  # A pattern stands for at least one character after its full stop.
+    prefix = name[:-1]  # A pattern matches at least one character after its last dot.
     while "." in prefix:
         prefix = prefix.rpartition(".")[0]
         if prefix:
@@ -447,7 +448,7 @@ def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[
         value, error = None, None
         try:
             value = context.run(function, *arguments)
-        except BaseException as caught:  # No future takes a StopIteration, and no handler ends the program.
+        except BaseException as caught:  # Futures reject StopIteration. A handler must not end the program.
             is_usual = isinstance(caught, Exception) and not isinstance(caught, StopIteration)
             error = caught if is_usual else RuntimeError(repr(caught))
         with contextlib.suppress(RuntimeError):  # The loop has ended.

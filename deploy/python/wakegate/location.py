@@ -22,8 +22,8 @@ DEFAULT_URL = "https://127.0.0.1:2197"
 class Location:
     """The gateway's URL and the credentials, resolved as the command line tool does it.
 
-    An argument wins over WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN, these over the context in use, and that over a
-    `wakegate dev` that runs in this folder. Where an argument or WAKEGATE_URL names the gateway, nothing of the context
+    An argument wins over WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT and
+    WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. Where an argument or WAKEGATE_URL names the gateway, nothing of the context
     in use is shown to it; a context that is named wins over the variables.
     """
 
@@ -45,21 +45,20 @@ class Location:
         elif not url:
             url = _edge(found)
         running = {} if url else _running(folder)
-        self.ca = self.ca or variables.get("WAKEGATE_CA") or None
-        if not self.token and not self.token_file:
-            self.token = variables.get("WAKEGATE_TOKEN") or None
+        names = {"ca": "CA", "tokenFile": "TOKEN_FILE", "token": "TOKEN", "cert": "CERT", "key": "KEY"}
+        self._take({each: variables.get(f"WAKEGATE_{name}") or None for each, name in names.items()})
         self._take(found)
         self.ca = self.ca or running.get("ca")
         self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
         self.is_http2 = True
         #: The token that was shown last, and the last one that was taken ("" for none); since when they have failed.
         self._shown = self._taken = ""
-        self._since = -math.inf  # They have not worked yet.
+        self._since = -math.inf  # No token has worked yet.
 
     def _take(self, context: Mapping[str, Any]) -> None:
         """Takes from a context what nothing else says."""
         self.ca = self.ca or context.get("ca")
-        if not self.cert:
+        if not self.cert and context.get("cert"):
             self.cert, self.key = context.get("cert"), self.key or context.get("key")
         if not self.token and not self.token_file:
             self.token_file, self.token = context.get("tokenFile"), context.get("token")

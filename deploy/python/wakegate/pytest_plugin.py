@@ -151,7 +151,7 @@ class WakeGate:
         """
         end, reader, limit = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout)
         path = f"/v1/topics/{topic}/wakes?slots=1&name=pytest"
-        # A connection of its own, with which the stream ends: httpx resets none that is left.
+        # A separate connection, whose end also ends the stream. httpx does not reset abandoned streams.
         with contextlib.suppress(httpx.ReadTimeout), self._connection() as client, client.stream(
             "GET", path, timeout=limit
         ) as stream:

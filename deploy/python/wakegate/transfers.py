@@ -131,7 +131,7 @@ class BackgroundSession:
         while True:
             await self._ask("GET", "")
             with contextlib.suppress(httpx.TransportError, WakeGateError):
-                async with self._agent.stream(f"{self._path}/events", read=45) as response:  # It speaks every 15 s.
+                async with self._agent.stream(f"{self._path}/events", read=45) as response:  # A comment every 15 s.
                     reader = EventReader(1 << 20)
                     async for chunk in response.aiter_raw():
                         backoff.succeeded()
@@ -148,7 +148,7 @@ class BackgroundSession:
                     self._is_prepared = self._was_there = True
                 return await agent.call(method, self._path + rest, body)
             except WakeGateError as error:
-                # An agent that was there may restart for a minute; what it has done is not asked for again.
+                # A known agent may take a minute to restart. A request that may have had its effect is not sent again.
                 is_harmless = method != "POST" or not error.may_have_arrived
                 is_absent = self._was_there and error.is_passing and is_harmless
                 is_forgotten = self._is_prepared and error.reason == "UnknownSession"

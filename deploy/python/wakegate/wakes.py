@@ -55,8 +55,8 @@ class Wake:
         self.expiration_reason: Optional[str] = None
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
-            left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not say it.
-        left = max(-1e13, min(left, 1e13))  # More is not believed.
+            left = message["deadline"] - time.time() * 1000  # By the wall clock, if the gateway does not send it.
+        left = max(-1e13, min(left, 1e13))  # Larger values are not accepted.
         self._ends(time.monotonic() + left / 1000, message["deadline"])
         self._ask = ask
         self._loop = asyncio.get_running_loop() if ask else None
@@ -113,7 +113,7 @@ class Wake:
             answer = await self._ask(action, body)
             try:
                 deadline = float(answer["deadline"])
-                left = answer.get("timeLeft")  # By the gateway's clock only the distance to another deadline counts.
+                left = answer.get("timeLeft")  # Of the gateway's clock, only differences count.
                 here = deadline / 1000 + self._offset if left is None else time.monotonic() + left / 1000
             except (KeyError, TypeError, ValueError) as error:
                 raise WakeGateError("badAnswer", "the gateway names no deadline", "see its version") from error
@@ -128,7 +128,7 @@ class Wake:
         """Stops the handler as a deadline is near, unless it was moved or what would move it is on its way."""
         if event is not None:
             here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
-            # Others may have moved it, too, and the gateway's clock may have been set back.
+            # Another process may also have moved it, and the gateway's clock may have been set back.
             if not self._is_moved or deadline >= self._gateway_deadline or here >= self.deadline - _TOLERANCE:
                 self._is_near = True
                 self._ends(here, deadline)

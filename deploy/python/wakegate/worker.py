@@ -34,8 +34,8 @@ class Worker:
 
         worker.run()
 
-    Without a URL the gateway is found as the command line tool finds it: WAKEGATE_URL, WAKEGATE_CA and WAKEGATE_TOKEN,
-    the context in use, a `wakegate dev` that runs in this folder.
+    Without a URL the gateway is found as the command line tool finds it: WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN and
+    the other variables, the context in use, a `wakegate dev` that runs in this folder.
 
     Handlers are async, or sync and run in threads. An async handler is cancelled when the time of its wake is about to
     be over (`event: expiring`, 5 s before the deadline), or is over, and when the connection breaks, since the gateway

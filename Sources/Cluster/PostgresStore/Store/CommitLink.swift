@@ -36,16 +36,16 @@ final class CommitLink {
     }
 
     private enum State {
-        /// Not connected. Can change to: connecting.
+        /// Not connected. Can move to: connecting.
         case closed
-        /// Connecting, and preparing statements. Can change to: idle, closed.
+        /// Connecting, and preparing statements. Can move to: idle, closed.
         case connecting
         case idle
-        /// Rows are being locked and read. Can change to: open, idle, closed.
+        /// Rows are being locked and read. Can move to: open, idle, closed.
         case loading(TransactionNumber, LoadStep)
-        /// The engine has the rows. Can change to: committing, idle, closed.
+        /// The engine has the rows. Can move to: committing, idle, closed.
         case open(Open)
-        /// The commit was sent. Can change to: idle, closed; the latter leaves the result in doubt.
+        /// The commit was sent. Can move to: idle, closed; the latter leaves the result in doubt.
         case committing(Commit)
         case burying(GatewayNumber)
     }

@@ -14,13 +14,13 @@ final class ControlLink {
     }
 
     private enum State {
-        /// Not connected. Can change to: connecting.
+        /// Not connected. Can move to: connecting.
         case closed
-        /// Connecting, and taking the number. Can change to: working, closed.
+        /// Connecting, and taking the number. Can move to: working, closed.
         case attaching
-        /// Can change to: leaving, closed.
+        /// Can move to: leaving, closed.
         case working
-        /// Can change to: closed.
+        /// Can move to: closed.
         case leaving
     }
 

@@ -7,12 +7,17 @@ package import Wire
 /// for conditions (1), and the digests with a count (2), each a name with a length (2) and a number (8). From version 2
 /// on also the offers with a count (2), each with topic, streams, free slots (4 each), flags for pushes and for named
 /// devices (1 each), and the lists of tasks, sessions and resources, each with a count (2) and each name with a length
-/// (2). All integers are little-endian. Later bytes are of a newer version, and ignored.
+/// (2). From version 3 on also the durations of wakes with a count (2), each with topic (4), the code of the kind and a
+/// flag for rows of one worker (1 each), the name of the worker with a length (2), sum and longest (8 each), and the
+/// buckets with a count (2), each with its number and its wakes (4 each). All integers are little-endian. Later bytes
+/// are of a newer version, and ignored.
 extension GatewayReport {
-    private static let storedVersion: UInt8 = 2
+    private static let storedVersion: UInt8 = 3
     /// The most bytes of the stored offers, since all gateways read all of them each second. Offers beyond the limit
     /// are omitted.
     package static let offerBytesMax = 16_384
+    /// The most bytes of the durations that are kept: those of topics, then of the workers that take longest.
+    package static let durationBytesMax = 16_384
 
     /// Encodes the report.
     package func stored() -> [UInt8] {
@@ -36,6 +41,7 @@ extension GatewayReport {
             buffer.append(word: digest)
         }
         self.appendOffers(to: &buffer)
+        self.appendDurations(to: &buffer)
         return buffer.view.array
     }
 
@@ -59,6 +65,35 @@ extension GatewayReport {
         }
         Self.append(count: count, to: &buffer)
         buffer.append(offers.view)
+    }
+
+    private func appendDurations(to buffer: inout ByteBuffer) {
+        var durations = ByteBuffer()
+        var count = 0
+        let workers = self.durations.filter { $0.worker != nil }
+        let rows =
+            self.durations.filter { $0.worker == nil }
+            + workers.most(workers.count) { Int($0.counts.quantile(0.95) ?? 0) }
+        for row in rows {
+            var bytes = ByteBuffer()
+            bytes.append(halfWord: row.topic.rawValue)
+            bytes.append(row.kind.task?.storedCode ?? 0)
+            bytes.append(row.worker == nil ? 0 : 1 as UInt8)
+            Self.append(row.worker ?? "", to: &bytes)
+            bytes.append(word: UInt64(clamping: row.counts.sum))
+            bytes.append(word: UInt64(clamping: row.counts.max))
+            let buckets = row.counts.buckets.enumerated().filter { $0.element > 0 }
+            Self.append(count: buckets.count, to: &bytes)
+            for (bucket, times) in buckets {
+                bytes.append(halfWord: UInt32(bucket))
+                bytes.append(halfWord: UInt32(clamping: times))
+            }
+            guard durations.count + bytes.count <= Self.durationBytesMax else { continue }
+            durations.append(bytes.view)
+            count += 1
+        }
+        Self.append(count: count, to: &buffer)
+        buffer.append(durations.view)
     }
 
     private static func append(count: Int, to buffer: inout ByteBuffer) {
@@ -112,6 +147,20 @@ extension GatewayReport {
                 freeSlots: Int(freeSlots)
             )
             self.offers.append(offer)
+        }
+        for _ in 0..<(version < 3 ? 0 : fields.count()) where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.halfWord())
+            let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
+            var counts = DurationCounts()
+            counts.add(sum: Int64(clamping: fields.word()), max: Int64(clamping: fields.word()))
+            for _ in 0..<fields.count() where !fields.isShort {
+                let (bucket, times) = (fields.halfWord(), fields.halfWord())
+                if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }
+            }
+            // A kind that only newer gateways know is passed over.
+            guard let kind = LaunchKind.allCases.first(where: { ($0.task?.storedCode ?? 0) == kind }) else { continue }
+            let name = isOfWorker ? worker : nil
+            self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))
         }
         if fields.isShort { return nil }
     }

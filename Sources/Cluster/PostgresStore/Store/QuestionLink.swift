@@ -30,11 +30,11 @@ final class QuestionLink {
     }
 
     private enum State {
-        /// Can change to: connecting.
+        /// Can move to: connecting.
         case closed
-        /// Connecting, and preparing statements. Can change to: ready, closed.
+        /// Connecting, and preparing statements. Can move to: ready, closed.
         case connecting
-        /// Can change to: closed.
+        /// Can move to: closed.
         case ready
     }
 

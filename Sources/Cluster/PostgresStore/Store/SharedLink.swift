@@ -14,11 +14,11 @@ final class SharedLink {
     }
 
     private enum State {
-        /// Can change to: connecting.
+        /// Can move to: connecting.
         case closed
-        /// Can change to: working, closed.
+        /// Can move to: working, closed.
         case connecting
-        /// Can change to: closed.
+        /// Can move to: closed.
         case working
     }
 

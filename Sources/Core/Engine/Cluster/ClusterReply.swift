@@ -192,6 +192,8 @@ package struct GatewayReport: Sendable {
     package var workers: [Workers] = []
     /// The distinct offers of these streams, at most `offersMax`. Empty for a gateway of an earlier version.
     package var offers: [StreamOffer] = []
+    /// The durations of wakes on these streams. Empty for a gateway of an earlier version.
+    package var durations: [WakeDurationRow] = []
     /// The number of wakes in flight on its streams.
     package var wakes = 0
     /// Digests of the settings that must be equal on all gateways, by key.

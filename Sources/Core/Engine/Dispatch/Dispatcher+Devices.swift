@@ -82,7 +82,7 @@ extension Dispatcher {
         self.catchUp(device)
         defer { self.flow() }
         guard let wake = self.engine.expireForced(device, identifier: identifier) else { return false }
-        self.wakeExpired(wake, .operator)
+        self.wakeExpired(wake, .operator, at: self.engine.now)
         return true
     }
 }

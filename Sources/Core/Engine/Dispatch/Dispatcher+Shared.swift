@@ -25,7 +25,7 @@ extension Dispatcher {
 
     /// Completes a durable step: ends streams that were asked to end and hold no wakes.
     package func committed(_ changes: StreamChanges) {
-        for case .released(_, _, let stream) in changes.changes {
+        for case .released(_, _, _, let stream) in changes.changes {
             self.streams.releaseCommitted(stream)
             self.endIfDrained(stream)
             if !stream.hasEnded { self.freed.append(stream) }
@@ -43,7 +43,7 @@ extension Dispatcher {
         for change in changes.changes.reversed() {
             if let wake = self.streams.undo(change) { lost.append(wake) }
             switch change {
-            case .given(_, let stream, _), .released(_, _, let stream), .expired(_, let stream),
+            case .given(_, let stream, _), .released(_, _, _, let stream), .expired(_, let stream),
                 .answered(_, _, let stream), .gaveBack(let stream):
                 if !stream.hasEnded { self.slotFreed(stream) }
             case .toldConditions, .progressed: break
@@ -101,7 +101,9 @@ extension Dispatcher {
     ///
     /// - `reason`: the reason of its expiration, which is sent to its worker; `lost` if its worker gave it back; nil
     ///   for another outcome.
-    package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
+    /// - `now`: policy time, if it is later than that of the last step.
+    package func wakeEndedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?, at now: Instant = .distantPast) {
+        let endedAt = max(now, self.engine.now)
         guard let subscription = self.streams.holder(of: wake) else { return }
         self.streams.shared?.isSilent = true
         if reason == .lost {
@@ -111,9 +113,9 @@ extension Dispatcher {
             self.slotFreed(subscription)
         } else if let reason {
             // A stream no longer holds an expired wake, although a late answer may follow.
-            if subscription.holds(wake) { self.wakeExpired(wake, reason) }
+            if subscription.holds(wake) { self.wakeExpired(wake, reason, at: endedAt) }
         } else {
-            _ = self.release(wake, subscription)
+            _ = self.release(wake, subscription, endedAt: endedAt)
             self.streams.answered(subscription)
             self.slotFreed(subscription)
         }

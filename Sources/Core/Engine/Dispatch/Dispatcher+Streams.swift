@@ -134,7 +134,7 @@ extension Dispatcher {
         // A report of the wrong kind ends nothing and does not count as an answer.
         if outcome != .otherKind, let subscription = self.streams.holder(of: wake) {
             // Whatever the outcome of the report, the wake has ended, here or elsewhere.
-            _ = self.release(wake, subscription)
+            _ = self.release(wake, subscription, endedAt: self.engine.now)
             self.streams.answered(subscription)
             self.slotFreed(subscription)
         } else if outcome != .otherKind, outcome != .unknown {

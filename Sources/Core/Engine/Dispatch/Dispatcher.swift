@@ -290,18 +290,20 @@ extension Dispatcher {
     }
 
     func takeExpiredWakes() {
-        while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason) }
+        while let wake = self.engine.popExpiredWake() { self.wakeExpired(wake.id, wake.reason, at: self.engine.now) }
     }
 
     /// Notifies the stream that holds a wake which ended without its worker.
-    func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason) {
+    func wakeExpired(_ wake: WakeID, _ reason: ExpirationReason, at now: Instant) {
         guard let subscription = self.streams.holder(of: wake) else {
             self.streams.shared?.noteEndedElsewhere(wake, reason)
             return
         }
         let kind = self.streams.kind(of: wake, subscription)
         self.output.expire(wake, on: subscription.address, reason: reason)
-        _ = self.release(wake, subscription)
+        // Other reasons say nothing of the worker's speed.
+        let isOfWorker = reason == .deadline || reason == .progress
+        _ = self.release(wake, subscription, endedAt: isOfWorker ? now : nil)
         // Continued and processing tasks do not count: their expiration says little about a silent worker, and
         // interruptions are not its fault.
         if subscription.request.stallsWhenSilent, kind?.lane == .short { self.streams.expired(wake, subscription) }
@@ -310,9 +312,10 @@ extension Dispatcher {
 
     /// Releases a wake from its stream and notifies the stream.
     ///
+    /// - Parameter endedAt: the end of the wake, if its duration says something of the worker.
     /// - Returns: false if the stream did not hold it.
-    func release(_ wake: WakeID, _ subscription: Subscription) -> Bool {
-        guard self.streams.release(wake, subscription) else { return false }
+    func release(_ wake: WakeID, _ subscription: Subscription, endedAt: Instant? = nil) -> Bool {
+        guard self.streams.release(wake, subscription, endedAt: endedAt) else { return false }
         self.output.released(wake, on: subscription.address)
         return true
     }

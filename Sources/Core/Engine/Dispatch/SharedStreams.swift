@@ -51,11 +51,11 @@ extension StreamTable {
         self.shared?.note(.given(wake, stream, turn))
     }
 
-    /// Records that a stream is about to release a wake.
-    mutating func noteReleased(_ wake: WakeID, _ stream: Subscription) {
-        guard self.shared?.isSilent == false, let held = stream.wakes[wake] else { return }
+    /// Records that a stream has released a wake.
+    mutating func noteReleased(_ wake: WakeID, _ held: HeldWake, took: Int64?, _ stream: Subscription) {
+        guard self.shared?.isSilent == false else { return }
         stream.releasesInDoubt += 1
-        self.shared?.note(.released(wake, held, stream))
+        self.shared?.note(.released(wake, held, took: took, stream))
     }
 }
 
@@ -72,7 +72,7 @@ extension StreamTable {
 extension StreamTable {
     /// Blocks the slots that a step has released for other steps, until the step is durable.
     mutating func stepTaken(_ changes: StreamChanges) {
-        for case .released(_, _, let stream) in changes.changes {
+        for case .released(_, _, _, let stream) in changes.changes {
             stream.releasesOfOpenSteps += 1
             self.changed(stream)
         }
@@ -95,9 +95,10 @@ extension StreamTable {
     mutating func undo(_ change: StreamChanges.Change) -> WakeID? {
         switch change {
         case .given(let wake, let stream, let turn): self.takeBack(wake, stream, turn)
-        case .released(let wake, let held, let stream):
+        case .released(let wake, let held, let took, let stream):
             stream.releasesInDoubt -= 1
             stream.releasesOfOpenSteps -= 1
+            if let took { self.durations.record(took, held.kind, stream, times: -1) }
             guard !stream.hasEnded else { return wake }
             stream.hold(wake, held)
             self.holders[wake] = stream
@@ -167,7 +168,8 @@ package struct StreamChanges {
     /// One change, with the data to undo it.
     enum Change {
         case given(WakeID, Subscription, Turn)
-        case released(WakeID, HeldWake, Subscription)
+        /// - `took`: the duration that was counted, in milliseconds.
+        case released(WakeID, HeldWake, took: Int64?, Subscription)
         /// A wake, released before, counts as expired unanswered.
         case expired(WakeID, Subscription)
         /// The worker gave back a wake, released before.

@@ -19,6 +19,8 @@ package struct StreamTable: ~Copyable {
     private var topicsToTell = FIFOQueue<TopicIndex>()
     /// The number of times a stream reached its limit of unanswered bytes.
     package internal(set) var timesFull: Int64 = 0
+    /// The durations of wakes.
+    var durations = WakeDurations()
     /// Additional state if the store is shared; nil otherwise.
     var shared: SharedStreams?
 
@@ -314,10 +316,13 @@ extension StreamTable {
 
     /// Removes a wake from the stream.
     ///
+    /// - Parameter endedAt: the end of the wake, if its duration says something of the worker.
     /// - Returns: false if the stream did not hold it.
-    package mutating func release(_ wake: WakeID, _ stream: Subscription) -> Bool {
-        if self.shared != nil { self.noteReleased(wake, stream) }
-        guard stream.remove(wake) else { return false }
+    package mutating func release(_ wake: WakeID, _ stream: Subscription, endedAt: Instant? = nil) -> Bool {
+        guard let held = stream.remove(wake) else { return false }
+        let took = endedAt.map { max(0, $0.milliseconds - held.givenAt.milliseconds) }
+        if let took { self.durations.record(took, held.kind, stream) }
+        if self.shared != nil { self.noteReleased(wake, held, took: took, stream) }
         self.holders[wake] = nil
         self.workers[Int(stream.topic.rawValue)].busy -= 1
         self.changed(stream)

@@ -144,6 +144,8 @@ package final class Subscription {
     var releasesOfOpenSteps = 0
     /// The contribution to the free slots of its group. `OfferedSlots` maintains it.
     var share: OfferedSlots.Share?
+    /// The durations of its wakes of pushes; `WakeDurations` keeps them.
+    var durations: WakeDurations.Cell?
     /// The index in `request.devices` of the next device.
     private var deviceInTurn = 0
 
@@ -242,18 +244,18 @@ package final class Subscription {
 
     /// Removes a wake.
     ///
-    /// - Returns: true if the stream held it.
-    func remove(_ wake: WakeID) -> Bool {
-        guard let held = self.wakes.remove(wake) else { return false }
+    /// - Returns: the wake as the stream held it; nil if it did not.
+    func remove(_ wake: WakeID) -> HeldWake? {
+        guard let held = self.wakes.remove(wake) else { return nil }
         self.bytes -= Int(held.bytes)
-        return true
+        return held
     }
 
     /// Removes a wake as if it had never been given.
     ///
     /// - Returns: true if the stream held it.
     func takeBack(_ wake: WakeID) -> Bool {
-        guard self.remove(wake) else { return false }
+        guard self.remove(wake) != nil else { return false }
         self.wakesGiven -= 1
         return true
     }

@@ -153,9 +153,9 @@ package struct SessionFollower {
 
     /// Takes a list of all transfers of the session, requested after the event stream was open.
     ///
-    /// - Returns: the events that the reader has not received: the progress of unfinished transfers and the ends of
-    ///   others. The first list of a reader yields only untaken downloads and failed transfers, unless `tellsAll` is
-    ///   set.
+    /// - Returns: the events that the reader has not received: the progress of unfinished transfers, the ends of
+    ///   others, and `idle` if all have ended. Of the ended transfers, the first list of a reader yields only untaken
+    ///   downloads and failed transfers, unless `tellsAll` is set.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
         self.told.formIntersection(transfers.map(\.id))

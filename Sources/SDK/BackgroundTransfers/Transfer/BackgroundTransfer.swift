@@ -143,6 +143,8 @@ public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, Cust
         self.rawValue = rawValue
     }
 
+    /// Another `appState`: the app was force-quit on the session's device.
+    public static let forceQuit = BackgroundTransferHold(rawValue: "forceQuit")
     /// External power: the transfer is discretionary.
     public static let power = BackgroundTransferHold(rawValue: "power")
     /// The end of the low power mode: the transfer is discretionary.
@@ -151,6 +153,8 @@ public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, Cust
     public static let thermal = BackgroundTransferHold(rawValue: "thermal")
     /// A network that is not metered.
     public static let metered = BackgroundTransferHold(rawValue: "metered")
+    /// A network without data saving.
+    public static let constrained = BackgroundTransferHold(rawValue: "constrained")
     /// A network.
     public static let network = BackgroundTransferHold(rawValue: "network")
     /// The earliest start time.

@@ -75,8 +75,8 @@ public enum WakeWorkerEvent: Sendable {
     case started(wake: String)
     /// The deadline of a wake is near. Its handler was cancelled; its result still counts until the deadline.
     case expiring(wake: String)
-    /// The time of a wake is over. Its handler was cancelled.
-    case expired(wake: String)
+    /// The gateway has ended a wake before its result arrived, for this reason. Its handler was cancelled.
+    case expired(wake: String, reason: BackgroundTaskExpiration)
     /// The stream of the wake broke or the gateway abandoned it, so another worker receives the wake. Its handler was
     /// cancelled.
     case lost(wake: String)

@@ -171,7 +171,7 @@ package struct ProgressStateMachine: Sendable {
     private var tellsAt = Int64.min
     /// The time until which the result waits; nil while the handler runs.
     private var resultWaitsUntil: Int64?
-    /// True if the last answered report did not arrive.
+    /// True if the last report whose outcome is known did not arrive.
     private var hasFailed = false
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 5000)
 

@@ -206,7 +206,7 @@ extension WorkerSession {
         self.wakes[id]?.task?.cancel()
         self.wakes[id]?.lease.reporting?.progress.cancel()
         switch ending {
-        case .expired: self.events.yield(.expired(wake: id))
+        case .expired: self.events.yield(.expired(wake: id, reason: BackgroundTaskExpiration(reason ?? .deadline)))
         case .lost: self.events.yield(.lost(wake: id))
         }
     }

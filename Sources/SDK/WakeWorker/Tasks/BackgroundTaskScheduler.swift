@@ -155,7 +155,7 @@ public struct BackgroundTaskScheduler: Sendable {
         if let id, !(1...64 ~= id.count) {
             throw BackgroundTaskError(.badTaskRequest, "id has \(id.count) characters; it has 1 to 64")
         }
-        if let recorder = self.recorder { return recorder.transfersFinished(session: session, count: count) }
+        if let recorder = self.recorder { return recorder.transfersFinished(session: session, count: count, id: id) }
         let body = "{\"finished\":\(count),\"id\":\(JSONText.quoted(id ?? Self.randomID()))}"
         let path = "/sessions/\(URLPath.component(session))"
         _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
@@ -229,7 +229,7 @@ package protocol TaskRequestRecorder: Sendable {
 
     /// Cancels the request with this identifier; nil for all requests.
     func cancel(_ identifier: String?)
-    func transfersFinished(session: String, count: Int)
+    func transfersFinished(session: String, count: Int, id: String?)
 }
 
 /// One launch of a background task, for a handler that uses callbacks: the counterpart of `BGTask` on iOS.

@@ -13,7 +13,8 @@ extension APIError {
         "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
             + "default)."
     )
-    /// The error for a method that providers do not use but APNs answers.
+    /// The error for a GET of an admin route on the edge. Like APNs, it refuses the method, and it also names the right
+    /// listener.
     package static let methodOfAdmin = APIError(405, "MethodNotAllowed", Self.routeOfAdmin.message)
     package static let routeOfEdge = APIError(
         404,

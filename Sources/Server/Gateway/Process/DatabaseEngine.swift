@@ -26,7 +26,7 @@ struct DatabaseEngine: Sendable {
         return try DatabaseHistory(mailboxes: shared.mailboxes) { PostgresHistory(address, limits: limits) }
     }
 
-    /// Creates the engine on its thread, after waiting for the result of the connection.
+    /// Creates the engine. Runs on the engine's thread, and blocks until the database has answered or failed.
     ///
     /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {

@@ -524,8 +524,8 @@ package struct GatewayLimits: Sendable {
     /// The maximum number of events kept for followers.
     package var eventsHeldMax = 8192
     /// The maximum number of pushes of one loop that the engine has not answered. At the limit the loop stops reading,
-    /// or reads only 64 KiB from clients that send little while others send much. The limit is lower while such clients
-    /// push.
+    /// or reads only 64 KiB from clients that send little while others send much. The limit is lower while clients that
+    /// send little also push.
     package var requestsAtEngineMax = 512
     /// The maximum size of pending and in-flight pushes, in bytes; 0 for half of the machine's memory.
     package var pendingBytesMax = 0

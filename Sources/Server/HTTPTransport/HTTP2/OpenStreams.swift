@@ -166,7 +166,7 @@ package struct HeldBytes {
         self.count -= bytes
     }
 
-    /// Counts the bytes of the block, none of which were counted.
+    /// Counts the bytes of the block, which were not counted before.
     package mutating func holdBlock(_ bytes: Int) {
         self.ofBlock = bytes
         self.count += bytes

@@ -2,15 +2,15 @@ internal import Wire
 
 /// The stage of a connection.
 package enum ConnectionStage: CaseIterable, Sendable {
-    /// Waits for the first bytes of a cleartext connection. Can change to: http2, http1, closed.
+    /// Waits for the first bytes of a cleartext connection. Can move to: http2, http1, closed.
     case sniffing
-    /// Performs the TLS handshake. Can change to: http2, lingering, closed.
+    /// Performs the TLS handshake. Can move to: http2, lingering, closed.
     case handshaking
-    /// Can change to: lingering, closed.
+    /// Can move to: lingering, closed.
     case http2
-    /// Can change to: lingering, closed.
+    /// Can move to: lingering, closed.
     case http1
-    /// The server has ended its side; bytes from the peer are discarded. Can change to: closed.
+    /// The server has ended its side; bytes from the peer are discarded. Can move to: closed.
     case lingering
     /// Terminal.
     case closed

@@ -6,15 +6,15 @@ package import Wire
 package struct StreamState: ~Copyable {
     /// The progress of the request and its answer.
     package enum Phase: UInt8 {
-        /// In the slab's free list. Can change to: receiving.
+        /// In the slab's free list. Can move to: receiving.
         case free
-        /// The request has not ended. Can change to: waiting, free.
+        /// The request has not ended. Can move to: waiting, free.
         case receiving
-        /// The handler has the request and has not answered. Can change to: sending, streaming, free.
+        /// The handler has the request and has not answered. Can move to: sending, streaming, free.
         case waiting
-        /// The whole answer is known and is being sent. Can change to: free.
+        /// The whole answer is known and is being sent. Can move to: free.
         case sending
-        /// The answer grows as the handler writes. Can change to: sending (finished), free.
+        /// The answer grows as the handler writes. Can move to: sending (finished), free.
         case streaming
     }
 

@@ -5,8 +5,7 @@ internal import Wire
 
 /// A server's certificate and key, and the choice to ask clients for a certificate.
 ///
-/// `@unchecked Sendable`: OpenSSL counts references to a context atomically, and the context never changes after
-/// `init`.
+/// `@unchecked Sendable`: OpenSSL counts references atomically, and the context never changes after `init`.
 @safe
 package final class TLSContext: @unchecked Sendable {
     /// The most bytes of a client's certificate chain: 16 KiB, enough for four of the largest keys in use. The chain is

@@ -103,10 +103,19 @@ struct ListPages {
     /// Returns the query of a page: the given options by name, and the page's limit and start.
     static func query(_ parsed: ParsedCommand, _ names: [String], limit: Int, after: String?) -> [String] {
         var query = names.compactMap { name in
-            parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
+            parsed.parameter(name)
         }
         query.append("limit=\(limit)")
         if let after { query.append("after=\(URLPath.component(after))") }
         return query
+    }
+}
+
+extension ParsedCommand {
+    /// The option as a parameter of a query, such as `topic=com.example.app`; repeated values stand behind commas.
+    func parameter(_ name: String) -> String? {
+        guard let values = self.values["--\(name)"] else { return nil }
+        let words = values.flatMap { $0.split(separator: ",", omittingEmptySubsequences: false) }
+        return "\(name)=\(words.map { URLPath.component(String($0)) }.joined(separator: ","))"
     }
 }

@@ -11,7 +11,7 @@ extension CommandDefinition {
         notes: [
             """
             It asks GET /readyz of the admin listener, and shows the answer. The exit status is 0 when the gateway takes
-            pushes, and 1 when it does not, as while it drains or cannot store, and when nobody answers in 4 seconds.
+            pushes, and 1 when it does not, as while it drains or cannot store, and when no answer comes in 4 seconds.
             """
         ],
         run: HealthCommand.run
@@ -113,9 +113,10 @@ extension CommandDefinition {
         example: "wakegate reload",
         notes: [
             """
-            All of the file comes into force or nothing of it, and no connection ends. Every key that has changed is
-            shown with its old and its new value; those that need a restart are named, and are as they were until then.
-            With a fault in the file every fault is shown, the old configuration goes on, and the exit status is 1.
+            All of the file takes effect or nothing of it, and no connection ends. Every key that has changed is
+            shown with its old and its new value; those that need a restart are named, and keep their values until then.
+            With a fault in the file every fault is shown, the old configuration stays in effect, and the exit status
+            is 1.
             """
         ],
         run: ReloadCommand.run

@@ -16,10 +16,10 @@ extension CommandDefinition {
                 + " --topic com.example.app --priority 10",
             notes: [
                 """
-                The exit status is 0 when every push wakes somebody, now or later (launched, scheduled, coalesced), 1
-                when one was refused, and 2 when all were accepted but one wakes nobody (no-wake, discarded). With
+                The exit status is 0 when every push causes a wake, now or later (launched, scheduled, coalesced), 1
+                when one was refused, and 2 when all were accepted but one causes none (no-wake, discarded). With
                 --wait the push's end decides: 0 when it, or the one it was coalesced into, was completed, 2 when it
-                was discarded or wakes nobody, and 1 when it was refused or has not ended in time. Standard error
+                was discarded or causes no wake, and 1 when it was refused or has not ended in time. Standard error
                 says what to do about an answer. A payload that is not a JSON object is not sent; the exit status is 64.
                 """,
                 """
@@ -212,7 +212,8 @@ extension CommandDefinition {
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "those that ended so, or have not ended",
+                "those that ended so; several: expired,lost or repeated",
+                isRepeatable: true,
                 words: PushListCommand.outcomes
             ),
             OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
@@ -220,7 +221,7 @@ extension CommandDefinition {
             OptionDefinition("--after", "NEXT", "continue where a list left off"),
             OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
         ] + OptionDefinition.client,
-        example: "wakegate push list --topic com.example.app --outcome expired --since 1h",
+        example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
             """
             outcomes:
@@ -228,8 +229,9 @@ extension CommandDefinition {
               inFlight   its wake is on its way, or being handled
               completed  a worker handled it
               coalesced  a later push to the device took its place
-              noWake     it wakes nobody: it has no content-available
+              noWake     it causes no wake: it has no content-available
               expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
+              lost       a wake of it was lost, as its worker went away; it launched again if it could
             """
         ],
         run: PushListCommand.list
@@ -240,7 +242,7 @@ extension CommandDefinition {
 package enum PushListCommand {
     package static let outcomes = [
         "pending", "inFlight", "completed", "coalesced", "noWake", "expired", "exhausted", "forceQuit", "unregistered",
-        "cancelled",
+        "cancelled", "lost",
     ]
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let since = try self.since(parsed.text("--since"), now: SystemClock.wall)
@@ -269,13 +271,20 @@ package enum PushListCommand {
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
+    /// Returns the outcome, and the number of lost wakes if there are any: `completed, lost 2`.
+    private static func outcome(_ push: JSONValue) -> String {
+        let outcome = push["outcome"]?.text ?? "-"
+        guard let lost = push["lost"]?.number, lost > 0 else { return outcome }
+        return "\(outcome), lost \(JSONNumber.text(of: lost))"
+    }
+
     /// Returns one line for each push. All pages have the same columns.
     package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
-        return TableText.page(pushes, widths: [20, 12, 20, 36, 24], head: isHead ? head : nil) { push in
+        return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
             [
                 TableText.moment(push["receivedAt"]),
-                push["outcome"]?.text ?? "-",
+                self.outcome(push),
                 TableText.moment(push["outcomeAt"]),
                 push["apnsID"]?.text ?? "-",
                 push["topic"]?.text ?? "-",

@@ -151,7 +151,8 @@ extension CommandDefinition {
             OptionDefinition(
                 "--outcome",
                 "WORD",
-                "only what went so: refused, launched, coalesced, no-wake, failed, expired, BadDeviceToken, ..."
+                "only what went so: refused, launched, coalesced, failed, expired,lost, BadDeviceToken, ...",
+                isRepeatable: true
             ),
             OptionDefinition("--json", "", "each event as the gateway sends it, a JSON object a line"),
         ] + OptionDefinition.client,
@@ -159,7 +160,7 @@ extension CommandDefinition {
         notes: [
             """
             It shows what happens from now on. When the gateway goes away it follows again as soon as that is back;
-            what happens meanwhile is not shown. Whoever reads too slowly is told how many events were left out. SIGINT
+            events in between are not shown. A reader that is too slow gets the number of the omitted events. SIGINT
             or SIGTERM ends it with exit status 0. What happened before: wakegate stats --device TOKEN.
             """
         ],
@@ -184,7 +185,7 @@ package enum EventsCommand {
     /// Returns the path of the stream, with its filters.
     package static func path(_ parsed: ParsedCommand) -> String {
         let query = ["topic", "device", "outcome"].compactMap { name in
-            parsed.text("--\(name)").map { "\(name)=\(URLPath.component($0))" }
+            parsed.parameter(name)
         }
         return query.isEmpty ? "/v1/events" : "/v1/events?\(query.joined(separator: "&"))"
     }

@@ -228,7 +228,7 @@ struct ZshCompletion {
         #compdef wakegate
         # zsh completion for wakegate, made by `wakegate completion zsh`.
 
-        # Words that are gone on with, such as KEY=.
+        # Beginnings of words, such as KEY=.
         _wakegate_beginnings() { compadd -S '' -- "$@" }
 
         _wakegate() {
@@ -357,7 +357,9 @@ extension ArgumentDefinition {
 extension CommandDefinition {
     /// The options that the parser takes, `--help` among them.
     var completedOptions: [OptionDefinition] {
-        self.options + OptionDefinition.program.filter { $0.name == "--help" }
+        let pages = self.helpPages.keys.sorted()
+        guard !pages.isEmpty else { return self.options + OptionDefinition.program.filter { $0.name == "--help" } }
+        return self.options + [OptionDefinition("--help", "PAGE", "show this help, or one of its pages", words: pages)]
     }
 }
 

@@ -77,11 +77,14 @@ extension CommandParser {
                 parsed.trailing = Array(words[index...])
                 break
             }
-            if word == "--help" || word == "-h" {
-                guard index < words.count, !command.helpPages.isEmpty else { return .helpOf(command) }
-                if let page = command.helpPages[words[index]] { return .helpPage(page) }
+            let (helpOption, attachedPage) = Self.split(word)
+            if helpOption == "--help" || word == "-h" {
+                guard let name = attachedPage ?? words[index...].first, !command.helpPages.isEmpty else {
+                    return .helpOf(command)
+                }
+                if let page = command.helpPages[name] { return .helpPage(page) }
                 let pages = command.helpPages.keys.sorted().joined(separator: ", ")
-                throw .usage("\(command.name) has no help on \"\(words[index])\"; there is help on: \(pages)")
+                throw .usage("\(command.name) has no help on \"\(name)\"; there is help on: \(pages)")
             }
             guard word.hasPrefix("-"), word != "-" else {
                 parsed.arguments.append(word)

@@ -1,4 +1,5 @@
 import HTTPClient
+import Platform
 package import Wire
 
 extension CommandDefinition {
@@ -8,15 +9,20 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
+            OptionDefinition("--since", "DURATION", "count only the last 10m, 1h, 24h ...; at most a day"),
             OptionDefinition("--json", "", "the gateway's answer unchanged"),
             OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
-        example: "wakegate stats --topic com.example.app --watch",
+        example: "wakegate stats --topic com.example.app --since 1h",
         notes: [
             """
-            --watch redraws in place, follows the terminal's size, and goes on when the gateway comes back; q or
-            Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            It also shows how long the wakes of workers took in the last half hour to hour, the slowest workers first.
+            Counts of a period begin anew when the gateway starts; the line since shows their start.
+            """,
             """
+            --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or
+            Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            """,
         ],
         run: StatsCommand.run
     )
@@ -27,6 +33,9 @@ package enum StatsCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard !parsed.isSet("--topic") || !parsed.isSet("--device") else {
             throw .usage("--topic and --device exclude each other; a device has one topic: write --device alone")
+        }
+        guard !parsed.isSet("--since") || !parsed.isSet("--device") && !parsed.isSet("--watch") else {
+            throw .usage("--since counts pushes of a topic or of all topics; leave out --device and --watch")
         }
         let location = try GatewayLocation(parsed, side: .admin)
         guard parsed.isSet("--watch") else {
@@ -51,6 +60,9 @@ package enum StatsCommand {
         var path = "/v1/stats"
         if let topic = parsed.text("--topic") { path += "/topics/\(URLPath.component(topic))" }
         if let device = parsed.text("--device") { path = "/v1/devices/\(URLPath.component(device))" }
+        if let since = try PushListCommand.since(parsed.text("--since"), now: SystemClock.wall) {
+            path += "?since=\(since)"
+        }
         let response = try location.answer(location.request("GET", path), with: client)
         let value = try GatewayAnswer.object(response)
         guard !parsed.isSet("--json") else {
@@ -61,7 +73,11 @@ package enum StatsCommand {
             Console.out(ExplainText.text(value))
             return 0
         }
-        var text = StatsText.totals(value)
+        guard !parsed.isSet("--since") else {
+            Console.out(StatsText.recent(value))
+            return 0
+        }
+        var text = StatsText.totals(value) + "\n" + StatsText.recent(value) + StatsText.durations(value)
         if !parsed.isSet("--topic") {
             let topics = try location.answer(location.request("GET", "/v1/topics"), with: client)
             text += StatsText.topics(try GatewayAnswer.object(topics))
@@ -109,6 +125,49 @@ package enum StatsText {
         }
         rows += self.gateways(stats)
         return rows.map { TerminalText.harmless("\(self.padded($0.0, to: 26))\($0.1)") + "\n" }.joined()
+    }
+
+    /// Returns the counts of each period as a column.
+    package static func recent(_ stats: JSONValue) -> String {
+        let periods = (stats["recent"] ?? .null).members
+        guard !periods.isEmpty else { return "" }
+        func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
+            [name] + periods.map { value($0.value) }
+        }
+        let heads = ["hour": "last hour", "day": "last day", "since": "in the period"]
+        return TableText.lines([
+            [""] + periods.map { heads[$0.name] ?? $0.name },
+            row("pushes accepted") { self.number($0["accepted"]) },
+            row("  completed") { self.number($0["completed"]) },
+            row("  coalesced") { self.number($0["coalesced"]) },
+            row("  discarded") { self.sum($0["discarded"]) },
+            row("wakes launched") { self.number($0["launched"]) },
+            row("  ended") { self.sum($0["results"]) },
+            row("since") { $0["since"]?.text ?? "-" },
+        ])
+    }
+
+    /// Returns the durations of wakes, the slowest workers of each kind first; empty before the first wake.
+    package static func durations(_ stats: JSONValue) -> String {
+        let durations = stats["durations"] ?? .null
+        let rows = [("workers", "(no name)"), ("topics", "(all workers)")].flatMap { list, nameless in
+            (durations[list]?.elements ?? []).map { row in
+                let name = row["worker"]?.text ?? ""
+                let times = ["p50Ms", "p95Ms", "maxMs"].map { self.milliseconds(row[$0]) }
+                return [name.isEmpty ? nameless : name, row["topic"]?.text ?? "-", row["kind"]?.text ?? "-"]
+                    + [self.number(row["count"])] + times
+            }
+        }
+        guard !rows.isEmpty else { return "" }
+        let head = ["worker", "topic", "kind", "wakes", "median", "95 %", "longest"]
+        return "\nduration of wakes since \(durations["since"]?.text ?? "-"), slowest first\n"
+            + TableText.lines([head] + rows)
+    }
+
+    private static func milliseconds(_ value: JSONValue?) -> String {
+        guard let milliseconds = value?.number else { return "-" }
+        guard milliseconds >= 1000 else { return "\(JSONNumber.text(of: milliseconds)) ms" }
+        return "\(JSONNumber.text(of: (milliseconds / 100).rounded() / 10)) s"
     }
 
     /// Returns the number of stalled streams and the reason of one of them, or nil if none is stalled.

@@ -214,8 +214,8 @@ extension CommandDefinition {
             gone the command waits for it to come back: the task does, too. The exit status is the task's: 0 for
             success, 3 when the worker says that it failed, 4 when it expired, 5 when it was cancelled, 6 when the
             device became too hot or short of memory or the app was force-quit, 7 when it never ran to an end, as
-            another of its identifier took its place or it was dropped; 1 when it was not submitted, or nobody can say
-            how it ended.
+            another of its identifier took its place or it was dropped; 1 when it was not submitted, or its end is
+            unknown.
             """,
         ],
         run: TaskCommands.submit
@@ -237,7 +237,7 @@ extension CommandDefinition {
             "Of all devices it shows at most 1000 tasks.",
             """
             --watch draws a bar for each continued task that runs, with its rate and the time that is left; one that
-            has not advanced for 15 seconds has stalled. It follows the terminal's size, and goes on when the gateway
+            has not advanced for 15 seconds has stalled. It follows the terminal's size, and continues when the gateway
             comes back; q or Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
             """,
         ],
@@ -253,7 +253,7 @@ extension CommandDefinition {
         notes: [
             """
             A task that waits is dropped, and a continued one that runs ends. An app refresh or a processing task that
-            runs goes on; `wakegate task expire` ends it.
+            runs continues; `wakegate task expire` ends it.
             """
         ],
         run: TaskCommands.cancel

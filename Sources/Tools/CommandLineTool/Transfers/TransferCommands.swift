@@ -259,6 +259,8 @@ package enum TransferSessionCommand {
         configuration.isDiscretionary = try self.flag("--discretionary", parsed)
         configuration.sendsLaunchEvents = try self.flag("--launch-events", parsed)
         configuration.allowsMetered = try self.flag("--metered", parsed)
+        configuration.allowsConstrained = try self.flag("--constrained", parsed)
+        configuration.continuesAfterForceQuit = try self.flag("--after-force-quit", parsed)
         configuration.acceptsEarlyAnswers = try self.flag("--early-answers", parsed)
         configuration.requestTimeout = parsed.seconds("--request-timeout").map { .seconds($0) }
         configuration.resourceTimeout = parsed.seconds("--resource-timeout").map { .seconds($0) }

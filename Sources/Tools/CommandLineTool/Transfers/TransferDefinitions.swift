@@ -42,7 +42,7 @@ extension CommandDefinition {
         notes: [
             """
             It writes the transfer's name to standard output as soon as the transfer is safe with the agent, and makes
-            the session if there is none. How far it is goes to standard error: a bar in a terminal, else a line a
+            the session if there is none. Its progress goes to standard error: a bar in a terminal, else a line a
             second; with --json each event goes to standard output. To end the command ends nothing of the transfer.
             Exit status 1 means that the agent refused it, or that it was waited for and did not finish.
             """, whereTheAgentIs,
@@ -76,7 +76,7 @@ extension CommandDefinition {
             How far they are goes to standard error: a bar with rate and time left in a terminal, else a line a second;
             with --json each event goes to standard output, an object a line. An agent that starts anew is waited for,
             a minute at most. Exit status 0 means that all have finished, 1 that one has failed or was cancelled.
-            While it waits the agent has nobody woken.
+            While it waits the agent requests no wake.
             """, whereTheAgentIs,
         ],
         run: TransferCommands.wait
@@ -109,8 +109,9 @@ extension CommandDefinition {
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
         notes: [
             """
-            The file is at its place whole or not at all. What nobody takes for seven days goes. With --noted it is what
-            a worker runs when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION --noted
+            The file appears at its place whole or not at all. A file not taken within seven days is deleted. A worker
+            runs it with --noted when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION
+            --noted
             Exit status 1 means that a file was not taken.
             """, whereTheAgentIs,
         ],
@@ -132,6 +133,18 @@ extension CommandDefinition {
                 words: yesOrNo
             ),
             OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
+            OptionDefinition(
+                "--constrained",
+                "yes|no",
+                "go over a network with data saving; default: yes",
+                words: yesOrNo
+            ),
+            OptionDefinition(
+                "--after-force-quit",
+                "yes|no",
+                "continue while the app is force-quit on the device; default: no",
+                words: yesOrNo
+            ),
             OptionDefinition(
                 "--early-answers",
                 "yes|no",

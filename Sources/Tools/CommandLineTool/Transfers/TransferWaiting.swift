@@ -332,8 +332,8 @@ package enum TransferText {
     /// Returns the settings of a session and the counts of its transfers, one line each.
     package static func session(_ session: JSONValue) -> String {
         let names = [
-            "session", "device", "topic", "discretionary", "sendsLaunchEvents", "allowsMetered",
-            "acceptsEarlyAnswers", "requestTimeout", "resourceTimeout", "connectionsPerHost",
+            "session", "device", "topic", "discretionary", "sendsLaunchEvents", "allowsMetered", "allowsConstrained",
+            "continuesAfterForceQuit", "acceptsEarlyAnswers", "requestTimeout", "resourceTimeout", "connectionsPerHost",
         ]
         var rows = names.compactMap { name in session[name].map { [name, self.plain($0)] } }
         for member in session["transfers"]?.members ?? [] { rows.append([member.name, self.plain(member.value)]) }

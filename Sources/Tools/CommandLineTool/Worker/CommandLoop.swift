@@ -269,7 +269,9 @@ extension CommandLoop {
         // command is reaped, so no other process is killed.
         job.process.signal(SIGKILL)
         self.commandGuard.forget(pid)
-        let ending = self.ending(of: pid, job.run.work)
+        // Why the gateway has ended a wake is said once, by the worker.
+        let hasWakeEnded = job.run.isStopped && (job.run.graceLeft() ?? 0) <= 0
+        let ending = self.ending(of: pid, job.run.work, isSaid: hasWakeEnded)
         self.takeLastOutput(of: &job)
         job.process.closeAll()
         if let last = job.pacer.ended() { job.run.progress.yield(last) }
@@ -287,9 +289,9 @@ extension CommandLoop {
         }
     }
 
-    private func ending(of pid: Int32, _ work: CommandWork) -> CommandRun.Ending {
+    private func ending(of pid: Int32, _ work: CommandWork, isSaid: Bool) -> CommandRun.Ending {
         let exitStatus = CommandProcess.reap(pid)
-        if work.isFailure(exitStatus: exitStatus) {
+        if work.isFailure(exitStatus: exitStatus), !isSaid {
             let how = exitStatus.map { "exit status \($0)" } ?? "a signal"
             self.log("the command of wake \(work.wake) ended with \(how)")
         }
@@ -397,13 +399,15 @@ final class CommandThread: Sendable {
     /// - `tell`: reports the progress of the command. If several changes occur during a call, only the newest is
     ///   reported. The last report is sent before this function returns, unless the task is cancelled.
     /// - Returns: the exit status; nil if a signal ended the command.
-    /// - Throws: `WakeRelease` if the command could not be started; `CancellationError` if it was stopped and did not
-    ///   succeed.
+    /// - Throws: `WakeRelease` if the command could not be started, or not before its deadline was near;
+    ///   `CancellationError` if it was stopped and did not succeed.
     func run(
         _ work: CommandWork,
         graceLeft: @escaping @Sendable () -> Duration?,
         tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
     ) async throws -> Int32? {
+        // The wake waited here until its deadline was near: no attempt of its push is lost when it goes back.
+        if graceLeft() != nil { throw WakeRelease("its deadline was near before its command could be started") }
         let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
         let run = CommandRun(work, progress: source) {
             graceLeft().map { $0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000 }

@@ -156,22 +156,19 @@ package struct WorkerTasks: Hashable, Sendable {
     private static func run(_ launch: TaskLaunch, _ log: WorkerLog) async throws {
         let work = CommandWork(launch.message)
         let isRefusalTold = Mutex(false)
-        let status = try await withTaskCancellationHandler {
-            try await log.commands.run(work, graceLeft: { launch.graceLeft }) { progress in
-                do throws(WakeWorkerError) {
-                    try await launch.tell(TaskProgress(progress))
-                } catch {
-                    guard error.code != .cancelled, error.code != .wakeEnded else { return }
-                    let isFirst = isRefusalTold.withLock { told in
-                        defer { told = true }
-                        return !told
-                    }
-                    if isFirst { log.progressFailed(work.wake, error) }
+        let tell: @Sendable (CommandProgress) async -> Void = { progress in
+            do throws(WakeWorkerError) {
+                try await launch.tell(TaskProgress(progress))
+            } catch {
+                guard error.code != .cancelled, error.code != .wakeEnded else { return }
+                let isFirst = isRefusalTold.withLock { told in
+                    defer { told = true }
+                    return !told
                 }
+                if isFirst { log.progressFailed(work.wake, error) }
             }
-        } onCancel: {
-            if launch.graceLeft == nil, let reason = launch.expiration { log.expired(work.wake, reason) }
         }
+        let status = try await log.commands.run(work, graceLeft: { launch.graceLeft }, tell: tell)
         guard status == 0 else { throw CommandNotSuccessful() }
     }
 }

@@ -1,7 +1,7 @@
 import HTTPClient
 import Synchronization
-import WakeWorker
-package import Wire
+package import WakeWorker
+import Wire
 
 extension CommandDefinition {
     package static let worker = CommandDefinition(
@@ -89,32 +89,32 @@ extension CommandDefinition {
             """,
             """
             A continued task lives by its progress: a line such as "progress 10/100 text", written to the descriptor
-            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), says how far it is. At
+            that WAKEGATE_PROGRESS_FD names (echo "progress 10/100" >&$WAKEGATE_PROGRESS_FD), reports its progress. At
             most one report a second is sent, the newest, and the last when the command ends. Lines of more than 1024
-            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds what was
-            told last in WAKEGATE_RESUMED_FROM, such as 10/100, and may go on from there.
+            bytes are left out. A task that is launched again, as its worker or the gateway was gone, finds the
+            last report in WAKEGATE_RESUMED_FROM, such as 10/100, and may continue from there.
             """,
             """
             SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
-            run after 30 seconds are told to stop, results are tried to be delivered for ten seconds after the last
+            run after 30 seconds get SIGTERM, results are tried to be delivered for ten seconds after the last
             command has ended, and 40 seconds after the signal the worker ends in any case (--stop-within: all of
             them, the last ten or a quarter for results). A second signal stops the commands at once; then the worker
-            ends when they have and their results are told, after five seconds at the latest. When the worker dies,
+            ends when they have and their results are delivered, after five seconds at the latest. When the worker dies,
             even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later. Signals go to a command's whole
             process group.
             """,
             """
             --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen
             and keyboard (logind's seat0) are in use, and wakes then come at once and cost nothing; background while
-            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` says no for ever, it is active for
-            ever. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
+            they are idle. Where `loginctl show-seat seat0 --property=IdleHint` always says no, it is always
+            active. Without logind nothing is reported, and `wakegate device conditions TOKEN appState=...` says it.
             """,
             """
             The exit status is 77 when the gateway refuses what the worker shows, as of a token that was revoked, has
             expired or is for other topics: trying again would be refused as well, and the unit of systemd does not.
             """,
             """
-            --output log writes at most 4096 bytes as one line and a thousand lines a second; what comes faster is
+            --output log writes at most 4096 bytes as one line and a thousand lines a second; faster output is
             dropped and counted, and holds up no command.
             """,
         ],
@@ -279,10 +279,8 @@ package struct WorkerLog: Sendable {
             self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
             self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
-        case .expired(let wake):
-            self.commands.wakeEnded(wake)
-            self.commands.log("wake \(wake) has expired; its command is stopped")
-        case .lost(let wake): self.commands.wakeEnded(wake)
+        case .expired(let wake, let reason): self.ended(wake, reason)
+        case .lost(let wake): self.ended(wake, .lost)
         case .dropped(let wake, _, let reason), .taskDropped(let wake, _, let reason):
             // An earlier event has reported how the wake ended.
             guard reason.code != .wakeEnded else { return }
@@ -300,21 +298,22 @@ package struct WorkerLog: Sendable {
             + "kind is answered; see the version of this program and the gateway's"
     }
 
-    /// Logs the reason why the time of a task's wake is over.
-    func expired(_ wake: String, _ reason: ExpirationReason) {
-        self.commands.log("wake \(wake) is over: \(Self.text(reason))")
+    /// Logs why the gateway has ended a wake, in the only line about its end.
+    private func ended(_ wake: String, _ reason: BackgroundTaskExpiration) {
+        self.commands.wakeEnded(wake)
+        self.commands.log("wake \(wake) has ended (\(reason.rawValue)): \(Self.text(reason)); its command is stopped")
     }
 
-    /// Returns the reason of an expiration with an explanation.
-    package static func text(_ reason: ExpirationReason) -> String {
+    /// Returns the explanation of a reason.
+    package static func text(_ reason: BackgroundTaskExpiration) -> String {
         switch reason {
-        case .deadline: "deadline, its time has passed"
-        case .progress: "progress, it has not advanced for too long"
-        case .conditions: "conditions, those of its device no longer allow it"
-        case .pressure: "pressure, memory is short or fewer tasks may run"
-        case .cancelled: "cancelled, by its submitter"
-        case .operator: "operator, who has ended it"
-        case .lost: "lost, and launched again"
+        case .deadline: "it brought no result before its deadline"
+        case .progress: "it reported no progress for too long"
+        case .conditions: "the conditions of its device no longer allow it"
+        case .pressure: "memory is short, or fewer tasks may run at a time"
+        case .cancelled: "the task was cancelled"
+        case .operator: "an operator ended it"
+        case .lost: "its connection broke or the gateway gave it up, and it launches again"
         }
     }
 

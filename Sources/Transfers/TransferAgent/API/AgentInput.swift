@@ -56,6 +56,8 @@ enum AgentInput {
             case "discretionary": change.isDiscretionary = try self.flag(member)
             case "sendsLaunchEvents": change.sendsLaunchEvents = try self.flag(member)
             case "allowsMetered": change.allowsMetered = try self.flag(member)
+            case "allowsConstrained": change.allowsConstrained = try self.flag(member)
+            case "continuesAfterForceQuit": change.continuesAfterForceQuit = try self.flag(member)
             case "acceptsEarlyAnswers": change.acceptsEarlyAnswers = try self.flag(member)
             case "requestTimeout": change.requestTimeout = try self.seconds(member)
             case "resourceTimeout": change.resourceTimeout = try self.seconds(member)

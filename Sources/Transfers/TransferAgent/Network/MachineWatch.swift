@@ -15,6 +15,7 @@ package struct MachineState: Hashable, Sendable {
 /// `@unchecked Sendable`: accessed only on the `HTTPThread`.
 package final class MachineWatch: HTTPAgent, @unchecked Sendable {
     private let metered: AgentSettings.Metered
+    private let constrained: AgentSettings.Metered
     private let root: String
     private let report: @Sendable (MachineState) -> Void
     private var watch: ConditionsWatch?
@@ -24,13 +25,14 @@ package final class MachineWatch: HTTPAgent, @unchecked Sendable {
 
     package init(_ settings: AgentSettings, report: @escaping @Sendable (MachineState) -> Void) {
         self.metered = settings.metered
+        self.constrained = settings.constrained
         self.root = settings.machine
         self.report = report
     }
 
     package func begin(on loop: HTTPLoop) {
         self.watch = ConditionsWatch(.hardware, root: self.root)
-        if self.metered == .auto { self.network = MeteredWatch(root: self.root) }
+        if self.metered == .auto || self.constrained == .auto { self.network = MeteredWatch(root: self.root) }
         self.momentReached(on: loop)
     }
 
@@ -47,13 +49,10 @@ package final class MachineWatch: HTTPAgent, @unchecked Sendable {
             state.conditions.isHot = thermal >= .serious
             state.thermal = thermal.rawValue
         }
-        switch self.metered {
-        case .yes: state.conditions.isMetered = true
-        case .no: state.conditions.isMetered = false
-        case .auto:
-            self.network?.take(now: loop.now)
-            state.conditions.isMetered = self.network?.isMetered
-        }
+        self.network?.take(now: loop.now)
+        state.conditions.isMetered = self.metered == .auto ? self.network?.isMetered : self.metered == .yes
+        state.conditions.isConstrained =
+            self.constrained == .auto ? self.network?.isConstrained : self.constrained == .yes
         if state != self.state || self.isFirst {
             self.isFirst = false
             self.state = state

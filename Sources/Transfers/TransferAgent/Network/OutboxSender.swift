@@ -19,8 +19,6 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
     private let entry: OutboxEntry
     private let settings: AgentSettings
     private let report: @Sendable (Outcome) -> Void
-    private static let timeoutMilliseconds = 30_000
-    private static let tokenBytesMax = 65_536
 
     package init(_ entry: OutboxEntry, _ settings: AgentSettings, report: @escaping @Sendable (Outcome) -> Void) {
         self.entry = entry
@@ -29,32 +27,13 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
     }
 
     package func begin(on loop: HTTPLoop) {
-        guard let gateway = self.settings.gateway else { return self.report(.again("no gateway is named")) }
-        var settings = HTTPClientSettings()
-        settings.certificateAuthorityFile = self.settings.gatewayAuthority
-        settings.bodyBytesMax = 1 << 20
-        var base = gateway.hasSuffix("/") ? String(gateway.dropLast()) : gateway
-        if gateway.hasPrefix("unix:") {
-            settings.socketPath = String(gateway.dropFirst("unix:".count))
-            base = "http://localhost"
-        }
-        var request = HTTPRequest(
-            "POST",
-            "\(base)/v1/devices/\(URLPath.component(self.entry.device))/sessions/"
-                + URLPath.component(self.entry.session),
-            headers: [("content-type", "application/json")],
-            body: self.body,
-            timeoutMilliseconds: Self.timeoutMilliseconds
-        )
-        request.settings = settings
-        if let file = self.settings.gatewayToken {
-            do throws(SystemError) {
-                let bytes = try OrdinaryFile.contents(file, bytesMax: Self.tokenBytesMax) ?? []
-                let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first ?? ""
-                request.headers.append(("authorization", "Bearer \(token)"))
-            } catch {
-                return self.report(.again("the token's file \(file) cannot be read (\(error.reason))"))
-            }
+        let path =
+            "/v1/devices/\(URLPath.component(self.entry.device))/sessions/\(URLPath.component(self.entry.session))"
+        let request: HTTPRequest
+        do throws(AgentProcess.Failure) {
+            request = try self.settings.gatewayRequest("POST", path, self.body)
+        } catch {
+            return self.report(.again(error.description))
         }
         do throws(HTTPClientError) {
             _ = try loop.start(request, for: self)
@@ -93,5 +72,71 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         case 500...: return .again(words)
         default: return .refused(words)
         }
+    }
+}
+
+/// Asks the gateway whether the app was force-quit on a device; one request.
+///
+/// `@unchecked Sendable`: it is touched on the `HTTPThread` alone.
+package final class ForceQuitQuestion: HTTPAgent, @unchecked Sendable {
+    private let device: String
+    private let settings: AgentSettings
+    private let report: @Sendable (Bool?) -> Void
+
+    package init(_ device: String, _ settings: AgentSettings, report: @escaping @Sendable (Bool?) -> Void) {
+        self.device = device
+        self.settings = settings
+        self.report = report
+    }
+
+    package func begin(on loop: HTTPLoop) {
+        let path = "/v1/devices/\(URLPath.component(self.device))/conditions"
+        guard let request = try? self.settings.gatewayRequest("GET", path, nil),
+            (try? loop.start(request, for: self)) != nil
+        else { return self.report(nil) }
+    }
+
+    package func momentReached(on loop: HTTPLoop) {}
+
+    package func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        guard case .ended(_, let result) = event else { return }
+        guard case .success(let response) = result, response.status == 200,
+            let state = JSONValue(response.body)?["appState"]?.text
+        else { return self.report(nil) }
+        self.report(state == "forceQuit")
+    }
+}
+
+extension AgentSettings {
+    private static let timeoutMilliseconds = 30_000
+    private static let tokenBytesMax = 65_536
+
+    /// Returns a request to the gateway with the agent's credentials.
+    fileprivate func gatewayRequest(
+        _ method: String,
+        _ path: String,
+        _ body: [UInt8]?
+    ) throws(AgentProcess.Failure) -> HTTPRequest {
+        guard let gateway = self.gateway else { throw AgentProcess.Failure("no gateway is named") }
+        var settings = HTTPClientSettings()
+        settings.certificateAuthorityFile = self.gatewayAuthority
+        settings.bodyBytesMax = 1 << 20
+        var base = gateway.hasSuffix("/") ? String(gateway.dropLast()) : gateway
+        if gateway.hasPrefix("unix:") {
+            settings.socketPath = String(gateway.dropFirst("unix:".count))
+            base = "http://localhost"
+        }
+        var request = HTTPRequest(method, base + path, body: body, timeoutMilliseconds: Self.timeoutMilliseconds)
+        if body != nil { request.headers.append(("content-type", "application/json")) }
+        request.settings = settings
+        guard let file = self.gatewayToken else { return request }
+        do throws(SystemError) {
+            let bytes = try OrdinaryFile.contents(file, bytesMax: Self.tokenBytesMax) ?? []
+            let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first ?? ""
+            request.headers.append(("authorization", "Bearer \(token)"))
+        } catch {
+            throw AgentProcess.Failure("the token's file \(file) cannot be read (\(error.reason))")
+        }
+        return request
     }
 }

@@ -29,6 +29,8 @@ package struct TransferBook {
     private var transfers = TransferTable()
     /// Transfers by the time at which each must be checked next. An entry may be outdated.
     private var timed = MomentQueue<TransferID>()
+    /// The devices on which the app was force-quit.
+    private var quitDevices: Set<String> = []
     /// Sessions in the order of their turns.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
@@ -86,7 +88,23 @@ package struct TransferBook {
             guard transfer.isBackingOff else { return .earliestBegin }
             return transfer.awaitsNetwork && self.conditions.hasNetwork == false ? .network : .backoff
         }
-        return self.conditions.hold(of: session) ?? .slots
+        return self.hold(of: session) ?? .slots
+    }
+
+    /// Why transfers of a session wait; nil if they may run.
+    package func hold(of session: TransferSession) -> TransferHold? {
+        if !session.continuesAfterForceQuit, let device = session.device, self.quitDevices.contains(device) {
+            return .forceQuit
+        }
+        return self.conditions.hold(of: session)
+    }
+
+    /// The devices whose force-quit holds transfers that have not ended.
+    package var devicesThatHold: Set<String> {
+        Set(
+            self.sessions.values.lazy.filter { !$0.session.continuesAfterForceQuit && $0.counts.live > 0 }
+                .compactMap(\.session.device)
+        )
     }
 
     /// The next time to call `timePassed`; nil for never.
@@ -119,7 +137,7 @@ extension TransferBook {
             if before.connectionsPerHost != session.connectionsPerHost {
                 self.sessions[number]?.schedule.reopen(connectionsPerHost: session.connectionsPerHost)
             }
-            return .changed(number, stop: self.conditions.hold(of: session) == nil ? [] : self.running(in: number))
+            return .changed(number, stop: self.hold(of: session) == nil ? [] : self.running(in: number))
         }
         guard self.sessions.count < self.limits.sessionsMax else { return .tooMany }
         let number = self.nextNumber
@@ -293,7 +311,7 @@ extension TransferBook {
             self.turns.append(number)
             // Removed from the dictionary during the change to avoid copying its arrays.
             guard var entry = self.sessions.removeValue(forKey: number) else { continue }
-            guard entry.schedule.hasOpenLane, self.conditions.hold(of: entry.session) == nil else {
+            guard entry.schedule.hasOpenLane, self.hold(of: entry.session) == nil else {
                 self.sessions[number] = entry
                 idle += 1
                 continue
@@ -349,9 +367,21 @@ extension TransferBook {
                 if let transfer = self.transfers[id] { self.wait(transfer, now: now) }
             }
         }
-        return self.running.filter { id in
+        return self.runningAndHeld
+    }
+
+    /// The app was force-quit on a device, or is used again.
+    ///
+    /// - Returns: The running transfers that must wait now.
+    package mutating func forceQuitReported(_ isQuit: Bool, device: String) -> [TransferID] {
+        if isQuit { self.quitDevices.insert(device) } else { self.quitDevices.remove(device) }
+        return self.runningAndHeld
+    }
+
+    private var runningAndHeld: [TransferID] {
+        self.running.filter { id in
             guard let transfer = self.transfers[id], let entry = self.sessions[transfer.session] else { return false }
-            return conditions.hold(of: entry.session) != nil
+            return self.hold(of: entry.session) != nil
         }
     }
 

@@ -8,6 +8,10 @@ package struct TransferSession: Hashable, Sendable {
     /// True if the device is woken when the last transfer has ended.
     package var sendsLaunchEvents = true
     package var allowsMetered = true
+    /// True if transfers may use a network with data saving.
+    package var allowsConstrained = true
+    /// True if transfers continue after the app was force-quit on the device.
+    package var continuesAfterForceQuit = false
     /// The longest time without a byte, in milliseconds.
     package var requestTimeout: Int64 = 60_000
     /// The maximum time of a transfer from submission to end, in milliseconds.
@@ -91,6 +95,8 @@ package struct TransferConditions: Hashable, Sendable {
     package var isHot = false
     /// True if the network is metered; nil if unknown.
     package var isMetered: Bool?
+    /// True if the network has data saving; nil if unknown.
+    package var isConstrained: Bool?
     /// True if the machine has a network; nil if unknown.
     package var hasNetwork: Bool?
 
@@ -104,24 +110,30 @@ package struct TransferConditions: Hashable, Sendable {
             if self.isHot { return .thermal }
         }
         if session.isDiscretionary || !session.allowsMetered, self.isMetered == true { return .metered }
+        if session.isDiscretionary || !session.allowsConstrained, self.isConstrained == true { return .constrained }
         return nil
     }
 }
 
 /// The reason why a transfer waits.
 package enum TransferHold: String, CaseIterable, Sendable {
-    case power, lowPower, thermal, metered, network, earliestBegin, backoff, slots
+    case forceQuit, power, lowPower, thermal, metered, constrained, network, earliestBegin, backoff, slots
 
     /// The reason as a sentence.
-    package var sentence: String {
+    ///
+    /// - Parameter moment: The earliest time at which the transfer may continue, as text; nil if it is not known.
+    package func sentence(until moment: String? = nil) -> String {
         switch self {
+        case .forceQuit:
+            "The app was force-quit on the device; the transfer continues when appState has another value."
         case .power: "It is discretionary and waits for external power."
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."
         case .metered: "It waits for a network that is not metered."
+        case .constrained: "It waits for a network without data saving."
         case .network: "The network is down; the transfer is tried again when it is up."
-        case .earliestBegin: "It begins no earlier than it was asked to."
-        case .backoff: "The last attempt failed, and the next one waits its time."
+        case .earliestBegin: "It begins no earlier than \(moment ?? "it was asked to")."
+        case .backoff: "The last attempt failed, and the next one begins \(moment.map { "at \($0)" } ?? "later")."
         case .slots: "It waits for others to end: of its host, or of all."
         }
     }

@@ -36,7 +36,6 @@ package enum AgentProcess {
     ///   - socket: the listening socket that the service manager has passed; nil to create one.
     ///   - onReady: called once when the agent accepts connections.
     /// - Throws: the error that prevents the start.
-    /// - Throws: what keeps it from starting.
     package static func run(
         _ settings: AgentSettings,
         socket: InheritedSocket?,

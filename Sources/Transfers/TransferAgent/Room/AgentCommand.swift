@@ -8,6 +8,8 @@ package struct SessionChange: Hashable, Sendable {
     package var isDiscretionary: Bool?
     package var sendsLaunchEvents: Bool?
     package var allowsMetered: Bool?
+    package var allowsConstrained: Bool?
+    package var continuesAfterForceQuit: Bool?
     package var acceptsEarlyAnswers: Bool?
     package var requestTimeout: Int64?
     package var resourceTimeout: Int64?
@@ -22,6 +24,8 @@ package struct SessionChange: Hashable, Sendable {
         if let value = self.isDiscretionary { changed.isDiscretionary = value }
         if let value = self.sendsLaunchEvents { changed.sendsLaunchEvents = value }
         if let value = self.allowsMetered { changed.allowsMetered = value }
+        if let value = self.allowsConstrained { changed.allowsConstrained = value }
+        if let value = self.continuesAfterForceQuit { changed.continuesAfterForceQuit = value }
         if let value = self.acceptsEarlyAnswers { changed.acceptsEarlyAnswers = value }
         if let value = self.requestTimeout { changed.requestTimeout = value }
         if let value = self.resourceTimeout { changed.resourceTimeout = value }
@@ -109,4 +113,6 @@ package enum AgentMessage: Sendable {
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
     case outbox(sequence: Int64, OutboxSender.Outcome)
     case machine(MachineState)
+    /// The gateway's answer to whether the app was force-quit on a device; nil if there was no answer.
+    case forceQuit(device: String, Bool?)
 }

@@ -25,6 +25,8 @@ extension AgentRoom {
             json.member("discretionary", session.isDiscretionary)
             json.member("sendsLaunchEvents", session.sendsLaunchEvents)
             json.member("allowsMetered", session.allowsMetered)
+            json.member("allowsConstrained", session.allowsConstrained)
+            json.member("continuesAfterForceQuit", session.continuesAfterForceQuit)
             json.member("acceptsEarlyAnswers", session.acceptsEarlyAnswers)
             json.key("requestTimeout")
             json.seconds(session.requestTimeout)
@@ -60,7 +62,7 @@ extension AgentRoom {
             } else {
                 json.null()
             }
-            json.member("why", hold.map { Self.sentence($0, transfer, facts.failure) })
+            json.member("why", hold.map { self.sentence($0, transfer, facts.failure) })
             json.member("held", hold?.rawValue)
             json.member("createdAt", self.clock.wall(transfer.createdAt))
             json.member("endedAt", transfer.endedAt == 0 ? nil : self.clock.wall(transfer.endedAt))
@@ -71,18 +73,24 @@ extension AgentRoom {
         }
     }
 
-    /// Returns the reason why a transfer waits, as a sentence. It names a server that never completes its answer.
-    private static func sentence(
+    /// Returns the reason why a transfer waits, as a sentence. It names the earliest time at which the transfer may
+    /// continue, the session's hold if that applies besides, and a server that never completes its answer.
+    private func sentence(
         _ hold: TransferHold,
         _ transfer: Transfer,
         _ failure: TransferFacts.Failure?
     ) -> String {
-        guard hold == .backoff, let failure, failure.repeats >= RetryPolicy.repeatsMax, transfer.kind == .download
-        else {
-            return hold.sentence
+        let isTimed = transfer.notBefore > self.now
+        let moment = isTimed ? WallTime.text(self.clock.wall(transfer.notBefore)) : nil
+        var text = hold.sentence(until: moment)
+        if hold == .backoff, let failure, failure.repeats >= RetryPolicy.repeatsMax, transfer.kind == .download {
+            text =
+                "The server ended its answer after the same \(transfer.bytes) bytes \(failure.repeats) times, so the "
+                + "next attempt waits longer, until \(moment ?? "later"). Correct the server, or cancel the transfer."
         }
-        return "The server ended its answer after the same \(transfer.bytes) bytes \(failure.repeats) times, so the "
-            + "next attempt waits longer, up to hours. Correct the server, or cancel the transfer."
+        let session = self.book.session(transfer.session)?.session
+        guard isTimed, let other = session.flatMap({ self.book.hold(of: $0) }) else { return text }
+        return "\(text) Besides: \(other.sentence())"
     }
 
     func status() -> [UInt8] {
@@ -96,6 +104,7 @@ extension AgentRoom {
         json.counts(self.book.counts)
         json.member("running", self.running.count)
         json.member("metered", conditions.isMetered)
+        json.member("constrained", conditions.isConstrained)
         json.member("power", conditions.hasExternalPower ? "external" : "battery")
         json.member("lowPower", conditions.isLowPower)
         json.member("thermal", self.machine.thermal)
@@ -229,7 +238,8 @@ extension AgentRoom {
         var asked = TransferSession()
         asked.isDiscretionary = true
         let hold = self.machine.conditions.hold(of: asked)
-        let causes = [TransferHold.power, .lowPower, .thermal, .metered].map { ($0.rawValue, hold == $0 ? 1 : 0) }
+        let holds = [TransferHold.power, .lowPower, .thermal, .metered, .constrained]
+        let causes = holds.map { ($0.rawValue, hold == $0 ? 1 : 0) }
         values("held", .gauge, by: "cause", "Whether discretionary transfers would wait, by cause.", causes)
         value("attempts_total", .counter, "Attempts that were begun.", tally.attempts)
         value("retries_total", .counter, "Attempts that failed and are made again.", tally.retries)

@@ -99,6 +99,7 @@ extension AgentRoom {
     // MARK: Sessions
 
     private func put(_ name: String, _ change: SessionChange, for stream: StreamID) throws(APIError) {
+        self.nextLook = self.now
         let before = self.book.number(of: name).flatMap { self.book.session($0)?.session }
         switch self.book.sessionSet(name, change.applied(to: before ?? TransferSession())) {
         case .made(let number):
@@ -183,6 +184,7 @@ extension AgentRoom {
             )
         }
         self.nextSequence += 1
+        self.nextLook = min(self.nextLook ?? .max, self.now)
         var facts = TransferFacts()
         let wanted = Redirection.withoutCredentials(submission.spec.url)
         let kept = self.kept.values.first { kept in

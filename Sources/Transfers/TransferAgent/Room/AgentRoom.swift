@@ -72,6 +72,10 @@ package final class AgentRoom {
     var kept: [String: KeptPart] = [:]
     var listeners: [StreamID: Int32] = [:]
     var outbox: [Int64: Outgoing] = [:]
+    /// The devices of which the gateway is asked whether the app was force-quit.
+    var apps: [String: AppQuestion] = [:]
+    /// When these are looked at next; nil while there are none.
+    var nextLook: Int64? = 0
 
     /// The writes of the next commit, and the effects after it.
     var writes: [StoreWrite] = []
@@ -131,7 +135,7 @@ package final class AgentRoom {
     package var wait: Int64 {
         if self.storeFault != nil { return Self.storeRetry }
         var moment = min(self.nextPurge, self.book.nextMoment ?? .max)
-        if let nextEmptying = self.nextEmptying { moment = min(moment, nextEmptying) }
+        for other in [self.nextEmptying, self.nextLook] { moment = min(moment, other ?? .max) }
         for entry in self.outbox.values where !entry.isOnItsWay { moment = min(moment, entry.nextAt) }
         if !self.listeners.isEmpty, !self.running.isEmpty { moment = min(moment, self.nextProgress) }
         return max(0, min(Self.waitMax, self.clock.milliseconds(until: moment)))
@@ -150,6 +154,7 @@ package final class AgentRoom {
         if self.storeFault == nil {
             for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
             self.sendOutbox()
+            self.askAboutApps()
             self.flush()
             self.emptyLog()
         }
@@ -183,6 +188,7 @@ package final class AgentRoom {
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
         case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
+        case .forceQuit(let device, let isQuit): self.forceQuitTold(isQuit, device: device)
         case .machine(let state):
             self.machine = state
             for id in self.book.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }

@@ -26,6 +26,9 @@ package protocol AgentWorld: AnyObject {
     /// Sends a report to the gateway once.
     func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
 
+    /// Asks the gateway once whether the app was force-quit on a device. Reports nil if the gateway does not answer.
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void)
+
     /// Runs a blocking disk operation: calls `step` until it returns false, alternating with other operations.
     func move(_ step: @escaping @Sendable () -> Bool)
 }
@@ -104,6 +107,11 @@ package final class MachineWorld: AgentWorld {
     package func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void) {
         let sender = OutboxSender(entry, self.settings, report: report)
         self.network.submit { sender.begin(on: $0) }
+    }
+
+    package func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
+        let question = ForceQuitQuestion(device, self.settings, report: report)
+        self.network.submit { question.begin(on: $0) }
     }
 
     package func move(_ step: @escaping @Sendable () -> Bool) {

@@ -4,9 +4,9 @@ import Wire
 
 /// The settings of an agent.
 package struct AgentSettings: Sendable {
-    /// The source of the information whether the network is metered.
+    /// The source of the information whether the network is metered, or has data saving.
     package enum Metered: String, CaseIterable, Sendable {
-        /// The answer of NetworkManager. If it gives none, the network is not metered.
+        /// The answer of NetworkManager. If it gives none, the network is neither.
         case auto
         case yes
         case no
@@ -25,6 +25,7 @@ package struct AgentSettings: Sendable {
     /// The path of the file with the bearer token for the gateway. It is read for each request.
     package var gatewayToken: String?
     package var metered = Metered.auto
+    package var constrained = Metered.auto
     /// The path of a PEM file with the authorities that transfers trust, instead of the system's.
     package var trust: String?
     /// The paths of PEM files with the client certificate and its key for transfers.
@@ -74,6 +75,11 @@ package struct AgentKey: Sendable {
         .choice("metered", "whether the network costs by the byte; auto asks NetworkManager", "auto, yes or no") {
             $0.metered = $1
         },
+        .choice(
+            "constrained",
+            "whether the network has data saving; auto: if its connection was set to metered by hand",
+            "auto, yes or no"
+        ) { $0.constrained = $1 },
         .text("trust", "the authorities that transfers trust instead of the system's", "the path of a PEM file") {
             $0.trust = $1
         },

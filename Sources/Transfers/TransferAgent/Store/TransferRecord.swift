@@ -228,6 +228,8 @@ struct StoredSession {
             json.member("discretionary", self.session.isDiscretionary)
             json.member("sendsLaunchEvents", self.session.sendsLaunchEvents)
             json.member("allowsMetered", self.session.allowsMetered)
+            json.member("allowsConstrained", self.session.allowsConstrained)
+            json.member("continuesAfterForceQuit", self.session.continuesAfterForceQuit)
             json.member("acceptsEarlyAnswers", self.session.acceptsEarlyAnswers)
             json.member("requestTimeout", self.session.requestTimeout)
             json.member("resourceTimeout", self.session.resourceTimeout)
@@ -245,6 +247,8 @@ struct StoredSession {
         session.isDiscretionary = value["discretionary"]?.bool ?? false
         session.sendsLaunchEvents = value["sendsLaunchEvents"]?.bool ?? true
         session.allowsMetered = value["allowsMetered"]?.bool ?? true
+        session.allowsConstrained = value["allowsConstrained"]?.bool ?? true
+        session.continuesAfterForceQuit = value["continuesAfterForceQuit"]?.bool ?? false
         session.acceptsEarlyAnswers = value["acceptsEarlyAnswers"]?.bool ?? false
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout

@@ -4,16 +4,16 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What providers, workers and operators of a simulated cluster asked and were told, and what they can tell from that
-/// alone.
+/// The requests and observations of providers, workers and operators in a simulated cluster, and the checks that are
+/// possible from these alone.
 struct ClusterClients {
     struct Stream {
         let gateway: Int
         let topic: Int
         let slots: Int
-        /// Whether the worker answers at once, and well.
+        /// True if the worker answers every wake successfully and without delay.
         let isGood: Bool
-        /// Wakes that it was sent, and has neither answered nor been rid of.
+        /// The wakes that it received and that have neither been answered nor ended.
         var wakes: Set<WakeID> = []
         var hasBegun = false
         var isDraining = false
@@ -27,11 +27,11 @@ struct ClusterClients {
     }
 
     enum Question {
-        /// The apns-id by which a push is known, and whether it is its sender's.
+        /// The apns-id of a push, and whether its sender chose it.
         case push(APNsID, isNamed: Bool)
         case subscription
         case report(WakeID)
-        /// A worker gives a wake back that it could not begin.
+        /// A worker releases a wake that it could not begin.
         case release(WakeID)
         case statistics
         case other
@@ -40,23 +40,23 @@ struct ClusterClients {
     struct Asked {
         let question: Question
         let gateway: Int
-        /// In virtual time.
+        /// The virtual time.
         let at: Int64
     }
 
     private(set) var asked: [Int: Asked] = [:]
     private(set) var streams: [Int: Stream] = [:]
     private(set) var wakes: [WakeID: Wake] = [:]
-    /// Pushes by what they were answered.
+    /// The pushes by their answers.
     private(set) var accepted: Set<APNsID> = []
     private(set) var refused: Set<APNsID> = []
-    /// Pushes of which an answer is not known, or was not 200 or 503.
+    /// The pushes whose answer is unknown, or was neither 200 nor 503.
     private(set) var uncertain: Set<APNsID> = []
-    /// Wakes that workers gave back, and were told so.
+    /// The wakes that workers released successfully.
     private(set) var givenBack: Set<WakeID> = []
-    /// The books, as they were told last.
+    /// The counters as reported last.
     private(set) var books: Books?
-    /// The slots of all workers that are taken, as they were told last.
+    /// The number of busy slots of all workers, as reported last.
     private(set) var busySlots = 0
     private(set) var fault: String?
     private(set) var coverage = ClusterCoverage()
@@ -74,12 +74,12 @@ struct ClusterClients {
         self.asks(number, .subscription, of: stream.gateway, at: now)
     }
 
-    /// A worker leaves, or its connection is gone.
+    /// Removes a worker that leaves or is disconnected.
     mutating func leaves(_ stream: Int) { self.streams[stream] = nil }
 
     mutating func drains(_ stream: Int) { self.streams[stream]?.isDraining = true }
 
-    /// A gateway is gone, and with it every connection to it.
+    /// Removes every connection to a gateway that has died.
     mutating func lose(_ gateway: Int) {
         self.streams = self.streams.filter { $0.value.gateway != gateway }
         for (number, asked) in self.asked where asked.gateway == gateway {
@@ -88,7 +88,7 @@ struct ClusterClients {
         }
     }
 
-    /// Streams that stand at a gateway, by number.
+    /// Returns the streams at a gateway, by number.
     func streams(at gateway: Int) -> [Int] {
         self.streams.filter { $0.value.hasBegun && $0.value.gateway == gateway }.keys.sorted()
     }
@@ -114,7 +114,7 @@ struct ClusterClients {
             if self.wakes[wake]?.stream != stream { self.wrong("a stream was rid of a wake that it never had") }
             self.streams[stream]?.wakes.remove(wake)
         case .drained(let stream):
-            if self.streams[stream]?.isDraining == false { self.wrong("a stream ends by itself") }
+            if self.streams[stream]?.isDraining == false { self.wrong("a stream ended without a drain") }
             self.streams[stream] = nil
         case .asked, .conditions, .draining: break
         }
@@ -127,7 +127,7 @@ struct ClusterClients {
         case "launched", "scheduled", "coalesced", "discarded":
             self.accepted.insert(push)
             self.coverage.note(.accepted)
-            // What came before, and was not heard of, was this one.
+            // An earlier push without an answer was this one.
             self.uncertain.remove(push)
         case "ServiceUnavailable", "Shutdown":
             self.coverage.note(.unavailable)
@@ -197,7 +197,7 @@ struct ClusterClients {
             return self.wrong("a wake is delivered twice")
         }
         if database.log.ends[wake.id] != nil { self.coverage.note(.wakeOfTheDead) }
-        // Of a worker that has left nobody hears.
+        // A worker that has left sees nothing.
         guard let stream = self.streams[wake.stream] else { return }
         if stream.gateway != gateway.place { self.wrong("a wake is delivered to a stream of another gateway") }
         if wake.topic != EngineRig.topicName(stream.topic) { self.wrong("a wake is of another topic") }
@@ -209,7 +209,7 @@ struct ClusterClients {
 // MARK: - Providers, devices and operators
 
 extension ClusterSimulation {
-    /// Somebody does something, and something else a while later.
+    /// Plans a random action, and the next one after it.
     func planDeed() {
         self.plan(after: self.generator.number(in: 0...60)) {
             guard !self.isCalm else { return }
@@ -240,7 +240,8 @@ extension ClusterSimulation {
         let priorities: [Priority] = isPlain ? [.considerate] : [.immediate, .considerate, .considerate, .passive]
         let priority = self.generator.pick(priorities)
         let expiration = self.generator.pick([nil, nil, nil, 0, self.database.wall / 1000 + 6] as [Int64?])
-        // A device remembers its last four: one more could be taken in between, and the push counted twice.
+        // A device remembers its last four named pushes. With one more, an earlier one could be accepted and counted
+        // again.
         let isNamed = self.generator.once(in: 4) && self.namedCounts[device, default: 0] < 4
         let number = self.numbers + 1
         if isNamed {
@@ -259,7 +260,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// A provider that has heard nothing, or thinks so, sends the same push again, to any gateway.
+    /// A provider without an answer sends the same push again, to any gateway.
     private func sendAgain(at place: Int) {
         guard let (push, device) = self.named.last else { return }
         self.coverage.note(.repeatedPush)
@@ -268,7 +269,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// What only some devices do.
+    /// Performs an action that only some devices receive.
     private func touch(_ device: Int, at place: Int) {
         let name = self.generator.pick(["com.example.sync", "com.example.export.a", "com.example.clean"])
         switch self.generator.number(below: 12) {
@@ -283,7 +284,7 @@ extension ClusterSimulation {
         case 3: self.ask(place, .other) { $0.simulateExpiration($1, device) }
         case 4:
             self.coverage.note(.removal)
-            // A new registration takes a push under the same name as another one.
+            // After a new registration, a push with a known apns-id counts as another one.
             self.named.removeAll { $0.device == device }
             self.ask(place, .other) { $0.unregister($1, device) }
         case 5: self.ask(place, .other) { $0.register($1, device, topic: self.topic(device)) }
@@ -341,7 +342,7 @@ extension ClusterSimulation {
         gateway.hurry(until: self.database.now + 1)
     }
 
-    /// A worker leaves.
+    /// Ends a worker's stream.
     func leave(_ number: Int) {
         guard let stream = self.clients.streams[number], let gateway = self.gateways[stream.gateway] else { return }
         self.clients.leaves(number)
@@ -349,7 +350,7 @@ extension ClusterSimulation {
         gateway.hurry(until: self.database.now + 1)
     }
 
-    /// A worker has a wake, and answers after a while, or never, there or anywhere else.
+    /// A worker has received a wake. It answers after a while or never, to this gateway or another.
     func received(_ wake: HeardWake) {
         guard let stream = self.clients.streams[wake.stream] else { return }
         if stream.isGood {
@@ -358,7 +359,7 @@ extension ClusterSimulation {
                 self.report(wake, at: elsewhere ?? stream.gateway)
             }
         }
-        // One worker in a few stalls.
+        // Some workers stall.
         guard !self.generator.once(in: 5) else { return }
         let after = self.generator.pick([0...20, 0...200, 500...2600])
         let elsewhere = self.generator.once(in: 3)

@@ -5,14 +5,13 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// Three production gateways on one simulated database, in virtual time, between providers and workers that come and
-/// go, while gateways, connections and the primary fail.
+/// Three production gateways on one simulated database, in virtual time. Providers and workers come and go, while
+/// gateways, connections and the primary fail.
 ///
-/// What they are held to is known to their clients, and to whoever reads the database's rows: nothing of the policy
-/// decides here.
+/// The checks use only the knowledge of clients and the database's rows. They do not depend on the policy's code.
 final class ClusterSimulation {
     static let deviceCount = 8
-    /// Devices below this number are sent ordinary pushes alone, and nobody touches them otherwise.
+    /// The number of devices that receive only ordinary pushes and are never changed otherwise.
     static let plainCount = 2
     static let topicCount = 2
     static let gatewayCount = 3
@@ -27,7 +26,7 @@ final class ClusterSimulation {
 
     let database: SimulatedDatabase
     let make: ClusterGateway.Maker
-    /// How bad it is: something fails once in so many milliseconds, on average; 0 for never.
+    /// The average time between faults in milliseconds; 0 for none.
     let failsEvery: Int
     var generator: SeededGenerator
     var gateways: [ClusterGateway?] = Array(repeating: nil, count: ClusterSimulation.gatewayCount)
@@ -35,23 +34,23 @@ final class ClusterSimulation {
     var ledger = ClusterLedger(attemptsMax: 3)
     var calendar = EventCalendar()
     var coverage = ClusterCoverage()
-    /// Requests, streams and pushes have numbers of their own.
+    /// The last number used. Requests, streams and pushes share the sequence.
     var numbers = 0
-    /// Pushes with an apns-id of their sender's, and their devices.
+    /// The pushes whose apns-id was chosen by their sender, and their devices.
     var named: [(push: Int, device: Int)] = []
-    /// How many such pushes each device was sent in all.
+    /// The number of such pushes sent to each device.
     var namedCounts: [Int: Int] = [:]
-    /// Everything works, and workers answer.
+    /// True once nothing fails and all workers answer.
     var isCalm = false
     var calmSince: Int64 = .max
     private let start: Int64
     private let clock: SharedClock
     private var lives: UInt64 = 0
-    /// How many turns there were since time went on.
+    /// The number of turns since time last advanced.
     private var passCount = 0
     private(set) var fault: String?
 
-    /// - `failsEvery`: in milliseconds; 0 for never.
+    /// - `failsEvery`: milliseconds; 0 for never.
     init(seed: UInt64, failsEvery: Int, make: @escaping ClusterGateway.Maker) {
         self.generator = SeededGenerator(seed: seed)
         self.database = SimulatedDatabase(seed: self.generator.next())
@@ -61,9 +60,9 @@ final class ClusterSimulation {
         self.clock = SharedClock(boot: 5_000_000, wall: self.database.now)
     }
 
-    /// Lives through so many milliseconds, then in peace until everything has ended.
+    /// Runs for this many milliseconds, then without faults until everything has ended.
     ///
-    /// - Returns: the first thing that was wrong.
+    /// - Returns: the first error.
     func run(for milliseconds: Int64) -> String? {
         for place in self.gateways.indices { self.begin(place) }
         self.planDeed()
@@ -90,7 +89,7 @@ final class ClusterSimulation {
         if self.fault == nil { self.pass(until: end) }
     }
 
-    /// Everything that happens at one moment, or did before.
+    /// Performs everything that is due at this time.
     private func pass(until moment: Int64) {
         self.database.run(until: moment)
         self.clock.change { $0.pass(self.database.now - self.start - ($0.boot - 5_000_000)) }
@@ -104,7 +103,7 @@ final class ClusterSimulation {
         if let fault = self.clients.fault ?? self.ledger.fault { self.wrong(fault) }
     }
 
-    /// What each gateway is up to.
+    /// The state of each gateway.
     private var busy: [String] {
         self.gateways.map { gateway in
             guard let gateway else { return "dead" }
@@ -125,11 +124,11 @@ final class ClusterSimulation {
 
     // MARK: Lives
 
-    /// Another life of a gateway begins.
+    /// Begins another life of a gateway.
     func begin(_ place: Int) {
         self.lives += 1
         let (clock, seed) = (self.clock, self.generator.next())
-        // Nobody sees to it that the gateways' clocks are right.
+        // The clocks of the gateways are not synchronized.
         let ahead = Int64(self.generator.number(in: -3000...3000))
         let plain = EngineWorld(clock, seed: seed)
         let world = EngineWorld(
@@ -158,7 +157,7 @@ final class ClusterSimulation {
         }
     }
 
-    /// A gateway is gone, and every connection to it.
+    /// Ends a gateway and every connection to it.
     func end(_ place: Int, withMachine: Bool) {
         self.gateways[place]?.store.kill(withMachine: withMachine)
         self.gateways[place] = nil
@@ -167,9 +166,9 @@ final class ClusterSimulation {
 
     // MARK: Asking
 
-    /// Asks a gateway, which takes what it is asked within a few milliseconds.
+    /// Sends a request to a gateway, which receives it within a few milliseconds.
     ///
-    /// - Returns: the number of what was asked.
+    /// - Returns: the number of the request.
     @discardableResult
     func ask(_ place: Int, _ question: ClusterClients.Question, _ fill: (Requests, Int) -> Void) -> Int? {
         guard let gateway = self.gateways[place] else { return nil }
@@ -180,7 +179,7 @@ final class ClusterSimulation {
         return self.numbers
     }
 
-    /// A gateway that is there, if any is.
+    /// Returns a random live gateway, if there is one.
     func someGateway() -> Int? {
         let places = self.gateways.indices.filter { self.gateways[$0] != nil }
         return places.isEmpty ? nil : self.generator.pick(Array(places))
@@ -190,15 +189,15 @@ final class ClusterSimulation {
 // MARK: - Peace
 
 extension ClusterSimulation {
-    /// How long anything waits that nothing is in the way of, in milliseconds.
+    /// The maximum delay of anything that nothing prevents, in milliseconds.
     private static let patience: Int64 = 5000
 
-    /// Nothing fails any more, and good workers come: everything ends, and soon.
+    /// Stops all faults and adds good workers, so that everything ends soon.
     func calm() {
         self.isCalm = true
         self.calmSince = self.database.now
         self.database.faults = .none
-        // Nothing hangs on a notice, and nobody is told of a conflict.
+        // Nothing depends on a notification, and conflicts resolve without one.
         self.database.faults.lostNotices = 3
         self.database.faults.deadlocks = 60
         self.database.pace = .usual
@@ -208,7 +207,7 @@ extension ClusterSimulation {
             if self.gateways[place]?.isPaused == true { self.gateways[place]?.store.resume() }
             if self.gateways[place] == nil { self.begin(place) }
         }
-        // Whoever was thought dead is found to be, and whoever lives comes back.
+        // Gateways that were declared dead are found dead, and live ones are attached again.
         self.run(until: self.database.now + Self.patience)
         for _ in 0..<100 where self.database.hasGhosts { self.run(until: self.database.now + 200) }
         self.checkFenced()
@@ -245,7 +244,7 @@ extension ClusterSimulation {
             && self.database.rows.ready.isEmpty && self.clients.asked.isEmpty
     }
 
-    /// Nothing that could be done at once is waited for for long.
+    /// Checks that nothing that could be done immediately has waited for long.
     private func checkPatience() {
         let (now, policyNow) = (self.database.now, self.database.policyNow)
         for (number, asked) in self.clients.asked where max(asked.at, self.calmSince) + Self.patience < now {
@@ -266,7 +265,7 @@ extension ClusterSimulation {
         self.checkBooks()
     }
 
-    /// Whatever a dead gateway held is given back soon, whether or not its deadline is past.
+    /// Checks that the wakes of a dead gateway are lost soon, even before their deadlines.
     private func checkBuried() {
         for wake in self.database.rows.wakes.values where wake.ended == nil {
             guard let death = self.database.log.deaths[wake.holder],
@@ -276,7 +275,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// Whoever was taken for dead has told its workers that their wakes are lost.
+    /// Checks that gateways that were declared dead have notified their workers of lost wakes.
     private func checkFenced() {
         let log = self.database.log
         for number in self.clients.streams.keys.sorted() {
@@ -287,12 +286,12 @@ extension ClusterSimulation {
         }
     }
 
-    /// What is counted is what happened.
+    /// Checks that the counters match the events.
     func checkBooks() {
         if let fault = self.ledger.compare(self.database.rows.total().total) { self.wrong(fault) }
     }
 
-    /// Every push that was answered 200 has ended, and none that was refused was counted.
+    /// Checks that every push answered 200 has ended, and that no refused push was counted.
     private func checkEnds() {
         for push in self.clients.accepted where self.ledger.end(of: push) == nil {
             self.wrong("a push that was answered 200 \(self.ledger.has(push) ? "has not ended" : "is lost")")
@@ -308,7 +307,7 @@ extension ClusterSimulation {
         self.coverage.note(.lost, Int(self.ledger.books.results[.lost]))
     }
 
-    /// A wake that a worker gave back is lost, and costs its push no attempt.
+    /// Checks that a wake released by its worker is lost, and costs its push no attempt.
     private func checkGivenBack() {
         let lost = self.lostWakes()
         var attempts: [APNsID: Int] = [:]
@@ -325,8 +324,8 @@ extension ClusterSimulation {
         if let fault = self.ledger.fault { self.wrong(fault) }
     }
 
-    /// Of the wakes that workers received of a device that only gets ordinary pushes, and that were not lost, any two
-    /// are an interval apart.
+    /// Checks the intervals between the wakes of devices with ordinary pushes only, as received by workers and not
+    /// lost.
     private func checkSpacing() {
         let log = self.database.log
         let lost = self.lostWakes()
@@ -342,7 +341,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// The wakes of plain devices, whose ends the events of the same commit tell, that ended as lost.
+    /// Returns the wakes of plain devices that ended as lost, according to the events of the same commits.
     private func lostWakes() -> Set<WakeID> {
         let log = self.database.log
         var lost: Set<WakeID> = []
@@ -357,7 +356,7 @@ extension ClusterSimulation {
         return lost
     }
 
-    /// Whether the gateway that gave a wake had been found dead before it ended.
+    /// Returns true if the gateway that gave a wake was declared dead before the wake ended.
     private func outlivesItsGateway(_ wake: WakeID) -> Bool {
         let log = self.database.log
         guard let end = log.ends[wake], let launch = log.launches[wake],
@@ -366,7 +365,7 @@ extension ClusterSimulation {
         return death <= log.commits[end].at
     }
 
-    /// Every gateway tells the same books in the end, which are those of the rows.
+    /// Checks that every gateway finally reports the same counters, which equal those in the rows.
     private func checkStatistics() {
         self.run(until: self.database.now + 1500)
         for place in self.gateways.indices {
@@ -383,7 +382,7 @@ extension ClusterSimulation {
         self.checkSlots()
     }
 
-    /// In the end every slot is free, whether or not somebody was told which wakes others have ended.
+    /// Checks that every slot is finally free, even if notifications about wakes that ended elsewhere were lost.
     private func checkSlots() {
         for _ in 0..<16 where self.fault == nil {
             for place in self.gateways.indices { self.ask(place, .statistics) { $0.statistics($1) } }
@@ -397,7 +396,7 @@ extension ClusterSimulation {
 // MARK: - What fails
 
 extension ClusterSimulation {
-    /// Something fails a while later, and something else after it.
+    /// Plans a random fault, and the next one after it.
     func planFault() {
         guard self.failsEvery > 0 else { return }
         self.database.faults.lostReplies = 150
@@ -436,7 +435,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// A gateway dies, and another one starts in its place a while later.
+    /// Kills a gateway; another one replaces it later.
     private func kill(_ place: Int) {
         guard self.gateways[place] != nil else { return }
         self.coverage.note(.kill)
@@ -448,7 +447,7 @@ extension ClusterSimulation {
         }
     }
 
-    /// A gateway is stopped, for longer than it is waited for or not, and goes on.
+    /// Suspends a gateway, possibly longer than the others wait for it, and resumes it.
     private func pause(_ place: Int) {
         guard let gateway = self.gateways[place], !gateway.isPaused else { return }
         self.coverage.note(.pause)
@@ -470,7 +469,7 @@ extension ClusterSimulation {
         self.plan(after: self.generator.number(in: 100...1500)) { self.database.isFull = false }
     }
 
-    /// A gateway is told to launch nothing new, and ends.
+    /// Drains a gateway and then ends it.
     private func drain(_ place: Int) {
         guard let gateway = self.gateways[place], !gateway.isDraining, !gateway.isPaused else { return }
         self.coverage.note(.drain)

@@ -12,10 +12,10 @@ import Wire
 struct ClusterSimulationTests {
     /// The seed to replay, from the environment.
     private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_CLUSTER_SEED"].flatMap(UInt64.init)
-    /// How many more seeds than in `swift test`, from the environment.
+    /// The multiple of the seeds in `swift test`, from the environment.
     private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_CLUSTER_FACTOR"].flatMap(UInt64.init) ?? 1
 
-    /// The engine of the gateway.
+    /// Creates the engine of a gateway.
     private static func make(_ parts: ClusterGateway.Parts) -> (any GatewayEngine, SimulatedClusterStore) {
         let store = SimulatedClusterStore(parts.database, ring: parts.ring)
         let engine = SharedGatewayEngine(
@@ -30,7 +30,7 @@ struct ClusterSimulationTests {
         return (engine, store)
     }
 
-    @Test("Whatever dies, stalls or is cut, what was answered stays, and every push ends once")
+    @Test("Deaths, stalls and lost connections lose no answered request, and every push ends once")
     func holds() {
         var coverage = ClusterCoverage()
         var happened: Set<DatabaseLog.Event> = []
@@ -61,8 +61,8 @@ struct ClusterSimulationTests {
     }
 }
 
-/// What became of every push and of every wake, by what the commits of a simulated database say has happened, and what
-/// the books must say of it.
+/// The history of every push and every wake according to the commits of a simulated database, and the counters that
+/// result from it.
 struct ClusterLedger {
     enum End: Hashable {
         case completed, coalesced
@@ -72,31 +72,31 @@ struct ClusterLedger {
     private struct Push {
         let device: UInt64
         var isInFlight = false
-        /// How many of its wakes ended, but for those that were lost with their gateways.
+        /// The number of its wakes that ended, except those lost with their gateways.
         var attempts = 0
         var end: End?
     }
 
     private struct Device {
-        /// The last moment of something that happened to it.
+        /// The time of its last event.
         var last = Instant.distantPast
-        /// How many wakes of the short lane are in flight.
+        /// The number of wakes in flight in the short lane.
         var shortWakes = 0
         var isRegistered = false
     }
 
-    /// How many attempts a push has by the policy.
+    /// The maximum number of attempts of a push under the policy.
     let attemptsMax: Int
     private var pushes: [APNsID: Push] = [:]
     private var devices: [UInt64: Device] = [:]
-    /// What the books must say.
+    /// The expected counters.
     private(set) var books = Books()
     private(set) var fault: String?
     private var commitCount = 0
 
     init(attemptsMax: Int) { self.attemptsMax = attemptsMax }
 
-    /// Reads the commits that it has not read yet.
+    /// Reads the commits since the last call.
     mutating func read(_ log: DatabaseLog) {
         while self.commitCount < log.commits.count, self.fault == nil {
             let commit = log.commits[self.commitCount]
@@ -106,15 +106,15 @@ struct ClusterLedger {
         if let misuse = log.misuses.first { self.wrong(misuse) }
     }
 
-    /// How a push has ended; nil when it has not, or there is none.
+    /// Returns the end of a push; nil if it has not ended or does not exist.
     func end(of push: APNsID) -> End? { self.pushes[push]?.end }
 
     func has(_ push: APNsID) -> Bool { self.pushes[push] != nil }
 
-    /// Pushes that have not ended.
+    /// The number of pushes that have not ended.
     var openCount: Int { self.pushes.values.count { $0.end == nil } }
 
-    /// What is wrong with what a database has counted, all told.
+    /// Returns the error in the total counters of a database; nil if there is none.
     func compare(_ counted: Books) -> String? {
         guard counted.accepted == counted.accountedFor else { return "the books do not balance: \(counted)" }
         guard counted.requests.submitted.sum == counted.requestsAccountedFor else {
@@ -164,7 +164,7 @@ struct ClusterLedger {
             self.books.results[outcome] += 1
             self.endShort(&device)
             if let push = event.apnsID {
-                // What a worker reports of a wake counts, whether or not the gateway that gave it lives.
+                // A worker's report about a wake counts even if the gateway that gave it is dead.
                 let isLostByDeath = outcome == .lost && Self.isOfDeadGateway(event, commit, log)
                 if !isLostByDeath { self.pushes[push]?.attempts += 1 }
                 self.landed(push, outcome, heir: event.related)
@@ -179,13 +179,13 @@ struct ClusterLedger {
         self.devices[event.device] = device
     }
 
-    /// A push that was given up had all its attempts, without those that workers gave back.
+    /// Checks that a push that was given up had all its attempts, not counting wakes that workers released.
     mutating func checkExhausted(_ push: APNsID, givenBack: Int) {
         guard let ended = self.pushes[push]?.attempts, ended - givenBack < self.attemptsMax else { return }
         self.wrong("a push is given up after \(ended - givenBack) attempts: others were given back or lost by death")
     }
 
-    /// Whether a device's wake that a commit ended was given by a gateway that had been found dead by then.
+    /// Returns true if a commit ended a device's wake whose gateway had been declared dead by then.
     private static func isOfDeadGateway(
         _ event: HistoryEvent,
         _ commit: DatabaseLog.Commit,
@@ -259,16 +259,16 @@ struct ClusterLedger {
     }
 }
 
-/// Answers what is asked about what happened from the rows of a simulated database.
+/// Answers requests to the history from the rows of a simulated database.
 ///
-/// `@unchecked Sendable`: one thread uses it.
+/// The class is `@unchecked Sendable`, because only one thread uses it.
 final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
     private let mailboxes: PerOutlet<LoopMailbox>
-    /// Set before anything is asked.
+    /// Set before the first request.
     weak var database: SimulatedDatabase?
-    /// nil until something is asked.
+    /// Nil until the first request.
     private var file: HistoryFile?
-    /// How many of the database's events are in the file.
+    /// The number of the database's events in the file.
     private var eventCount = 0
 
     init(_ mailboxes: PerOutlet<LoopMailbox>) { self.mailboxes = mailboxes }
@@ -291,7 +291,7 @@ final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
     }
 }
 
-/// What happened in simulations of clusters, so that nothing holds because nothing happened.
+/// The events that occurred in simulations of clusters, so that a test can require each of them.
 struct ClusterCoverage {
     enum Event: String, CaseIterable {
         case accepted, unavailable, refused, wake, taskWake, expired, expiredAsLost, reported, lateReport
@@ -305,26 +305,26 @@ struct ClusterCoverage {
 
     mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
 
-    /// What never happened, by name.
+    /// The names of the events that never occurred.
     var missing: [String] { Event.allCases.filter { self.counts[$0] == nil }.map(\.rawValue) }
 }
 
 /// One life of one gateway of a simulated cluster.
 final class ClusterGateway {
-    /// What a test makes an engine of.
+    /// The parts from which a test creates an engine.
     struct Parts {
         let configuration: EngineConfiguration
         let world: EngineWorld
         let database: SimulatedDatabase
         let outlet: GroupOutlet
-        /// Rung when the engine is to be stepped.
+        /// Called when the engine needs a step.
         let ring: @Sendable () -> Void
     }
 
-    /// An engine, and the store it was made with.
+    /// Creates an engine and its store.
     typealias Maker = (Parts) throws -> (any GatewayEngine, SimulatedClusterStore)
 
-    /// Whether somebody has rung since it was asked last.
+    /// Records whether it was signaled since the last reset.
     private final class Bell: Sendable {
         private let hasRung = Mutex(false)
 
@@ -340,11 +340,11 @@ final class ClusterGateway {
     private let engine: any GatewayEngine
     private let loop = LoopMailbox()
     private let bell = Bell()
-    /// What clients have asked since the last step.
+    /// The requests of clients since the last step.
     var requests = Requests()
-    /// When the engine wants to be stepped, in virtual time.
+    /// The virtual time of the next step.
     private(set) var stepAt: Int64
-    /// Whether the gateway was told to launch nothing new.
+    /// True if the gateway is draining.
     var isDraining = false
 
     init(_ place: Int, _ parts: (GroupOutlet, @escaping @Sendable () -> Void) -> Parts, _ make: Maker) throws {
@@ -364,20 +364,20 @@ final class ClusterGateway {
 
     func isDue(at now: Int64) -> Bool { !self.isPaused && (self.stepAt <= now || self.bell.isRung) }
 
-    /// When it is to be stepped next.
+    /// The time of the next step.
     var nextStepAt: Int64 { self.bell.isRung ? .min : self.stepAt }
 
-    /// What it is up to.
+    /// A description of the gateway's state.
     var state: String {
         "\(self.store.openCount) open, \(self.bell.isRung ? "rung" : "stepped at \(self.stepAt)")"
     }
 
-    /// Has the gateway stepped by this moment.
+    /// Makes the next step due at this time at the latest.
     func hurry(until moment: Int64) { self.stepAt = min(self.stepAt, moment) }
 
-    /// One step, with all that was asked.
+    /// Performs one step with all pending requests.
     ///
-    /// - Returns: what was heard, in its order.
+    /// - Returns: the results in order.
     func step(at now: Int64) -> [Heard] {
         self.bell.reset()
         let batch = self.requests.batch

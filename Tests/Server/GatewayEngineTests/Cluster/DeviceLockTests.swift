@@ -5,7 +5,7 @@ import WakeGateTestKit
 
 @Suite("Rows of devices that another session of the database has locked", .timeLimit(.minutes(15)))
 struct DeviceLockTests {
-    /// A gateway that knows devices from 1 on, and a session that locks the first of them.
+    /// Returns a gateway that knows devices from 1 on, and a session that locks the first of them.
     private func scene(devices: Int, locked: Int) throws -> (rig: GatewaysRig, other: StoreClient, TransactionNumber) {
         let rig = GatewaysRig(count: 1)
         rig.ask(0) { requests in for device in 1...devices { requests.push(device, device) } }
@@ -80,7 +80,7 @@ struct DeviceLockTests {
         rig.wait(seconds: 4)
         for device in 1...12 { #expect(rig[0].word(100 + device) == "ServiceUnavailable", "\(device)") }
         #expect(rig[0].word(203) == "ServiceUnavailable")
-        // The gateway knows that the row is locked, and refuses the push without another wait of five seconds.
+        // The gateway knows that the row is locked, and refuses the push without waiting for another five seconds.
         rig[0].step { $0.push(300, 1) }
         rig.wait(seconds: 1)
         #expect(rig[0].word(300) == "ServiceUnavailable")
@@ -126,7 +126,7 @@ struct DeviceLockTests {
         #expect(rig[0].text(101).contains("wakegate_cluster_locked_devices") && !rig[0].text(101).contains("pid 2"))
     }
 
-    @Test("A session is named by process and application, whatever it runs; only the log has its last query")
+    @Test("A session is identified by process and application; only the log shows its last query")
     func names() {
         let holders = (1...2).map { LockHolder(pid: 7, application: "psql", queryStart: $0 * 60_000) }
         var counts: [LockHolder?: Int] = [:]
@@ -200,7 +200,7 @@ struct DeviceLockTests {
         #expect(rig[0].word(10) == "ServiceUnavailable" && rig[0].answer(11) == "503 ServiceUnavailable")
         #expect(rig[0].text(11).contains("has locked this device's row"))
         #expect(rig[0].word(12) == "coalesced")
-        // The load waits a second for the lock, and the stop another one.
+        // The load waits a second for the lock, and the stop waits another one.
         #expect((1000...2500).contains(rig.boot - start), "\(rig.boot - start)")
 
         let other = GatewaysRig(count: 1)

@@ -6,15 +6,15 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Gateways on one simulated database, in which everything is done at once.
+/// Gateways on one simulated database that performs everything immediately.
 final class GatewaysRig {
-    /// One gateway: its engine, its store, and what its only loop has heard.
+    /// One gateway: its engine, its store, and the results on its only loop.
     final class Gateway {
         fileprivate(set) var store: SimulatedClusterStore
         let engine: SharedGatewayEngine
         private let loop = LoopMailbox()
         private let lockReports = Reports()
-        /// Everything that was heard, in its order.
+        /// All results in order.
         private(set) var heard: [Heard] = []
 
         fileprivate init(
@@ -37,7 +37,7 @@ final class GatewaysRig {
             )
         }
 
-        /// The locks of other sessions that were reported for the log, report by report.
+        /// The locks of other sessions that were reported for the log, by report.
         var loggedLocks: [[DeviceLocks]] { self.lockReports.all.withLock { $0 } }
 
         private final class Reports: Sendable {
@@ -80,7 +80,7 @@ final class GatewaysRig {
             }
         }
 
-        /// How much time was left of each wake when its worker was warned.
+        /// The remaining times of wakes when their workers were warned.
         var warnings: [Int64] {
             self.heard.compactMap { heard in
                 if case .expiring(_, _, let timeLeft, _) = heard { timeLeft } else { nil }
@@ -93,13 +93,13 @@ final class GatewaysRig {
             }
         }
 
-        /// What a push was answered, in a word; nil when it was not.
+        /// Returns the reply to a push as a word; nil if there is none.
         func word(_ request: Int) -> String? {
             for case .push(request, let reply) in self.heard { return reply.word }
             return nil
         }
 
-        /// The status of a request's answer, and the reason when it was refused; empty when there is no answer.
+        /// Returns the status of a request's answer and the reason of a refusal; empty without an answer.
         func answer(_ request: Int) -> String {
             for case .answer(request, let outcome) in self.heard {
                 return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
@@ -107,7 +107,7 @@ final class GatewaysRig {
             return ""
         }
 
-        /// The text that a request was answered with; empty when there is none.
+        /// Returns the body of a request's answer; empty if there is none.
         func text(_ request: Int) -> String {
             for case .answer(request, let outcome) in self.heard {
                 var text = JSONWriter()
@@ -152,13 +152,13 @@ final class GatewaysRig {
         return gateway
     }
 
-    /// What is asked of one gateway goes to its engine in one batch, and everything comes to an end.
+    /// Sends requests to one gateway in one batch, and runs until everything is finished.
     func ask(_ number: Int, _ fill: (Requests) -> Void) {
         self.gateways[number].step(fill)
         self.settle()
     }
 
-    /// Steps all until nothing more comes.
+    /// Performs steps of all gateways until nothing more happens.
     func settle() {
         for round in 0..<100 where round < 3 || self.living.contains(where: { !$0.engine.isIdle }) {
             for gateway in self.living { gateway.step() }
@@ -168,10 +168,10 @@ final class GatewaysRig {
 
     private var living: [Gateway] { self.gateways.filter { !$0.store.isDead } }
 
-    /// Milliseconds since the machine started.
+    /// The time since the start of the machine, in milliseconds.
     var boot: Int64 { self.clock.now.boot }
 
-    /// Time passes, second by second, and what is due is done.
+    /// Passes time second by second, and performs everything that is due.
     func pass(seconds: Int) {
         for _ in 0..<seconds {
             self.clock.change { $0.pass(1000) }
@@ -179,7 +179,7 @@ final class GatewaysRig {
         }
     }
 
-    /// Time passes, second by second, in which what has begun need not end.
+    /// Passes time second by second, without waiting for the end of open work.
     func wait(seconds: Int) {
         for _ in 0..<seconds {
             self.clock.change { $0.pass(1000) }
@@ -187,10 +187,10 @@ final class GatewaysRig {
         }
     }
 
-    /// The process of a gateway is gone.
+    /// Kills the process of a gateway.
     func kill(_ number: Int) { self.gateways[number].store.kill(withMachine: false) }
 
-    /// The books as a gateway shows them, which balance at every moment.
+    /// Returns the counters of a gateway, which must always balance.
     func books(_ number: Int) throws -> Books {
         self.ask(number) { $0.statistics(1_000_000) }
         let statistics = try #require(self.gateways[number].statistics)
@@ -198,7 +198,7 @@ final class GatewaysRig {
         return statistics.books
     }
 
-    /// The workers as a gateway shows them.
+    /// Returns the number of workers according to a gateway.
     func workers(_ number: Int) throws -> Int {
         self.ask(number) { $0.statistics(1_000_000) }
         return try #require(self.gateways[number].statistics).workers.connected

@@ -14,7 +14,7 @@ struct ListingTests {
         return scene
     }
 
-    /// An answer to a read: nothing was found, and there are more devices behind this one, if it is given.
+    /// Returns an empty reply to a read; if `end` is given, there are more devices after it.
     private func nothing(_ number: TransactionNumber, upTo end: Int?) -> ClusterReply {
         var loaded = LoadedDevices(
             now: Instant(milliseconds: 5000),
@@ -46,7 +46,7 @@ struct ListingTests {
         #expect(outcome.status == 200 && heard.count == 1)
         #expect(scene.store.reads.map(\.topics) == [[0], [1], [0]])
         #expect(scene.store.reads[2].after == EngineRig.token(7), "behind the slice")
-        // No device of another topic is named: the list ends without a next page.
+        // No device of another topic is visible: the list ends without a next page.
         scene.store.replies.append(self.nothing(scene.store.reads[2].number, upTo: nil))
         guard case .answer(1, let whole)? = scene.heard({ _ in }).first else {
             throw RigFailure("the list is not answered")
@@ -56,7 +56,7 @@ struct ListingTests {
         #expect(text.buffer.view.string.contains("\"next\":null"), "\(text.buffer.view.string)")
     }
 
-    @Test("A list of tokens with a prefix ends behind them, even if the slices of the table hold no such device")
+    @Test("A list of tokens with a prefix ends after them, even if the slices of the table hold no such device")
     func prefix() throws {
         let scene = self.scene()
         let digits = Array("00000000000000".utf8)
@@ -81,7 +81,7 @@ struct ListingTests {
         #expect(scene.store.reads.isEmpty && scene.store.readsOfPending.count == 1)
     }
 
-    @Test("No more than 32 lists are unfinished: one more is refused with the limit and a remedy, until one has ended")
+    @Test("At most 32 lists are open: one more is refused with the limit and a remedy, until one has ended")
     func bound() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...33 { self.list(number, topic: 0, of: requests) } }
@@ -102,11 +102,11 @@ struct ListingTests {
         #expect(scene.heard { self.list(35, topic: 0, of: $0) }.count == 1)
     }
 
-    @Test("However many ask for counts while the database gives none, no more are kept than commands of devices")
+    @Test("Requests for counts are limited while the database does not answer")
     func counts() throws {
         let scene = self.scene()
         let heard = scene.heard { requests in for number in 1...65_537 { requests.statistics(number) } }
-        // The sample of a second is one of the questions.
+        // The sample of a second is one of the requests.
         #expect(heard.compactMap(\.answered) == [65_536, 65_537])
         guard case .answer(_, let outcome)? = heard.first else { throw RigFailure("no question is answered") }
         #expect(outcome.status == 503)

@@ -4,7 +4,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// A gateway's engine on a store that says what the test says.
+/// A gateway's engine on a store whose replies are chosen by the test.
 final class ScriptedScene {
     let store = ScriptedClusterStore()
     private let loop = LoopMailbox()
@@ -41,7 +41,7 @@ final class ScriptedScene {
         )
     }
 
-    /// What a step with these requests lets out.
+    /// Performs a step with these requests and returns its results.
     func heard(_ fill: (Requests) -> Void) -> [Heard] {
         let requests = Requests()
         fill(requests)
@@ -49,13 +49,13 @@ final class ScriptedScene {
         return self.take()
     }
 
-    /// Passes time, and steps.
+    /// Passes time and performs a step.
     func wait(milliseconds: Int64) -> [Heard] {
         self.clock.change { $0.pass(milliseconds) }
         return self.heard { _ in }
     }
 
-    /// What the stop of the gateway lets out.
+    /// Stops the gateway and returns the results.
     func finish() -> [Heard] {
         self.engine.finish()
         return self.take()
@@ -68,48 +68,48 @@ final class ScriptedScene {
     }
 }
 
-/// A store that says what the test says.
+/// A store whose replies are chosen by the test.
 final class ScriptedClusterStore: ClusterStore {
     let transactionsMax = 4
     private(set) var requests: [ClusterRequest] = []
     var replies: [ClusterReply] = []
 
-    /// The transactions of commands that were begun.
+    /// The transactions with commands that were begun.
     var loads: [TransactionNumber] {
         self.requests.compactMap { request in
             if case .load(let number, let plan) = request, !plan.tokens.isEmpty { number } else { nil }
         }
     }
 
-    /// The number of loads that pass over locked rows of devices.
+    /// The number of loads that skip locked rows of devices.
     var passingOverCount: Int {
         self.requests.count { request in
             if case .load(_, let plan) = request { plan.passesOverLocked } else { false }
         }
     }
 
-    /// The topics that it was asked to make, in the order in which it was asked.
+    /// The topics that were requested, in order.
     var topicsAsked: [String] {
         self.requests.flatMap { request -> [String] in
             if case .addTopics(let names) = request { names } else { [] }
         }
     }
 
-    /// The number of times that it was asked for wakes of dead gateways.
+    /// The number of requests for wakes of dead gateways.
     var burialCount: Int {
         self.requests.count { request in
             if case .load(_, let plan) = request, case .wakes = plan.selection { true } else { false }
         }
     }
 
-    /// How often it was asked for what waits for a slot.
+    /// The number of requests for launches that wait for a slot.
     var claimCount: Int {
         self.requests.count { request in
             if case .load(_, let plan) = request, case .ready = plan.selection { true } else { false }
         }
     }
 
-    /// The slices of devices that were asked for: the numbers of their topics, and the device behind which they begin.
+    /// The slices of devices that were requested: the numbers of their topics, and the device after which they begin.
     var reads: [(number: TransactionNumber, topics: [UInt32], after: DeviceToken?)] {
         self.requests.compactMap { request in
             guard case .read(let number, let plan) = request, case .inOrder(let topics?, let after, _) = plan.selection
@@ -118,14 +118,14 @@ final class ScriptedClusterStore: ClusterStore {
         }
     }
 
-    /// The slices of devices with pending pushes that were asked for.
+    /// The slices of devices with pending pushes that were requested.
     var readsOfPending: [TransactionNumber] {
         self.requests.compactMap { request in
             if case .read(let number, let plan) = request, case .pending = plan.selection { number } else { nil }
         }
     }
 
-    /// The reads of these devices.
+    /// Returns the reads of these devices.
     func reads(of tokens: [DeviceToken]) -> [TransactionNumber] {
         self.requests.compactMap { request in
             if case .read(let number, let plan) = request, plan.tokens == tokens { number } else { nil }
@@ -138,7 +138,7 @@ final class ScriptedClusterStore: ClusterStore {
         return []
     }
 
-    /// The number of times that the gateway said that it lives.
+    /// The number of reports that the gateway is alive.
     var reportCount: Int { self.requests.count { if case .report = $0 { true } else { false } } }
 
     func submit(_ request: ClusterRequest) { self.requests.append(request) }

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The engine on a shared store, beside others", .timeLimit(.minutes(15)))
+@Suite("The engine on a shared store with other gateways", .timeLimit(.minutes(15)))
 struct SharedGatewayEngineTests {
     @Test("A push to one gateway wakes a worker at another, whose result may reach any")
     func acrossGateways() throws {
@@ -28,7 +28,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("Any gateway does what is due, and the holder's worker hears why its wake expired")
+    @Test("Any gateway expires a wake, and the holder's worker receives the reason")
     func dueAnywhere() throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }
@@ -68,7 +68,7 @@ struct SharedGatewayEngineTests {
         #expect(try rig.books(0).pending == Int64(devices - 1025))
     }
 
-    @Test("A launch that a commit did not keep is not counted among those that were waited for")
+    @Test("A launch whose commit was refused does not count in the launch lateness")
     func lateness() throws {
         let rig = GatewaysRig()
         func count(_ request: Int) throws -> Double? {
@@ -193,7 +193,7 @@ struct SharedGatewayEngineTests {
         }
         rig.ask(0) { $0.readiness(20) }
         #expect(rig[0].answer(20) == "503 ServiceUnavailable" && rig[0].text(20).contains("The disk is full."))
-        // A balancer sends no pushes to it. It counts refused pushes each second, which shows when commits succeed.
+        // A load balancer sends it no pushes. It stores refused pushes each second, which shows when commits succeed.
         rig.pass(seconds: 30)
         rig.ask(0) { $0.readiness(21) }
         #expect(rig[0].answer(21) == "503 ServiceUnavailable")
@@ -205,7 +205,7 @@ struct SharedGatewayEngineTests {
         #expect(rig[0].word(24) == "scheduled")
     }
 
-    @Test("Who waits for a topic, or for a pause, that the store cannot keep is refused with the cause")
+    @Test("Requests that wait for a topic or a pause that cannot be stored are refused with the cause")
     func notShared() throws {
         let scene = ScriptedScene()
         let (store, heard) = (scene.store, scene.heard)
@@ -229,7 +229,7 @@ struct SharedGatewayEngineTests {
         let refused = heard { _ in }
         guard case .answer(3, let outcome)? = refused.first else { throw RigFailure("the pause is not answered") }
         #expect(outcome.status == 503)
-        // A push after it asks for the topic again.
+        // A later push requests the topic again.
         _ = heard { $0.push(4, 1, topic: 3) }
         store.replies.append(.loaded(try #require(store.loads.last), rows))
         _ = heard { _ in }
@@ -283,7 +283,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.topicsAsked.isEmpty)
     }
 
-    @Test("However many commands wait, locked rows are looked at in between")
+    @Test("Locked rows are checked in between, even with many waiting commands")
     func lockedLanes() throws {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
@@ -330,7 +330,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("What others are always faster with is refused after some tries, and counted as that alone")
+    @Test("A command that always loses to conflicts is refused after some attempts, and not counted as a push")
     func alwaysConflicting() throws {
         let rig = GatewaysRig()
         rig.ask(0) { $0.register(1, 1) }
@@ -346,7 +346,7 @@ struct SharedGatewayEngineTests {
         #expect(try rig.books(1).accepted == 1)
     }
 
-    @Test("Now or never reaches a slot of another gateway, and is over where there is none")
+    @Test("A now-or-never push uses a slot of another gateway, and is discarded without one")
     func nowOrNever() throws {
         let rig = GatewaysRig()
         rig.ask(1) { $0.subscribe(1, slots: 1) }
@@ -388,7 +388,7 @@ struct SharedGatewayEngineTests {
         #expect(rig[0].released == [wake.id] && rig[0].wakes.count == 2)
     }
 
-    @Test("While the database is away everybody is refused at once, with the reason, and nobody when it is there again")
+    @Test("While the database is away every request is refused immediately with the reason; then requests work again")
     func unattached() throws {
         let scene = ScriptedScene()
         let store = scene.store
@@ -407,7 +407,8 @@ struct SharedGatewayEngineTests {
         let ready = heard { $0.readiness(7) }
         guard case .answer(7, let outcome)? = ready.first else { throw RigFailure("readiness is not answered") }
         #expect(outcome.status == 200)
-        // What waits when the database goes is refused then; a transaction that is open when that is known.
+        // Waiting commands are refused when the database disappears. An open transaction is refused when its failure is
+        // known.
         _ = heard { $0.push(8, 1) }
         store.replies.append(.detached(StoreError(message: "The database is gone.")))
         #expect(heard { $0.push(9, 2) }.compactMap(\.answered) == [9])
@@ -416,7 +417,7 @@ struct SharedGatewayEngineTests {
         #expect(heard { _ in }.compactMap(\.answered) == [8])
     }
 
-    @Test("A device of a topic that another gateway has just made is found, though nobody was told of the topic")
+    @Test("A device of a topic that another gateway just created is found, even without a notice of the topic")
     func topicOfAnother() {
         let rig = GatewaysRig(count: 3)
         rig.database.faults.lostNotices = 1
@@ -432,7 +433,7 @@ struct SharedGatewayEngineTests {
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 
-    @Test("What waits of a topic that is not known here yet, or of none, harms nobody, though another one is paused")
+    @Test("Ready work of an unknown topic does no harm, even while another topic is paused")
     func unknownTopic() throws {
         let scene = ScriptedScene()
         scene.attach(topics: ["com.example.app"])
@@ -460,7 +461,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.claimCount == 0)
     }
 
-    /// A gateway with a stream that hears of conditions, and the row of device 1.
+    /// Returns a gateway with a stream that receives conditions, and the row of device 1.
     private static func sceneWithDevice() throws -> (ScriptedScene, LoadedDevices) {
         let scene = ScriptedScene()
         scene.attach(topics: [EngineRig.topicName(0)])
@@ -494,7 +495,7 @@ struct SharedGatewayEngineTests {
     func conditionsGivenUp() throws {
         let (scene, rows) = try Self.sceneWithDevice()
         let (good, bad, topic) = (EngineRig.token(1), EngineRig.token(2), TopicIndex(rawValue: 0))
-        // The stream does not read while the device changes: it is owed that later, when no row is in memory.
+        // The stream does not read while the device changes, so it is notified later, when no row is in memory.
         _ = scene.heard { $0.pauseStream(3, true) }
         scene.store.replies.append(.told(.conditions(good, topic)))
         _ = scene.heard { _ in }
@@ -519,7 +520,7 @@ struct SharedGatewayEngineTests {
         #expect(told == 1)
     }
 
-    @Test("Conditions whose read failed are told after a later one, and failures do not follow one another at once")
+    @Test("Conditions whose read failed are delivered after a later read, and failures are retried with growing pauses")
     func conditionsAgain() throws {
         let (scene, rows) = try Self.sceneWithDevice()
         let device = EngineRig.token(1)
@@ -568,7 +569,7 @@ struct SharedGatewayEngineTests {
         #expect(scene.store.loads == [load])
     }
 
-    @Test("A pause that is told while a gateway attaches is not undone by what the attachment says", arguments: [0, 1])
+    @Test("A pause announced while a gateway attaches is not undone by the attachment's value", arguments: [0, 1])
     func pauseWhileAttaching(told: UInt8) {
         let scene = ScriptedScene()
         let name = "paused:\(EngineRig.topicName(0))"

@@ -16,14 +16,14 @@ struct SimulatedDatabaseTests {
         self.first.store.submit(.addTopics([EngineRig.topicName(0)]))
     }
 
-    /// Makes devices, as `writes` has them.
+    /// Creates devices with `writes`.
     private func make(_ writes: ClusterWrites) {
         let transaction = self.first.load()
         self.first.commit(transaction, writes)
         #expect(self.first.end(transaction) == "committed")
     }
 
-    @Test("A row is one transaction's, and whoever waits for it reads what was committed last")
+    @Test("A row belongs to one transaction, and a waiting transaction reads the latest commit")
     func locks() {
         self.make(ClusterWrites(1, 2, isNew: true))
         let writer = self.first.load(1)
@@ -39,7 +39,7 @@ struct SimulatedDatabaseTests {
         #expect(self.database.log.misuses == [])
     }
 
-    @Test("Of two who insert a device, the second is told of a conflict, and nothing of it is there")
+    @Test("The second of two transactions that insert a device gets a conflict, and none of its writes remain")
     func newcomers() {
         let (one, two) = (self.first.load(1), self.second.load(1))
         #expect(self.first.devices(one) == [])
@@ -50,7 +50,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.count()?.total.accepted == 1)
     }
 
-    @Test("What is counted is what commits have added, whoever counted it, dead or alive")
+    @Test("Counts are the sum of all commits, from dead and live gateways")
     func counts() {
         self.make(ClusterWrites(1, isNew: true, accepted: 2))
         let transaction = self.second.load(1)
@@ -71,7 +71,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.dead.isEmpty == true)
     }
 
-    @Test("What is due and what waits for a slot is found in order, and passed over when somebody has it")
+    @Test("Due devices and devices waiting for a slot are found in order, and skipped while another gateway has them")
     func selections() {
         let now = self.database.policyNow
         func lanes(_ target: LaunchTarget, _ since: Int64) -> [SharedDeviceChange.ReadyLane] {
@@ -110,7 +110,7 @@ struct SimulatedDatabaseTests {
         #expect(self.second.view?.nextDue == now + -1)
     }
 
-    @Test("A wake leads to its device while it is in flight, and ten minutes more, and its holder is named who ends it")
+    @Test("A wake leads to its device in flight and for ten more minutes, and its end names its holder")
     func wakes() throws {
         var time = self.database.now
         self.database.follow = { time }
@@ -132,7 +132,7 @@ struct SimulatedDatabaseTests {
         #expect(self.database.log.misuses == [])
     }
 
-    @Test("What a dead gateway commits is refused, and its wakes are found by its number")
+    @Test("A commit of a dead gateway is refused, and its wakes are found by its number")
     func fencing() {
         let wake = WakeID(random: (1, 2))
         self.make(ClusterWrites(1, isNew: true, launched: [wake]))
@@ -152,7 +152,7 @@ struct SimulatedDatabaseTests {
     }
 }
 
-/// A gateway without an engine: what a test asks of its store, and every reply that came.
+/// A gateway without an engine: the test's requests to its store, and all replies.
 final class StoreClient {
     let store: SimulatedClusterStore
     private(set) var replies: [ClusterReply] = []
@@ -170,7 +170,7 @@ final class StoreClient {
         return new
     }
 
-    /// Begins a transaction on devices by their numbers, and what `change` adds to the plan.
+    /// Begins a transaction on devices by number; `change` modifies the plan.
     func load(_ devices: Int..., change: (inout LoadPlan) -> Void = { _ in }) -> TransactionNumber {
         self.last += 1
         let number = TransactionNumber(rawValue: self.last)
@@ -192,7 +192,7 @@ final class StoreClient {
 
     func report() { self.store.submit(.report(GatewayReport(name: "gateway", version: "1"))) }
 
-    // MARK: What came
+    // MARK: Replies
 
     func loaded(_ number: TransactionNumber) -> LoadedDevices? {
         self.take()
@@ -200,14 +200,14 @@ final class StoreClient {
         return nil
     }
 
-    /// The numbers of the devices whose rows were read; nil when none were.
+    /// Returns the numbers of the devices whose rows were read; nil if none were.
     func devices(_ number: TransactionNumber) -> [Int]? {
         self.loaded(number)?.devices.map { device in
             device.token.withBytes { bytes in (0..<8).reduce(0) { $0 << 8 | Int(bytes[$1]) } }
         }
     }
 
-    /// How a transaction ended, in a word; nil while it has not.
+    /// Returns the end of a transaction as a word; nil if it has not ended.
     func end(_ number: TransactionNumber) -> String? {
         self.take()
         for reply in self.replies {
@@ -221,7 +221,7 @@ final class StoreClient {
         return nil
     }
 
-    /// The numbers it was attached under, the first first.
+    /// The numbers under which it was attached, in order.
     var numbers: [Int32] {
         self.take()
         return self.replies.compactMap { reply in
@@ -237,7 +237,7 @@ final class StoreClient {
 }
 
 extension ClusterWrites {
-    /// Devices by their numbers, whose record is one byte.
+    /// Creates devices by number, with records of one byte.
     init(
         _ devices: Int...,
         record: UInt8 = 0,
@@ -266,10 +266,10 @@ extension ClusterWrites {
     }
 }
 
-/// Gateways that count in rows, over a database that fails in every way it can.
+/// Gateways that count in rows, on a database that fails in every possible way.
 @Suite("The simulated database when things fail", .timeLimit(.minutes(15)))
 struct DatabaseFaultTests {
-    @Test("What is acknowledged stays, what is refused is not there, and no row loses a change")
+    @Test("Acknowledged commits stay, refused ones leave no trace, and no row loses a change")
     func holds() {
         var happened: Set<DatabaseLog.Event> = []
         for seed in 1...(24 as UInt64) {
@@ -278,24 +278,24 @@ struct DatabaseFaultTests {
             #expect(crowd.fault == nil, "seed \(seed)")
             happened.formUnion(DatabaseLog.Event.allCases.filter { crowd.database.log.counts[$0] ?? 0 > 0 })
         }
-        // Gateways that count ask no questions.
+        // Gateways that only count send no requests for reading.
         let missing = Set(DatabaseLog.Event.allCases).subtracting(happened).subtracting([.read])
         #expect(missing == [], "what never happened proves nothing")
     }
 }
 
-/// Three gateways that add one to rows of a database.
+/// Three gateways that increment the rows of a database.
 private final class CountingCrowd {
     let database: SimulatedDatabase
     private(set) var fault: String?
     private var generator: SeededGenerator
     private var clients: [StoreClient?]
-    /// What each open transaction of a client has been asked to do: the devices, before they were read and after.
+    /// The devices of each client's open transactions, before and after their rows were read.
     private var loading: [[TransactionNumber: [Int]]] = [[:], [:], [:]]
     private var committing: [[TransactionNumber: [Int]]] = [[:], [:], [:]]
-    /// How often each device was counted up, for certain.
+    /// The number of confirmed increments of each device.
     private var acknowledged: [Int: Int] = [:]
-    /// Commits whose client has not lived to hear of them.
+    /// The increments whose client died before their confirmation.
     private var unheard: [Int: Int] = [:]
     private var dead: Set<Int32> = []
 
@@ -376,7 +376,7 @@ private final class CountingCrowd {
         }
     }
 
-    /// The rows with one added to each.
+    /// Returns the rows with one added to each.
     private func counted(_ devices: [Int], _ loaded: LoadedDevices) -> ClusterWrites {
         var writes = ClusterWrites()
         for device in devices {
@@ -429,7 +429,7 @@ private final class CountingCrowd {
         self.committing[place] = [:]
     }
 
-    /// Everything is answered, and the rows are what was counted.
+    /// Checks that everything is answered, and that the rows match the counts.
     private func calm() {
         self.database.faults = .none
         self.database.isFull = false

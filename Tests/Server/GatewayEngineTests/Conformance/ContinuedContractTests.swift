@@ -5,8 +5,9 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// What every engine keeps of continued tasks: who may start one and when, what runs beside what, and how one ends.
-@Suite("What every engine keeps of continued tasks", .timeLimit(.minutes(15)))
+/// The rules for continued tasks in every engine: the caller and time of a start, the tasks that may run at the same
+/// time, and the end of a task.
+@Suite("The contract of an engine: continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
     private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
         let contract = try EngineContract(kind) {
@@ -18,7 +19,7 @@ struct ContinuedContractTests {
         return contract
     }
 
-    @Test("A task is started from the foreground alone, and goes on in the background", arguments: EngineKind.all)
+    @Test("A continued task starts only in the foreground, and continues in the background", arguments: EngineKind.all)
     func foreground(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -30,7 +31,7 @@ struct ContinuedContractTests {
         #expect(contract.answer(5) == "409 NotForeground")
         let wake = try contract.lastWake()
         #expect(wake.text.contains(#""task":"export.a""#) && wake.text.contains(#""title":"A","subtitle":"a""#))
-        // What waits does not ask for the foreground again.
+        // A pending task does not need the foreground again.
         contract.ask { $0.report(6, wake.id, TaskResult.success) }
         #expect(try contract.lastWake().text.contains(#""task":"export.b""#))
         contract.ask { $0.explain(7, 1) }
@@ -38,7 +39,7 @@ struct ContinuedContractTests {
         #expect(contract.member(7, "usage", "habitualHours") == "a list")
     }
 
-    @Test("One that cannot launch at once waits its turn, or is refused by its strategy", arguments: EngineKind.all)
+    @Test("A continued task that cannot launch yet waits, or is refused by its strategy", arguments: EngineKind.all)
     func strategies(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.submit(1, 1, "export.none", .continued(.fail)) }
@@ -61,7 +62,7 @@ struct ContinuedContractTests {
     }
 
     @Test(
-        "A device that is too hot, or an app that was force-quit, ends what runs, and says why",
+        "A critical temperature and a force quit end a running task, with the reason",
         arguments: EngineKind.all
     )
     func interrupted(kind: EngineKind) throws {
@@ -70,7 +71,7 @@ struct ContinuedContractTests {
         contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
         contract.ask { $0.conditions(3, 1) { $0.thermalState = .serious } }
         let hot = try contract.lastWake()
-        #expect(contract.expired(1).isEmpty, "serious heat is no reason")
+        #expect(contract.expired(1).isEmpty, "serious heat does not interrupt")
         contract.ask { $0.conditions(4, 1) { $0.thermalState = .critical } }
         #expect(contract.expired(1) == [hot.id] && contract.expirations(1) == [.conditions])
         contract.ask { $0.submit(5, 1, "export.b", .continued(.queue)) }
@@ -87,7 +88,7 @@ struct ContinuedContractTests {
         #expect(books.requests.submitted.sum == books.requestsAccountedFor)
     }
 
-    /// Three continued tasks in flight on one stream, the first the most advanced.
+    /// Returns three continued tasks in flight on one stream; the first has advanced most.
     private func pressed(_ kind: EngineKind, last: TaskSubmission.Strategy) throws -> (EngineContract, [WakeID]) {
         let contract = try self.contract(kind, continuedMax: 3)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -192,13 +193,13 @@ struct ContinuedContractTests {
         contract.ask { $0.progress(6, wake.id, 2, of: 7) }
         #expect(contract.text(5) == #"{"deadline":\#(advanced + 60_000)}"# && contract.text(6) == contract.text(5))
         contract.ask { $0.listTasks(7, 1) }
-        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "what was told last is shown")
+        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "the last progress is shown")
         #expect(contract.member(7, "running", "0", "why").contains("advanced to 2 of 7 at "))
         contract.pass(seconds: 31)
         #expect(contract.expirations(1) == [.progress])
     }
 
-    @Test("Of a lost task and one that waits for its identifier the later goes on", arguments: EngineKind.all)
+    @Test("Of a lost task and a pending one with the same identifier the later one remains", arguments: EngineKind.all)
     func twins(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -209,7 +210,7 @@ struct ContinuedContractTests {
         let later = try contract.lastWake()
         #expect(later.text.contains(#""title":"Later""#) && later.attempt == 1 && !later.text.contains("resumedFrom"))
         #expect(try contract.books().requests.replaced == 1)
-        // Of strategy `fail`, too, one that is lost waits again.
+        // A lost task is pending again, even with the strategy `fail`.
         contract.ask { $0.report(4, later.id, TaskResult.failure) }
         contract.ask { $0.submit(5, 1, "export.b", .continued(.fail)) }
         let lost = try contract.lastWake()
@@ -218,7 +219,7 @@ struct ContinuedContractTests {
         #expect(try contract.books().requests.submitted.sum == contract.books().requestsAccountedFor)
     }
 
-    @Test("What does not advance for fifteen seconds is counted as stalled, until it does", arguments: EngineKind.all)
+    @Test("A task without an advance for fifteen seconds is stalled, until it advances", arguments: EngineKind.all)
     func stalled(kind: EngineKind) throws {
         let contract = try self.contract(kind, continuedMax: 2)
         contract.ask { $0.subscribe(1, tasks: ["export.*", "refresh"]) }
@@ -254,7 +255,7 @@ struct ContinuedContractTests {
         #expect(Set(ended.map { $0.labels["result"] }) == ["expired", "success"])
     }
 
-    @Test("One that was cancelled as it ran launches no more, and an eleventh is refused", arguments: EngineKind.all)
+    @Test("A running task that is cancelled launches no more, and an eleventh is refused", arguments: EngineKind.all)
     func bounds(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -327,12 +328,12 @@ struct SessionContractTests {
 @Suite("The contract of an engine: another policy", .timeLimit(.minutes(15)))
 struct ReloadContractTests {
     @Test(
-        "What may launch earlier by another policy launches earlier, with nothing else happening",
+        "Pushes that a new policy allows earlier launch earlier, without another event",
         arguments: EngineKind.all
     )
     func earlier(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
-        // More devices than one piece of a sweep has.
+        // More devices than one batch of a sweep.
         let devices = Array(1...300)
         contract.ask { $0.subscribe(1, slots: 1000) }
         contract.ask { for device in devices { $0.push(1000 + device, device) } }

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The contract of an engine: devices, and who reaches them", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: devices and access to them", .timeLimit(.minutes(15)))
 struct DeviceContractTests {
     @Test("A token is of one topic, and may move when it was removed", arguments: EngineKind.all)
     func registration(kind: EngineKind) throws {
@@ -48,7 +48,7 @@ struct DeviceContractTests {
         #expect(contract.word(6) == "scheduled")
         var books = try contract.books()
         #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (2, 1, 1))
-        // Registering a token that is registered changes nothing.
+        // Registering a known token again changes nothing.
         contract.ask { $0.register(7, 1) }
         contract.ask { $0.push(8, 1, clientID: 77) }
         books = try contract.books()
@@ -60,7 +60,7 @@ struct DeviceContractTests {
         #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
     }
 
-    @Test("Where registration is closed, a token that nobody registered is unknown", arguments: EngineKind.all)
+    @Test("With closed registration an unregistered token is unknown", arguments: EngineKind.all)
     func closed(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.openRegistration = false }
         contract.ask {
@@ -83,6 +83,10 @@ struct DeviceContractTests {
             throw RigFailure("a report is answered \(contract.answer(3))")
         }
         #expect(!conditions.network && conditions.batteryLevel == 1, "what was not reported stays")
+        contract.ask { $0.readConditions(30, 1) }
+        guard case .conditions(conditions) = contract.outcome(30) else {
+            throw RigFailure("conditions are read as \(contract.answer(30))")
+        }
         contract.ask { $0.push(4, 1) }
         #expect(contract.reply(4)?.hold == "network" && contract.wakes.isEmpty)
         #expect(try contract.books().held[.network] == 1)
@@ -92,7 +96,7 @@ struct DeviceContractTests {
         #expect(contract.answer(6) == "404 UnknownDevice")
     }
 
-    @Test("A force quit discards what waits and holds what comes", arguments: EngineKind.all)
+    @Test("A force quit discards the pending push and holds later ones", arguments: EngineKind.all)
     func forceQuit(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -110,7 +114,7 @@ struct DeviceContractTests {
         #expect((books.accepted, books.inFlight) == (2, 1))
     }
 
-    @Test("An operator launches whatever holds a device, and ends its wake", arguments: EngineKind.all)
+    @Test("An operator can launch a held device, and end its wake", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -136,7 +140,7 @@ struct DeviceContractTests {
         #expect(try contract.books().results[.expired] == 1)
     }
 
-    @Test("What is of a topic beyond a caller's is not there for them", arguments: EngineKind.all)
+    @Test("Devices and wakes of other topics do not exist for a caller", arguments: EngineKind.all)
     func scopes(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
         contract.ask {
@@ -178,9 +182,11 @@ struct DeviceContractTests {
             $0.simulateExpiration(46, 1, of: "refresh")
             $0.progress(47, wake, 1)
             $0.release(48, wake)
+            $0.readConditions(49, 1)
         }
         #expect((40...46).map { contract.answer($0) } == Array(repeating: "404 UnknownDevice", count: 7))
         #expect((47...48).map { contract.answer($0) } == ["404 UnknownWake", "404 UnknownWake"])
+        #expect(contract.answer(49) == "404 UnknownDevice")
         let topics = contract.text(21)
         #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
         #expect(try contract.books().inFlight == 1, "nothing has happened to it")

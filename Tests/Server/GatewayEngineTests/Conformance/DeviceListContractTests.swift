@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The contract of an engine: the list of devices", .timeLimit(.minutes(15)))
 struct DeviceListContractTests {
-    /// The devices of a list, page by page, each as its number and its state.
+    /// Returns the devices of a list, page by page, each as its number and its state.
     private func list(
         _ contract: EngineContract,
         _ from: Int,
@@ -52,7 +52,7 @@ struct DeviceListContractTests {
             contract.ask { $0.push(200 + device, device, topic: device % 2) }
             contract.pass(seconds: 1)
         }
-        // A newer push takes no older one's place.
+        // A newer push does not take the place of an older one.
         contract.ask { $0.push(300, 5, topic: 1) }
         contract.ask { $0.conditions(301, 9) { $0.network = false } }
         func list(_ from: Int, _ caller: Caller = .gateway, _ fill: (inout DeviceQuestion) -> Void) throws -> [String] {
@@ -100,7 +100,7 @@ struct DeviceListContractTests {
                 $0.charging = false
             }
         }
-        // The first has the only slot, the second is held by its battery, the third by the slot.
+        // The first has the only slot. The second is held by its battery, the third by the missing slot.
         contract.ask { $0.push(30, 1) }
         contract.ask { for device in 2...3 { $0.push(30 + device, device) } }
         #expect(Set(try self.list(contract, 100)) == ["1 inFlight", "2 held", "3 held", "4 idle"])
@@ -113,7 +113,7 @@ struct DeviceListContractTests {
         let wake = try contract.lastWake()
         contract.ask { $0.report(40, wake.id, .newData) }
         contract.ask { $0.push(41, 1) }
-        // Launches of a device are a minute apart: what comes now waits for its time.
+        // Launches of a device are a minute apart, so this push is pending until its time.
         #expect(try self.list(contract, 800) { $0.state = .pending } == ["1 pending"])
         contract.ask { $0.devices(900) { $0.state = .pending } }
         #expect(contract.member(900, "devices", "0", "eligibleAt") != "null")
@@ -131,8 +131,8 @@ struct DeviceListContractTests {
             $0.pause(20, topic: 1)
             $0.push(30, 1)
         }
-        // The first has a wake in flight, behind which a push waits without a network. Two holds keep back the second,
-        // one the third, the lack of a slot the fourth, a pause the sixth; nothing waits on the fifth.
+        // The first has a wake in flight and a pending push without a network. The second has two holds, the third has
+        // one, the fourth lacks a slot, and the sixth is paused. The fifth has no pending push.
         contract.ask {
             for device in [1, 2] { $0.conditions(40 + device, device) { $0.network = false } }
             for device in [2, 3, 6] {
@@ -199,7 +199,7 @@ struct DeviceListContractTests {
         #expect("aBc".withByteView { TokenPrefix(hex: $0) } != nil)
     }
 
-    @Test("Where a page ends, a caller of a topic is told no device of another", arguments: EngineKind.all)
+    @Test("The end of a page never shows a device of another topic to a caller", arguments: EngineKind.all)
     func foreignEnds(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
@@ -225,7 +225,7 @@ struct DeviceListContractTests {
         #expect(found.filter { !$0.isEmpty } == own)
     }
 
-    @Test("A list whose devices are few among many goes on where a page ends without any", arguments: EngineKind.all)
+    @Test("A list with few matching devices continues after a page without any", arguments: EngineKind.all)
     func sparse(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
@@ -251,7 +251,7 @@ struct DeviceListContractTests {
 
 @Suite("The contract of an engine: the list of pushes", .timeLimit(.minutes(15)))
 struct PushListContractTests {
-    /// A list, page by page: the devices' numbers and what became of their pushes.
+    /// Returns the pages of a list: the devices' numbers and the states of their pushes.
     private func list(
         _ contract: EngineContract,
         _ from: Int,
@@ -339,15 +339,38 @@ struct PushListContractTests {
         for (place, line) in lines.enumerated() {
             let word = String(line.dropFirst(2))
             #expect(PushQuestion.outcomes.contains(word))
-            #expect(try self.list(contract, 200 + place * 100) { ($0.outcome, $0.limit) = (word, 1) } == [line])
+            #expect(try self.list(contract, 200 + place * 100) { ($0.outcomes, $0.limit) = ([word], 1) } == [line])
         }
         let wake = try contract.lastWake()
         contract.ask { $0.report(41, wake.id, .newData) }
-        #expect(try self.list(contract, 900) { $0.outcome = "completed" } == ["1 completed"])
-        #expect(try self.list(contract, 1000) { $0.outcome = "exhausted" } == [])
+        #expect(try self.list(contract, 900) { $0.outcomes = ["completed"] } == ["1 completed"])
+        #expect(try self.list(contract, 1000) { $0.outcomes = ["exhausted"] } == [])
+        let two: Set = ["completed", "noWake"]
+        #expect(try self.list(contract, 1100) { $0.outcomes = two } == ["3 noWake", "1 completed"])
     }
 
-    @Test("A place in the list is read as it was written, and nothing else is a place")
+    @Test("A push is listed as lost after a wake of it was lost, whatever its state", arguments: EngineKind.all)
+    func lost(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1, slots: 1)
+            $0.register(11, 1)
+            $0.register(12, 2)
+            $0.push(30, 1)
+        }
+        #expect(try self.list(contract, 100) { $0.outcomes = ["lost"] } == [])
+        contract.ask { $0.endStream(1) }
+        #expect(try self.list(contract, 200) { $0.outcomes = ["lost"] } == ["1 pending"])
+        contract.ask { $0.subscribe(2, slots: 1) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.report(41, wake.id, .newData) }
+        contract.ask { $0.push(31, 2) }
+        #expect(try self.list(contract, 300) { $0.outcomes = ["lost", "inFlight"] } == ["2 inFlight", "1 completed"])
+        #expect(contract.member(300, "pushes", "0", "lost") == "0")
+        #expect(contract.member(300, "pushes", "1", "lost") == "1")
+    }
+
+    @Test("A list position reads back as written, and malformed positions are refused")
     func places() {
         for text in ["0.1.2.3", "-5.ffffffffffffffff.0.a0", "1700000000000.1.2.3"] {
             #expect(PushPlace(text)?.text == text)
@@ -360,10 +383,10 @@ struct PushListContractTests {
     }
 }
 
-@Suite("The contract of an engine: what those are told who follow what happens", .timeLimit(.minutes(15)))
+@Suite("The contract of an engine: events for followers", .timeLimit(.minutes(15)))
 struct EventContractTests {
     @Test(
-        "The way of a push is told in its order, each step once, with who and what it is of",
+        "The steps of a push are reported in order, once, with their device, topic and identifiers",
         arguments: EngineKind.all
     )
     func push(kind: EngineKind) throws {
@@ -385,7 +408,7 @@ struct EventContractTests {
         #expect(events.map(\.detail) == [nil, nil, "attempt 1, coalesced 0", nil])
     }
 
-    @Test("A refused push is told with its reason, one that is discarded with why", arguments: EngineKind.all)
+    @Test("A refused push is reported with its reason, and a discarded one, too", arguments: EngineKind.all)
     func refused(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1, .passive) }
@@ -403,7 +426,7 @@ struct EventContractTests {
         #expect(contract.followed().isEmpty, "a dry run is nothing that happened")
     }
 
-    @Test("Nothing is told before it is durable, and nothing that never was", arguments: EngineKind.onCommand)
+    @Test("An event is reported only once it is durable, never if its commit failed", arguments: EngineKind.onCommand)
     func durable(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -420,7 +443,7 @@ struct EventContractTests {
     }
 
     @Test(
-        "Who comes later hears what happens from then on, and after the last has gone nothing is kept",
+        "A new follower receives only later events, and events are dropped without followers",
         arguments: EngineKind.all
     )
     func later(kind: EngineKind) throws {

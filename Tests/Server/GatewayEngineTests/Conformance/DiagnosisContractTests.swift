@@ -13,7 +13,7 @@ struct DiagnosisContractTests {
         let topic = EngineRig.topicName(0)
         let would = "Nothing is pending, and a push of priority 5 that comes now would"
         var request = 10
-        /// What a dry run and explain say.
+        /// Returns the results of a dry run and of an explanation.
         func both(_ change: (Requests) -> Void) -> (word: String?, hold: String?, why: String) {
             request += 10
             contract.ask(change)
@@ -62,7 +62,7 @@ struct DiagnosisContractTests {
         #expect(why.hasSuffix("and launches of priority 5 are 60 s apart."), "\(why)")
     }
 
-    /// The checks of a diagnosis that are not in order, each with its remedy.
+    /// Returns the failed checks of a diagnosis, each with its remedy.
     private func failures(_ contract: EngineContract, _ request: Int) throws -> [String] {
         let answer = try JSONReader.read(contract.text(request))
         guard case .array(let checks)? = answer["checks"] else { throw RigFailure("the answer is \(answer)") }
@@ -217,7 +217,7 @@ struct DiagnosisContractTests {
 
 @Suite("Diagnoses with the streams of another gateway", .timeLimit(.minutes(15)))
 struct SharedDiagnosisTests {
-    /// Two gateways, of which the first is asked about device 1.
+    /// Returns two gateways; the first is asked about device 1.
     private func rig() -> GatewaysRig {
         var configuration = EngineRig.open(EngineContract.policy)
         configuration.permittedTasks = .all
@@ -226,7 +226,7 @@ struct SharedDiagnosisTests {
         return rig
     }
 
-    /// The verdict on a task, or on a push, and the details of its handler and of its slots.
+    /// Returns the verdict on a task or a push, with the details of its handler and its slots.
     private func diagnosis(_ rig: GatewaysRig, _ request: Int, task: String? = nil) throws -> [String] {
         rig.ask(0) { $0.diagnose(request, 1, task: task) }
         let answer = try JSONReader.read(rig[0].text(request))
@@ -269,7 +269,7 @@ struct SharedDiagnosisTests {
         #expect(busy[2].hasPrefix("Every stream that takes"))
     }
 
-    @Test("Of streams that name devices, another gateway does not know which these are, and says so")
+    @Test("A gateway does not know the devices of another gateway's streams, and says so")
     func unknown() throws {
         let rig = self.rig()
         let subscription = SubscriptionRequest(slots: 1, devices: [EngineRig.token(2)])

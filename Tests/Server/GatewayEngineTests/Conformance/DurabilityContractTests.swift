@@ -8,7 +8,7 @@ import Wire
 @Suite("The contract of an engine that keeps something: failures and restarts", .timeLimit(.minutes(15)))
 struct DurabilityContractTests {
     @Test(
-        "After a failed commit everybody who waits is refused once, and nothing goes on",
+        "After a failed commit every waiting request is refused once, and nothing continues",
         arguments: EngineKind.keepingAlone
     )
     func failedCommit(kind: EngineKind) throws {
@@ -53,7 +53,7 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "A commit that a shared store refuses is refused once to everybody in it, and others go on",
+        "A commit that a shared store refuses is refused once to each request in it, and others continue",
         arguments: EngineKind.sharing
     )
     func refusedCommit(kind: EngineKind) throws {
@@ -86,7 +86,7 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "What was answered is there after a restart, wakes are launched again as if they had not been",
+        "Answered pushes survive a restart, and their wakes launch again without counting an attempt",
         arguments: EngineKind.keeping
     )
     func restart(kind: EngineKind) throws {
@@ -113,10 +113,10 @@ struct DurabilityContractTests {
         }
         books = try contract.books()
         #expect((books.completed, books.coalesced, books.pending, books.inFlight) == (2, 1, 0, 0))
-        #expect(contract.answerCount(2) == 1, "nobody is answered by the next process")
+        #expect(contract.answerCount(2) == 1, "the next process answers no request of the previous one")
     }
 
-    @Test("What ended before a restart has ended, and what a device reported holds", arguments: EngineKind.keeping)
+    @Test("Ended wakes and reported conditions survive a restart", arguments: EngineKind.keeping)
     func ended(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -144,7 +144,7 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "A process that dies before the commit leaves no trace of what it was to tell",
+        "A process that dies before the commit leaves no trace of unanswered pushes",
         arguments: EngineKind.onCommand
     )
     func diesBeforeCommit(kind: EngineKind) throws {
@@ -159,7 +159,7 @@ struct DurabilityContractTests {
         #expect((books.accepted, books.pending, books.registered) == (1, 1, 1))
     }
 
-    @Test("Who is told to stop makes durable what was taken", arguments: EngineKind.keeping)
+    @Test("A stopping engine makes accepted work durable", arguments: EngineKind.keeping)
     func finishes(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.step { $0.push(1, 1) }
@@ -193,7 +193,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "What was submitted is there after a restart, what ran is lost and launches again",
+        "Submitted tasks survive a restart; a running task is lost and launches again",
         arguments: EngineKind.keeping
     )
     func restart(kind: EngineKind) throws {
@@ -222,7 +222,7 @@ struct TaskDurabilityContractTests {
         #expect(books.sessions.finished == 5 && books.sessions.finished == books.sessions.accountedFor)
     }
 
-    @Test("A continued task goes on after a restart from what it told last", arguments: EngineKind.keeping)
+    @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)
     func resumed(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask {
@@ -239,7 +239,7 @@ struct TaskDurabilityContractTests {
         #expect(again.text.contains(#""title":"Export","resumedFrom":{"completed":40,"total":100}"#), "\(again.text)")
     }
 
-    /// An engine with a continued task that runs, and its wake.
+    /// Returns an engine with a running continued task, and its wake.
     private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: HeardWake) {
         let contract = try self.contract(kind)
         contract.ask {
@@ -251,7 +251,7 @@ struct TaskDurabilityContractTests {
         return (contract, try contract.lastWake())
     }
 
-    /// Whether the wake of a continued task that is launched after a restart says that it goes on from there.
+    /// Returns true if a continued task launched after a restart reports that it resumes from this progress.
     private func resumes(_ contract: EngineContract, from progress: String) throws -> Bool {
         try contract.restart()
         contract.ask { $0.subscribe(90, tasks: ["export"]) }
@@ -266,7 +266,7 @@ struct TaskDurabilityContractTests {
         let (early, wake) = try self.running(kind)
         early.step { $0.progress(4, wake.id, 40) }
         #expect(early.answer(4) == "200")
-        #expect(early.wait < 1000, "the engine does not sleep past the moment at which it is to be stored")
+        #expect(early.wait < 1000, "the engine sleeps past the time at which progress must be stored")
         early.pass(milliseconds: 500)
         early.ask { $0.listTasks(5, 1) }
         #expect(early.member(5, "running", "0", "progress", "completed") == "40", "it counts at once")
@@ -282,7 +282,7 @@ struct TaskDurabilityContractTests {
         #expect(try self.resumes(late, from: #"{"completed":9,"total":100}"#))
     }
 
-    @Test("Progress is as durable as whatever ends its launch, and as an end of the gateway", arguments: 0..<4)
+    @Test("Progress is stored with any event that ends its launch, and when the gateway ends", arguments: 0..<4)
     func hurriedProgress(way: Int) throws {
         for kind in EngineKind.keepingAlone {
             let (contract, wake) = try self.running(kind)
@@ -297,7 +297,7 @@ struct TaskDurabilityContractTests {
         }
     }
 
-    @Test("A continued task that told nothing launches again after restarts from null", arguments: EngineKind.keeping)
+    @Test("A task without progress launches again with a null resumedFrom", arguments: EngineKind.keeping)
     func resumedFromNothing(kind: EngineKind) throws {
         let contract = try self.contract(kind)
         contract.ask {

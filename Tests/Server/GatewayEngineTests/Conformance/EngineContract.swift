@@ -9,16 +9,16 @@ import Wire
 final class EngineContract {
     private let under: any EngineUnderTest
     private let events: EventDesk
-    /// What the desk of events knows the test by; nil when it does not follow.
+    /// The test's number as a follower of events; nil while it does not follow.
     private var follower: Int?
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
-    /// Everything that was heard, in its order.
+    /// All results in order.
     private(set) var heard: [Heard] = []
     private var lastQuestion = 1_000_000
-    /// How many milliseconds the engine wants to be left alone at most, as its last step said.
+    /// The maximum time until the engine's next step, in milliseconds, as returned by its last step.
     private(set) var wait: Int64 = 0
 
-    /// Launches of a device are a minute apart, a wake has twenty seconds, and a push is launched three times.
+    /// Launches of a device are a minute apart, a wake has twenty seconds, and a push has three attempts.
     static let policy: [(PolicyParameter, Double)] = [
         (.launchInterval, 60), (.executionWindow, 20), (.maxExtension, 30), (.maxAttempts, 3), (.immediateBurst, 2),
         (.immediateRefill, 300), (.defaultTTL, 7200),
@@ -36,7 +36,7 @@ final class EngineContract {
 
     // MARK: Time and commits
 
-    /// What is asked goes to the engine in one batch; nobody waits for what it is answered.
+    /// Sends requests to the engine in one batch, without waiting for the answers.
     func step(_ fill: (Requests) -> Void = { _ in }) {
         let requests = Requests()
         fill(requests)
@@ -47,13 +47,13 @@ final class EngineContract {
         self.take()
     }
 
-    /// What was handed over becomes durable, and is heard of.
+    /// Commits everything handed over, and takes the results.
     func commit() {
         self.under.commit()
         self.take()
     }
 
-    /// Commits and steps until nothing more comes.
+    /// Commits and performs steps until nothing more happens.
     func settle() {
         for round in 0..<200 where round < 3 || !self.under.isIdle {
             self.commit()
@@ -63,13 +63,13 @@ final class EngineContract {
         #expect(self.under.isIdle, "everything comes to an end")
     }
 
-    /// What is asked goes to the engine in one batch, and is answered.
+    /// Sends requests to the engine in one batch, and waits for the answers.
     func ask(_ fill: (Requests) -> Void) {
         self.step(fill)
         self.settle()
     }
 
-    /// Time passes, and what is due is done.
+    /// Passes time, and performs everything that is due.
     func pass(seconds: Int64) { self.pass(milliseconds: seconds * 1000) }
 
     func pass(milliseconds: Int64) {
@@ -107,7 +107,7 @@ final class EngineContract {
 
     // MARK: What is followed
 
-    /// What happens from now on is there for `followed`.
+    /// Starts to collect events for `followed`.
     func follow() { self.follower = self.events.follow {} }
 
     func followNoMore() {
@@ -115,7 +115,7 @@ final class EngineContract {
         self.follower = nil
     }
 
-    /// What was told since this was last asked.
+    /// Returns the events since the last call.
     func followed() -> [LiveEvent] {
         guard let follower else { return [] }
         var watched: [WatchedEvent] = []
@@ -125,13 +125,13 @@ final class EngineContract {
 
     // MARK: What was heard
 
-    /// How often a request was answered.
+    /// Returns the number of answers to a request.
     func answerCount(_ request: Int) -> Int { self.heard.count { $0.answered == request } }
 
     /// The requests in the order in which they were answered.
     var answered: [Int] { self.heard.compactMap(\.answered) }
 
-    /// What a push was answered, in a word; nil when it was not.
+    /// Returns the reply to a push as a word; nil if there is none.
     func word(_ request: Int) -> String? { self.reply(request)?.word }
 
     func reply(_ request: Int) -> PushReply? {
@@ -144,13 +144,13 @@ final class EngineContract {
         return nil
     }
 
-    /// The status of a request's answer, and the reason when it was refused; empty when there is no answer.
+    /// Returns the status of a request's answer and the reason of a refusal; empty without an answer.
     func answer(_ request: Int) -> String {
         guard let outcome = self.outcome(request) else { return "" }
         return outcome.reason.map { "\(outcome.status) \($0)" } ?? "\(outcome.status)"
     }
 
-    /// The body of a request's answer; empty when there is none.
+    /// Returns the body of a request's answer; empty if there is none.
     func text(_ request: Int) -> String {
         var writer = JSONWriter()
         self.outcome(request)?.write(to: &writer)
@@ -163,21 +163,21 @@ final class EngineContract {
         }
     }
 
-    /// The wakes that a stream was told to be rid of, in order.
+    /// Returns the wakes that a stream had to release, in order.
     func released(_ stream: Int) -> [WakeID] {
         self.heard.compactMap { heard in
             if case .released(let wake, stream) = heard { wake } else { nil }
         }
     }
 
-    /// The wakes that a stream was told to have expired, in order.
+    /// Returns the wakes reported to a stream as expired, in order.
     func expired(_ stream: Int) -> [WakeID] {
         self.heard.compactMap { heard in
             if case .expired(let wake, _, stream) = heard { wake } else { nil }
         }
     }
 
-    /// The wakes whose deadlines a stream was told to be near, in order, and how much time was left.
+    /// Returns the warnings of near deadlines on a stream, in order, with the remaining times.
     func warnings(_ stream: Int) -> [(wake: WakeID, deadline: Int64, timeLeft: Int64)] {
         self.heard.compactMap { heard in
             if case .expiring(let wake, let deadline, let timeLeft, stream) = heard {
@@ -188,21 +188,21 @@ final class EngineContract {
         }
     }
 
-    /// Why they had expired, in order.
+    /// Returns the reasons of those expirations, in order.
     func expirations(_ stream: Int) -> [ExpirationReason] {
         self.heard.compactMap { heard in
             if case .expired(_, let reason, stream) = heard { reason } else { nil }
         }
     }
 
-    /// The conditions that a stream was told of, in order.
+    /// Returns the conditions reported to a stream, in order.
     func conditions(_ stream: Int) -> [Conditions] {
         self.heard.compactMap { heard in
             if case .conditions(_, let conditions, stream) = heard { conditions } else { nil }
         }
     }
 
-    /// A member of the object that a request was answered with, as text; empty when there is none.
+    /// Returns a member of the object with which a request was answered, as text; empty if there is none.
     func member(_ request: Int, _ path: String...) -> String {
         var value: JSONValue? = try? JSONReader.read(self.text(request))
         for name in path {
@@ -216,24 +216,24 @@ final class EngineContract {
         return text
     }
 
-    /// A stream was told that it holds no wake any more, and ends.
+    /// Returns true if a stream was notified that it holds no more wakes, and ends.
     func hasDrained(_ stream: Int) -> Bool {
         self.heard.contains { heard in
             if case .drained(stream) = heard { true } else { false }
         }
     }
 
-    /// The loop was told that nothing is launched any more.
+    /// True if the loop was notified that nothing is launched any more.
     var isDraining: Bool {
         self.heard.contains { heard in
             if case .draining = heard { true } else { false }
         }
     }
 
-    /// A wake that there never was.
+    /// A wake that never existed.
     static let unknownWake = WakeID(random: (1, 2))
 
-    /// The last wake.
+    /// Returns the last wake.
     func lastWake() throws -> HeardWake { try #require(self.wakes.last) }
 
     // MARK: Books
@@ -250,7 +250,7 @@ final class EngineContract {
         return statistics
     }
 
-    /// The books, which balance at every moment.
+    /// Returns the counters, which must always balance.
     func books() throws -> Books {
         let books = try self.statistics().books
         #expect(books.accepted == books.accountedFor, "\(books)")

@@ -9,60 +9,60 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// What an engine is made with in these tests.
+/// The parts from which these tests create an engine.
 struct EngineSetting {
     let configuration: EngineConfiguration
-    /// Clocks that the test moves, and chance from a seed.
+    /// Clocks controlled by the test, and random numbers from a seed.
     let world: EngineWorld
-    /// Where the engine leaves what happens, for those who follow it.
+    /// The service to which the engine publishes events.
     let events = EventDesk()
 }
 
-/// An engine that is held to the contract of `GatewayEngine`, and what surrounds it.
+/// An engine that is tested against the contract of `GatewayEngine`, and its environment.
 ///
-/// The suites of this folder are that contract, as providers, workers and operators see it: what goes in is a
-/// `CommandBatch`, what is judged is what lies in the mailbox of a loop afterwards, as values. No test knows more of an
-/// engine than this protocol says.
+/// The suites of this folder are that contract, as seen by providers, workers and operators. The input is a
+/// `CommandBatch`; the output is checked as values in the mailbox of a loop. Tests know nothing of an engine beyond
+/// this protocol.
 ///
-/// An implementation joins with a type that conforms to it and with an `EngineKind` in `EngineKind.all`, one for each
-/// way in which it may be set up. Everything else follows: every test of the folder runs for it. It has one loop, and a
-/// history that answers what it is asked. It reads no clock but those of its setting, and does nothing while it is not
-/// called: what it does on other threads is over when `commit` returns.
+/// To add an implementation, define a conforming type, and add an `EngineKind` to `EngineKind.all` for each of its
+/// configurations. Every test of the folder then runs for it. It has one loop, and a history that answers requests. It
+/// reads only the clocks of its setting, and does nothing between calls: its work on other threads is finished when
+/// `commit` returns.
 protocol EngineUnderTest: AnyObject {
     var engine: any GatewayEngine { get }
 
-    /// Where the engine leaves what it has for its only loop.
+    /// The mailbox of the engine's only loop.
     var loop: LoopMailbox { get }
 
-    /// Waits until nothing is being made durable, and whatever was is in the mailbox. An engine that commits when the
-    /// test says so commits here.
+    /// Waits until no commit is in progress and all its effects are in the mailbox. An engine that commits on command
+    /// commits here.
     func commit()
 
-    /// Nothing of what it was asked for is under way.
+    /// True if no request is being processed.
     var isIdle: Bool { get }
 
-    /// Nothing of the next commit becomes durable, and the engine learns that it failed.
+    /// Makes the next commit fail, and the engine learns of the failure.
     func failNextCommit()
 
-    /// The process dies, and another one starts on what was durable. The old engine is called no more.
+    /// Kills the process and starts another one on the durable state. The old engine is not called again.
     ///
-    /// - Throws: when it does not start.
+    /// - Throws: if it does not start.
     func restart() throws
 }
 
 extension EngineUnderTest {
-    /// What an engine that has its store to itself was asked for is under way no longer than one commit and one step.
+    /// An engine with its own store finishes every request within one commit and one step.
     var isIdle: Bool { true }
 }
 
-/// One way to set up an engine.
+/// A configuration of an engine.
 struct EngineKind: CustomTestStringConvertible, Sendable {
     let testDescription: String
-    /// What was durable is there after a restart, and a commit can fail.
+    /// True if the durable state survives a restart, and a commit can fail.
     let keeps: Bool
-    /// Nothing becomes durable between two calls of `commit`.
+    /// True if nothing becomes durable between two calls of `commit`.
     let commitsOnCommand: Bool
-    /// Others may have the store, too: a commit that fails is one of many, each with its own answers.
+    /// True if others may use the store: a failed commit is one of many, each with its own answers.
     var sharesStore = false
     let make: @Sendable (EngineSetting) throws -> any EngineUnderTest
 
@@ -96,8 +96,7 @@ struct EngineKind: CustomTestStringConvertible, Sendable {
     static let onCommand = EngineKind.all.filter(\.commitsOnCommand)
 }
 
-/// The embedded engine without a store, on a journal with the committer of the gateway, or on a store in memory that is
-/// slow.
+/// The embedded engine without a store, on a journal with the gateway's committer, or on a slow store in memory.
 final class EmbeddedUnderTest: EngineUnderTest {
     enum Storage {
         case nothing, journal, slow
@@ -106,11 +105,11 @@ final class EmbeddedUnderTest: EngineUnderTest {
     private let storage: Storage
     private let setting: EngineSetting
     private let folder = FileManager.default.temporaryDirectory.appending(path: "wakegate-conformance-\(UUID())")
-    /// nil between two processes.
+    /// Nil between two processes.
     private var life: Life?
     private var slowStore = SimulatedStore()
 
-    /// One process.
+    /// The state of one process.
     private struct Life {
         let engine: any GatewayEngine
         let loop: LoopMailbox
@@ -143,10 +142,10 @@ final class EmbeddedUnderTest: EngineUnderTest {
     func failNextCommit() { self.life?.store?.failNextCommit() }
 
     func restart() throws {
-        // A committer with a thread is done with what it was given; what the engine still holds is lost.
+        // A committer with a thread finishes everything submitted. The engine's remaining changes are lost.
         if self.storage == .journal { self.life?.committer?.stop() }
         self.slowStore = self.slowStore.reopened(keepsUnresolved: false)
-        // The old store lets go of its file first, on whichever thread has it last.
+        // The old store must release its file first, on whichever thread holds the last reference.
         let closed = self.life?.store?.closed
         self.life = nil
         closed?.wait()
@@ -199,17 +198,17 @@ final class EmbeddedUnderTest: EngineUnderTest {
     }
 }
 
-/// A store, one of whose commits fails when the test says so, before anything of it is written.
+/// A store that fails a commit on request, before anything of it is written.
 ///
-/// `@unchecked Sendable`: one thread uses it at a time, but for `failNextCommit`.
+/// The class is `@unchecked Sendable`: one thread uses it at a time, except for `failNextCommit`.
 private final class FaultyStore: RecordStore, @unchecked Sendable {
-    /// nil when it is closed.
+    /// Nil once it is closed.
     private var store: (any RecordStore)?
     let closed = Latch()
     private let durable: ((RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) -> Void
     private let isFailing = Mutex(false)
 
-    /// - Parameter durable: hands over what is durable of `store`.
+    /// - Parameter durable: passes on the durable records of `store`.
     init(
         _ store: any RecordStore,
         durable: @escaping ((RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) -> Void
@@ -245,9 +244,9 @@ private final class FaultyStore: RecordStore, @unchecked Sendable {
     }
 }
 
-/// A history in memory, written and asked by whoever hands over.
+/// A history in memory, written and queried on the submitting thread.
 ///
-/// `@unchecked Sendable`: one thread uses it at a time.
+/// The class is `@unchecked Sendable`, because one thread uses it at a time.
 private final class MemoryHistory: HistoryOutlet, @unchecked Sendable {
     private let mailboxes: PerOutlet<LoopMailbox>
     private let file: HistoryFile
@@ -270,8 +269,7 @@ private final class MemoryHistory: HistoryOutlet, @unchecked Sendable {
     }
 }
 
-/// The engine on a shared store: a simulated database in which everything is done at once, or each commit when the test
-/// says so.
+/// The engine on a shared store: a simulated database that performs everything immediately, or commits on command.
 final class SharedUnderTest: EngineUnderTest {
     private let setting: EngineSetting
     private let database: SimulatedDatabase
@@ -279,7 +277,7 @@ final class SharedUnderTest: EngineUnderTest {
     private let commitsOnCommand: Bool
     private var life: Life
 
-    /// One process.
+    /// The state of one process.
     private struct Life {
         let engine: SharedGatewayEngine
         let store: SimulatedClusterStore
@@ -312,7 +310,7 @@ final class SharedUnderTest: EngineUnderTest {
     func restart() {
         self.life.store.kill(withMachine: false)
         self.life = Self.begin(self.setting, self.database, self.transactionsMax)
-        // Whoever is attached finds the dead, and gives back their wakes.
+        // An attached gateway finds the dead one and loses its wakes.
         for _ in 0..<10 {
             _ = self.life.engine.step(CommandBatch())
             self.commit()
@@ -343,9 +341,9 @@ final class SharedUnderTest: EngineUnderTest {
     }
 }
 
-/// Who waits for the store of an engine that stops has commits done that wait for the test.
+/// Completes the commits that wait for the test while a stopping engine waits for its store.
 ///
-/// `@unchecked Sendable`: one thread uses it at a time.
+/// The class is `@unchecked Sendable`, because one thread uses it at a time.
 private final class Waiting: @unchecked Sendable {
     private let database: SimulatedDatabase
 
@@ -354,9 +352,9 @@ private final class Waiting: @unchecked Sendable {
     var body: @Sendable (Int64) -> Void { { _ in self.database.letCommitsGo() } }
 }
 
-/// A history in memory that reads what happened from a simulated database, whenever somebody asks.
+/// A history in memory that reads the events from a simulated database at each request.
 ///
-/// `@unchecked Sendable`: one thread uses it at a time.
+/// The class is `@unchecked Sendable`, because one thread uses it at a time.
 final class DatabaseHistory: HistoryOutlet, @unchecked Sendable {
     private let mailboxes: PerOutlet<LoopMailbox>
     private let database: SimulatedDatabase
@@ -386,7 +384,7 @@ final class DatabaseHistory: HistoryOutlet, @unchecked Sendable {
     }
 }
 
-/// What happened, from a file, and devices from a simulated database.
+/// A source of events from a file, and of devices from a simulated database.
 private final class DatabaseSource: HistorySource {
     private let file: HistoryFile
     private let database: SimulatedDatabase

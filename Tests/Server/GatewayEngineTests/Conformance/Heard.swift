@@ -7,11 +7,11 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// What providers, workers and operators heard of an engine, by the numbers of their requests and streams.
+/// The results of an engine for providers, workers and operators, by the numbers of their requests and streams.
 enum Heard {
     case push(Int, PushReply)
     case answer(Int, Outcome)
-    /// The outlet hands a request to the engine once more.
+    /// The outlet passes a request to the engine again.
     case asked(EngineRequest)
     case subscribed(Int, SubscriptionWarning? = nil)
     case wake(HeardWake)
@@ -22,7 +22,7 @@ enum Heard {
     case drained(Int)
     case draining
 
-    /// The request that this answers; nil when it answers none.
+    /// The number of the request that this answers; nil if it answers none.
     var answered: Int? {
         switch self {
         case .push(let request, _), .answer(let request, _), .subscribed(let request, _): request
@@ -55,7 +55,7 @@ enum Heard {
     }
 }
 
-/// A wake as its worker has got it.
+/// A wake as received by its worker.
 struct HeardWake {
     let id: WakeID
     let stream: Int
@@ -96,17 +96,17 @@ struct HeardWake {
 }
 
 extension PushReply {
-    /// As the provider reads it: a disposition, or the reason of a refusal.
+    /// The result for the provider: a disposition, or the reason of a refusal.
     var word: String {
         self.reason?.rawValue ?? self.disposition.map { "\($0.name)" } ?? "?"
     }
 
-    /// What holds the push, in a word; empty when nothing does.
+    /// The hold of the push as a word; empty if there is none.
     var hold: String { self.held.map { "\($0.name)" } ?? "" }
 }
 
 extension Caller {
-    /// An operator with a token for these topics, as the check of a request makes it.
+    /// Returns an operator with a token for these topics, authenticated like the caller of a request.
     static func ofTopics(_ topics: [Int]) throws -> Caller {
         let folder = NSTemporaryDirectory() + "wakegate-caller-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -135,16 +135,16 @@ extension Caller {
     }
 }
 
-/// One thing that the engine let out, in plain words.
+/// A result of the engine in plain words.
 struct Told: Hashable, CustomStringConvertible {
     enum Kind: Hashable {
         /// The answer to a push, and to any other request.
         case push, answer
-        /// The outlet hands a request to the engine once more.
+        /// The outlet passes a request to the engine again.
         case asked
         /// A stream begins.
         case subscribed
-        /// A wake, and the notices that its deadline is near, and that it has expired.
+        /// A wake, a warning that its deadline is near, and its expiration.
         case wake, expiring, expired
         /// A wake that a stream held has ended.
         case released
@@ -156,21 +156,21 @@ struct Told: Hashable, CustomStringConvertible {
     }
 
     let kind: Kind
-    /// The number of the request or stream it is for.
+    /// The number of its request or stream.
     var request = 0
-    /// As HTTP has it; 0 where there is none.
+    /// The HTTP status; 0 if there is none.
     var status = 0
-    /// A push's disposition or the reason of its refusal; the JSON of everything else.
+    /// The disposition of a push or the reason of its refusal; for anything else its JSON.
     var text = ""
-    /// Of a push: when its token was removed.
+    /// The time at which the token of a push was removed.
     var timestamp: Int64?
 
-    /// Whether it is the answer that a request waits for.
+    /// True if it is the answer to a request.
     var isAnswer: Bool { self.kind == .push || self.kind == .answer || self.kind == .subscribed }
 
     var description: String { "\(self.kind) \(self.request) \(self.status) \(self.text)" }
 
-    /// The value at a path of keys.
+    /// Returns the value at a path of keys.
     func value(_ path: [String]) -> Any? {
         var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.text.utf8))
         for key in path { value = (value as? [String: Any])?[key] }
@@ -181,7 +181,7 @@ struct Told: Hashable, CustomStringConvertible {
 
     func integer(_ path: String...) -> Int64? { (self.value(path) as? NSNumber)?.int64Value }
 
-    /// Everything at a path as one text, in the order of its keys.
+    /// Returns everything at a path as text, sorted by key.
     func part(_ path: String...) -> String? {
         guard let value = self.value(path),
             let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
@@ -189,7 +189,7 @@ struct Told: Hashable, CustomStringConvertible {
         return String(decoding: data, as: UTF8.self)
     }
 
-    /// Of a push's way: its steps, as event, detail and the other push.
+    /// The steps of a push's history, each as event, detail and the other push.
     var steps: [[String]] {
         let events = self.value(["events"]) as? [[String: Any]] ?? []
         return events.map { event in
@@ -197,7 +197,7 @@ struct Told: Hashable, CustomStringConvertible {
         }
     }
 
-    /// Of an explanation: what happened, the newest first, as event, apns-id and detail.
+    /// The events of an explanation, the newest first, each as event, apns-id and detail.
     var recent: [[String]] {
         let events = self.value(["recent"]) as? [[String: Any]] ?? []
         return events.map { event in

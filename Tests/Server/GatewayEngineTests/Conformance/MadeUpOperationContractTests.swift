@@ -8,8 +8,8 @@ import Wire
 
 @Suite("The contract of an engine: an operation that does not exist", .timeLimit(.minutes(15)))
 struct MadeUpOperationContractTests {
-    /// All that adding an operation takes besides a place in `openapi.json`: it plugs a device in or out, and says how
-    /// the device was before.
+    /// The only declaration that a new operation needs, apart from its entry in `openapi.json`. It changes whether a
+    /// device is charging, and answers with the previous state.
     private static let plug = Operation(
         "plug",
         .post,
@@ -32,7 +32,7 @@ struct MadeUpOperationContractTests {
         )
     }
 
-    /// Another one, which only reads.
+    /// Another operation, which only reads.
     private static let plugged = Operation(
         "plugged",
         .get,
@@ -59,7 +59,7 @@ struct MadeUpOperationContractTests {
         return .outcome(.json(writer))
     }
 
-    @Test("It reads and changes a device, and what it changes is kept and told", arguments: EngineKind.all)
+    @Test("The operation reads and changes a device; its change is stored and reported", arguments: EngineKind.all)
     func readsAndChanges(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {
@@ -138,7 +138,7 @@ extension Requests {
         )
     }()
 
-    /// Asks the engine what an operation asks for a device, as a loop would.
+    /// Sends an operation's work for a device to the engine, as a loop would.
     fileprivate func act(_ request: Int, _ operation: Operation, on device: some RigDevice) {
         var token = ByteBuffer()
         device.token.writeHex(to: &token)

@@ -8,7 +8,7 @@ import Wire
 @Suite("The contract of an engine: paused topics, and what people drop", .timeLimit(.minutes(15)))
 struct PauseContractTests {
     @Test(
-        "Nothing of a paused topic launches by itself, and what waited launches once it is resumed",
+        "A paused topic launches nothing automatically, and its waiting pushes launch when it is resumed",
         arguments: EngineKind.all
     )
     func pause(kind: EngineKind) throws {
@@ -27,7 +27,7 @@ struct PauseContractTests {
         }
         #expect(contract.reply(5)?.hold == "paused" && contract.reply(6)?.hold == "paused")
         #expect(contract.word(5) == "scheduled" && contract.reply(5)?.eligibleAt == nil)
-        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(7)], "another topic goes on")
+        #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(7)], "another topic continues")
         contract.ask { $0.report(9, contract.wakes[0].id, FetchResult.newData) }
         contract.pass(seconds: 600)
         #expect(contract.wakes.count == 1)
@@ -41,7 +41,7 @@ struct PauseContractTests {
         #expect(try contract.books().held.sum == 0)
     }
 
-    @Test("Pausing and resuming twice is once, and a topic that nobody knows is unknown", arguments: EngineKind.all)
+    @Test("Repeated pauses and resumes have no effect, and an unknown topic is refused", arguments: EngineKind.all)
     func idempotent(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.register(1, 1) }
@@ -126,7 +126,7 @@ struct PauseContractTests {
         #expect(contract.wakes.count == 3)
     }
 
-    @Test("A launch of what waits alone makes no empty wake where nothing waits any more", arguments: EngineKind.all)
+    @Test("A launch of the pending push only creates no empty wake without a pending push", arguments: EngineKind.all)
     func pendingAlone(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -184,7 +184,7 @@ struct PauseContractTests {
         #expect(try contract.lastWake().kind == .urlSession)
     }
 
-    @Test("A pause is there after a restart, until it is ended", arguments: EngineKind.keeping)
+    @Test("A pause survives restarts until the topic is resumed", arguments: EngineKind.keeping)
     func restart(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -225,7 +225,7 @@ struct PauseContractTests {
         #expect((books.completed, books.launched) == (1, 1))
     }
 
-    @Test("What waits is shown with its payload, as it was sent", arguments: EngineKind.all)
+    @Test("A pending push is shown with its original payload", arguments: EngineKind.all)
     func pending(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.register(1, 1) }

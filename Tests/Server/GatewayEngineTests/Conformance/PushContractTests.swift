@@ -7,7 +7,7 @@ import Wire
 
 @Suite("The contract of an engine: pushes", .timeLimit(.minutes(15)))
 struct PushContractTests {
-    @Test("Every push is answered once, under its own id, whatever becomes of it", arguments: EngineKind.all)
+    @Test("Every push is answered once, under its own id", arguments: EngineKind.all)
     func once(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         let (past, future) = (contract.wall / 1000 - 1, contract.wall / 1000 + 60)
@@ -34,7 +34,7 @@ struct PushContractTests {
         #expect(contract.word(141) == "discarded")
         #expect(contract.word(144) == "no-wake")
         let books = try contract.books()
-        #expect(books.accepted == 43, "neither the refused push, nor the dry run, nor the one that wakes nobody")
+        #expect(books.accepted == 43, "not the refused push, the dry run or the push without a wake")
         #expect(books.noWake == 1)
         contract.pass(seconds: 600)
         for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
@@ -60,7 +60,7 @@ struct PushContractTests {
         #expect(contract.answer(4) == "204" && contract.released(1) == [wake.id])
     }
 
-    @Test("What comes behind each other is answered behind each other", arguments: EngineKind.all)
+    @Test("Requests are answered in the order of their arrival", arguments: EngineKind.all)
     func order(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1, slots: 3) }
@@ -76,7 +76,7 @@ struct PushContractTests {
         }
         contract.settle()
         if kind.sharesStore {
-            // Devices do not wait for each other, nor anybody for a count.
+            // Devices do not wait for each other, and no request waits for a count.
             #expect(Set(contract.answered) == Set([1] + Array(10..<90)) && contract.answered.count == 81)
             for device in 0..<5 {
                 let pushes = stride(from: 10, to: 90, by: 4).flatMap { [$0, $0 + 3] }.filter { $0 % 5 == device }
@@ -93,7 +93,7 @@ struct PushContractTests {
         #expect(contract.wakes.count == 3)
     }
 
-    @Test("A push is in one place of the books from its answer to its end", arguments: EngineKind.all)
+    @Test("A push is counted in exactly one place from its answer to its end", arguments: EngineKind.all)
     func books(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -205,7 +205,7 @@ struct PushContractTests {
         #expect(contract.wakes.isEmpty)
     }
 
-    @Test("What loops refuse by themselves is counted with what the engine refuses", arguments: EngineKind.all)
+    @Test("Refusals of loops are counted together with those of the engine", arguments: EngineKind.all)
     func rejections(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask {

@@ -5,7 +5,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// A conversation about tasks: everything is permitted, and the device is registered.
+/// Returns a contract in which every task is permitted and the device is registered.
 private func taskContract(_ kind: EngineKind) throws -> EngineContract {
     let contract = try EngineContract(kind) { $0.permittedTasks = .all }
     contract.ask { $0.register(900, 1) }
@@ -66,7 +66,7 @@ struct TaskContractTests {
         #expect(try contract.lastWake().stream != 2, "it takes no pushes")
     }
 
-    @Test("What is needed goes only where it is offered", arguments: EngineKind.all)
+    @Test("A task with required resources goes only to a stream that offers them", arguments: EngineKind.all)
     func resources(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -109,7 +109,7 @@ struct TaskContractTests {
         #expect(contract.member(4, "hint").contains("are at least 3600 s apart (policy.processingInterval)"))
     }
 
-    @Test("What the policy refuses is answered by its reason and counted", arguments: EngineKind.all)
+    @Test("A refusal by the policy has its reason and is counted", arguments: EngineKind.all)
     func refused(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks[EngineRig.topicName(0)] = [.init("a.*")] }
         contract.ask { $0.register(1, 1) }
@@ -164,7 +164,7 @@ struct TaskContractTests {
     }
 
     @Test(
-        "A request that is cancelled is gone, and one that runs goes on unless it is continued",
+        "A pending request can be cancelled, and a running task continues unless it is a continued one",
         arguments: EngineKind.all
     )
     func cancelled(kind: EngineKind) throws {
@@ -193,7 +193,7 @@ struct TaskContractTests {
         #expect(try contract.books().requestResults(.cancelled) == 1)
     }
 
-    @Test("A continued task lives by its progress, and goes on from it when it was lost", arguments: EngineKind.all)
+    @Test("A continued task lives by its progress, and resumes from it after a loss", arguments: EngineKind.all)
     func progress(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -242,7 +242,7 @@ struct TaskContractTests {
     @Test("A processing task ends when its conditions do, and asks for the time it had", arguments: EngineKind.all)
     func interrupted(kind: EngineKind) throws {
         let contract = try taskContract(kind)
-        // Answered before the stream begins, which hears of nothing then.
+        // Answered before the stream begins, so that the stream is not notified.
         contract.ask { $0.conditions(1, 1) { $0.charging = true } }
         contract.ask {
             $0.subscribe(2, tasks: ["clean"], reportsConditions: true)
@@ -292,7 +292,7 @@ struct TaskContractTests {
         #expect(contract.expirations(5) == [.operator])
     }
 
-    @Test("Whatever is in flight in the short lane ends without its name, and nothing else", arguments: EngineKind.all)
+    @Test("Without a name, an operator ends only the wake in the short lane", arguments: EngineKind.all)
     func simulatedOfDevice(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask {
@@ -317,7 +317,7 @@ struct TaskContractTests {
         #expect(contract.answer(8) == "202" && contract.expired(1).last == session.id)
     }
 
-    @Test("A gateway that shuts down takes no request, and lists and cancels what there is", arguments: EngineKind.all)
+    @Test("A gateway that shuts down accepts no requests, and still lists and cancels", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
         let contract = try taskContract(kind)
         contract.ask { $0.submit(1, 1, "a") }
@@ -326,7 +326,7 @@ struct TaskContractTests {
             $0.submit(2, 1, "b", .processing([]))
             $0.finish(3, 1, "s")
             $0.listTasks(4, 1)
-            // No device has the number 7.
+            // Device 7 does not exist.
             $0.submit(6, 7, "b")
             $0.finish(7, 7, "s")
         }

@@ -6,7 +6,7 @@ import WakeGateTestKit
 
 @Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
 struct WakeContractTests {
-    /// Device 1 has a wake in flight on stream 1, which has so many slots.
+    /// Returns an engine in which device 1 has a wake in flight on stream 1, which has this many slots.
     private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, HeardWake) {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1, slots: slots) }
@@ -14,7 +14,7 @@ struct WakeContractTests {
         return (contract, try contract.lastWake())
     }
 
-    @Test("Of two streams one gets a wake, and the other finds nothing", arguments: EngineKind.all)
+    @Test("Only one of two streams gets a wake", arguments: EngineKind.all)
     func oneOfTwo(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
@@ -29,7 +29,7 @@ struct WakeContractTests {
         #expect(try contract.statistics().workers.busy == 1)
     }
 
-    @Test("A slot is taken once, and who waits gets it when it is free", arguments: EngineKind.all)
+    @Test("A slot is used once, and goes to a waiting push when it is free", arguments: EngineKind.all)
     func oneSlot(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.push(3, 2) }
@@ -39,7 +39,7 @@ struct WakeContractTests {
         #expect(contract.wakes.map(\.stream) == [1, 1])
     }
 
-    @Test("A result may come from anywhere: the holder's slot is free, and it is told", arguments: EngineKind.all)
+    @Test("A result may come from anywhere: the holder is notified, and its slot is free", arguments: EngineKind.all)
     func resultFromElsewhere(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask {
@@ -53,7 +53,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "A result that is repeated is taken as said, another one is told how the wake ended",
+        "A repeated result is accepted, and a different one gets the outcome of the wake",
         arguments: EngineKind.all
     )
     func lateResults(kind: EngineKind) throws {
@@ -71,7 +71,7 @@ struct WakeContractTests {
                 "204", "204", "409 WakeEnded", "409 WakeEnded", "404 UnknownWake", "404 UnknownWake",
             ]
         )
-        #expect(contract.released(1) == [wake.id], "it is told once")
+        #expect(contract.released(1) == [wake.id], "the holder is notified once")
         let books = try contract.books()
         #expect(books.completed == 1 && books.results.sum == 1)
     }
@@ -118,7 +118,7 @@ struct WakeContractTests {
     }
 
     @Test(
-        "Past its deadline a wake is over: its stream is told, its slot is free, its push waits",
+        "A wake ends at its deadline: its stream is notified, its slot is free, and its push is pending",
         arguments: EngineKind.all
     )
     func expiry(kind: EngineKind) throws {
@@ -140,7 +140,7 @@ struct WakeContractTests {
     func streamEnds(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.endStream(1) }
-        #expect(contract.released(1).isEmpty, "it is not there to be told")
+        #expect(contract.released(1).isEmpty, "an ended stream is not notified")
         var books = try contract.books()
         #expect((books.results[.lost], books.inFlight, books.pending) == (1, 0, 1))
         contract.ask { $0.subscribe(3) }
@@ -267,7 +267,7 @@ struct WakeContractTests {
         #expect(contract.wakes.last?.stream == 7)
     }
 
-    @Test("A stream that is paused gets no wake until it goes on", arguments: EngineKind.all)
+    @Test("A paused stream gets no wakes until it resumes", arguments: EngineKind.all)
     func paused(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
@@ -280,7 +280,7 @@ struct WakeContractTests {
         #expect(contract.wakes.count == 1)
     }
 
-    @Test("A stream may have other slots from some moment on, and keeps what it has", arguments: EngineKind.all)
+    @Test("A stream's number of slots may change, and the stream keeps its wakes", arguments: EngineKind.all)
     func slotsChange(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.push(3, 2) }

@@ -5,10 +5,11 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// How every engine warns workers before the deadlines of their wakes.
+/// The warnings of workers before the deadlines of their wakes, in every engine.
 @Suite("The contract of an engine: warnings before deadlines", .timeLimit(.minutes(15)))
 struct WarningContractTests {
-    /// Device 1 has a wake in flight on stream 1: it has 20 seconds, and its worker is warned so long before.
+    /// Returns an engine in which device 1 has a wake in flight on stream 1, with 20 seconds and a warning at this
+    /// lead.
     private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, HeardWake) {
         let contract = try EngineContract(kind) {
             $0.permittedTasks = .all
@@ -38,7 +39,7 @@ struct WarningContractTests {
         #expect(books.results[.failed] == 1 && books.results[.expired] == 0)
     }
 
-    @Test("Who goes on in silence has expired at the deadline", arguments: EngineKind.all)
+    @Test("A silent wake expires at the deadline", arguments: EngineKind.all)
     func silence(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 16)
@@ -49,7 +50,7 @@ struct WarningContractTests {
         #expect(try contract.books().results[.expired] == 1)
     }
 
-    @Test("Of a deadline that has passed before anybody looked nobody is warned", arguments: EngineKind.all)
+    @Test("A deadline that has already passed causes no warning", arguments: EngineKind.all)
     func late(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 20)
@@ -57,7 +58,7 @@ struct WarningContractTests {
     }
 
     @Test(
-        "A warning is at most half of the window before the deadline, and there is none with 0",
+        "The lead of a warning is at most half of the window, and a lead of 0 disables it",
         arguments: EngineKind.all
     )
     func leads(kind: EngineKind) throws {
@@ -86,7 +87,7 @@ struct WarningContractTests {
         #expect(contract.warnings(1).count == 1)
         contract.pass(seconds: 1)
         #expect(contract.warnings(1).map(\.deadline) == [wake.deadline + 10_000, wake.deadline + 18_000])
-        // The time that is left of another deadline is less than a warning has.
+        // The time until another deadline is shorter than the lead of a warning.
         contract.pass(seconds: 4)
         contract.ask { $0.extend(5, wake.id, milliseconds: 3000) }
         #expect(contract.warnings(1).map(\.timeLeft) == [5000, 5000, 3000])
@@ -133,7 +134,7 @@ struct WarningContractTests {
         #expect(again.id != wake.id && contract.warnings(3).map(\.wake) == [again.id])
     }
 
-    /// A configuration with another lead, in seconds.
+    /// Returns a configuration with another lead, in seconds.
     static func configuration(lead: Double) -> EngineConfiguration {
         var configuration = EngineRig.open(EngineContract.policy + [(.expirationLead, lead)])
         configuration.permittedTasks = .all
@@ -225,7 +226,7 @@ struct SharedWarningTests {
         #expect(rig[0].warnings.isEmpty)
         rig.pass(seconds: 1)
         #expect(rig[0].warnings == [5000])
-        // Learned at the former deadline, when less time is left than a warning has.
+        // The change is found at the former deadline, when less time is left than the lead of a warning.
         rig.ask(1) { $0.extend(4, wake.id, milliseconds: 7000) }
         rig.pass(seconds: 5)
         #expect(rig[0].warnings == [5000, 2000])
@@ -233,7 +234,7 @@ struct SharedWarningTests {
         #expect(rig[0].expired == [.deadline] && rig[0].warnings.count == 2 && rig[1].warnings.isEmpty)
     }
 
-    @Test("Nobody is warned of a wake that another gateway has heard the result of")
+    @Test("No warning is sent for a wake whose result another gateway has received")
     func answeredElsewhere() throws {
         let rig = GatewaysRig(count: 2)
         rig.ask(0) { $0.subscribe(1, slots: 1) }

@@ -9,7 +9,7 @@ import Wire
 struct WhatIfContractTests {
     private static let members = ["completed", "coalesced", "discarded", "waiting"]
 
-    /// The counts of an outcome of a what-if, in the order of `members`.
+    /// Returns the counts of an outcome of a what-if, in the order of `members`.
     private func counts(_ contract: EngineContract, _ request: Int, _ outcome: String) throws -> [Int] {
         try Self.members.map { try #require(Int(contract.member(request, outcome, $0))) }
     }
@@ -28,7 +28,7 @@ struct WhatIfContractTests {
             contract.ask { $0.push(100 + number, 1) }
             contract.pass(seconds: 15)
             for wake in contract.wakes.dropFirst(reported) {
-                // The push of the first wake waits again, and is coalesced into the next one.
+                // The push of the first wake is pending again, and is coalesced into the next one.
                 let result: FetchResult = reported == 0 ? .failed : .newData
                 contract.ask { $0.report(200 + reported, wake.id, result) }
                 reported += 1
@@ -60,7 +60,7 @@ struct WhatIfContractTests {
         contract.ask { $0.push(4, 1) }
         try self.ask(contract, 10, #"{"policy":{}}"#)
         #expect(try self.counts(contract, 10, "recorded") == [0, 1, 2, 1], "\(contract.text(10))")
-        // Pushes 1 and 3 waited for the default lifetime at least, push 2 never did, and push 4 has just come.
+        // Pushes 1 and 3 waited for at least the default lifetime, push 2 never waited, and push 4 has just arrived.
         let wait = try #require(Int(contract.member(10, "recorded", "maxWait")))
         #expect(wait >= 7_200_000, "\(contract.text(10))")
     }

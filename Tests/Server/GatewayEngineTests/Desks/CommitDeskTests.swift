@@ -5,9 +5,9 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("What is handed to the store, and when others hear of it", .timeLimit(.minutes(15)))
+@Suite("Commits, and the time at which answers are sent", .timeLimit(.minutes(15)))
 struct CommitDeskTests {
-    /// A desk on a store that commits when the test says so.
+    /// A service on a store that commits on command.
     private final class Rig {
         let engine = EngineRig()
         let store = SimulatedStore()
@@ -33,12 +33,12 @@ struct CommitDeskTests {
             )
         }
 
-        /// A step that answers a request.
+        /// Performs a step that answers a request.
         func answer(_ request: Int) { self.desk.stage.answer(Requests.address(request), .done) }
 
         func flush() -> StoreError? { self.desk.flush(self.engine.engine, &self.clock) }
 
-        /// The requests that were answered since the last call, with their statuses.
+        /// Returns the requests answered since the last call, with their statuses.
         func heard() -> [String] {
             var effects = EffectBatch()
             self.loop.take(into: &effects)
@@ -51,7 +51,7 @@ struct CommitDeskTests {
         func release() { self.desk.release(self.engine.engine, self.clock.offset) }
     }
 
-    @Test("What changes nothing is told at once while the store is idle, and writes nothing")
+    @Test("An answer without changes is sent immediately while the store is idle, and writes nothing")
     func unchanged() throws {
         let rig = try Rig()
         rig.answer(1)
@@ -59,14 +59,14 @@ struct CommitDeskTests {
         #expect(rig.store.commits == 0 && !rig.committer.isBusy)
     }
 
-    @Test("What changes something is told once it is durable, and who comes meanwhile waits for their place")
+    @Test("An answer with changes is sent once it is durable, and later answers keep their order")
     func changed() throws {
         let rig = try Rig()
         rig.engine.register(1)
         rig.answer(1)
         #expect(rig.flush() == nil && rig.heard().isEmpty && rig.committer.isBusy)
         rig.answer(2)
-        #expect(rig.flush() == nil && rig.heard().isEmpty, "nobody overtakes")
+        #expect(rig.flush() == nil && rig.heard().isEmpty, "a later answer does not overtake")
         rig.committer.commit()
         #expect(rig.heard() == ["1: 204"])
         #expect(rig.flush() == nil && rig.heard() == ["2: 204"])
@@ -74,7 +74,7 @@ struct CommitDeskTests {
         #expect(Set(rig.store.durable.keys) == [RecordKey(.topic), RecordKey(.device), RecordKey(.clock)])
     }
 
-    @Test("While the store rests, what changes something waits, and who comes behind it; what comes before does not")
+    @Test("While commits are delayed, a change and the answers after it wait, and earlier answers do not")
     func resting() throws {
         let rig = try Rig()
         rig.committer.isResting = true
@@ -108,7 +108,7 @@ struct CommitDeskTests {
         #expect(rig.heard() == ["2: 204", "3: 204", "4: 204"] && rig.store.commits == 2)
     }
 
-    @Test("What the gateway keeps besides devices is a reason to commit")
+    @Test("Records other than devices also cause a commit")
     func records() throws {
         let rig = try Rig()
         rig.records.workersAsked()
@@ -119,7 +119,7 @@ struct CommitDeskTests {
         #expect(rig.store.commits == 1)
     }
 
-    @Test("After a failed commit who waited is refused once, in order, and the store says what is durable")
+    @Test("After a failed commit waiting requests are refused once, in order, and the store has the durable state")
     func failed() throws {
         let rig = try Rig()
         rig.engine.register(1)
@@ -199,7 +199,7 @@ struct CommitPaceTests {
         #expect(with * 100 >= without * 95, "\(with) of \(without)")
     }
 
-    @Test("Where fewer pushes come of themselves, the store goes on to rest")
+    @Test("With fewer concurrent pushes the store still delays commits")
     func fewer() {
         var scene = Scene(senders: .many(perSecond: 40_000))
         scene.run(until: 1_000_000)
@@ -210,7 +210,7 @@ struct CommitPaceTests {
         #expect(scene.commits.count - before < 900, "at most 500 at rest, and 80 to 200 a window without")
     }
 
-    @Test("What comes after a while without pushes waits for nothing")
+    @Test("A push after a pause is not delayed")
     func lull() {
         var scene = Scene(senders: .many(perSecond: 20_000))
         scene.run(until: 1_000_000)
@@ -221,20 +221,20 @@ struct CommitPaceTests {
     }
 }
 
-/// Senders and a store whose commits all take the same time, in microseconds.
+/// Senders, and a store whose commits all take the same time. Times are in microseconds.
 private struct Scene {
     enum Senders {
-        /// So many that nobody's waiting is seen.
+        /// So many senders that the wait of each has no effect.
         case many(perSecond: Int64)
-        /// Each sends the next push when it has the answer to the last, and has turned to it.
+        /// Senders that each send the next push a while after the answer to the last.
         case waiting(Int)
     }
 
     static let commitTime: Int64 = 100
-    /// From an answer to the next push.
+    /// The time from an answer to the next push.
     static let turnTime: Int64 = 100
 
-    /// A push that was not made durable: when it comes, and how long its sender takes for the next.
+    /// A push that is not durable yet: its arrival, and the time that its sender takes for the next.
     private struct Push {
         let at: Int64
         var turnTime = Scene.turnTime
@@ -243,20 +243,20 @@ private struct Scene {
     var senders: Senders
     var rests = true
     var pace = CommitPace()
-    /// When each commit began.
+    /// The starts of the commits.
     private(set) var commits: [Int64] = []
     private(set) var pushCount = 0
     private(set) var longestWait: Int64 = 0
-    /// In the order in which they come.
+    /// The future pushes in order of arrival.
     private var coming: [Push] = []
-    /// When the next commit begins.
+    /// The start of the next commit.
     private var next: Int64 = 0
     private var random: UInt64 = 1
 
     init(senders: Senders, rests: Bool = true) {
         self.senders = senders
         self.rests = rests
-        // One after the other, a little apart.
+        // The senders begin one after the other.
         if case .waiting(let count) = senders { self.coming = (0..<count).map { Push(at: Int64($0) * 37) } }
         self.fill(until: 2 * CommitPace.intervalMax)
     }
@@ -265,7 +265,7 @@ private struct Scene {
         while self.next < end { self.commit(at: self.next) }
     }
 
-    /// More senders join that take so long from an answer to the next push.
+    /// Adds senders that take this long from an answer to the next push.
     mutating func join(_ count: Int, turnTime: Int64) {
         for number in 0..<count { self.insert(Push(at: self.next + Int64(number) * 29, turnTime: turnTime)) }
     }
@@ -295,7 +295,7 @@ private struct Scene {
         self.next = self.beginning(from: durable)
     }
 
-    /// When the next commit begins: something is there, and the store does not rest.
+    /// Returns the start of the next commit: pushes are waiting, and the store does not rest.
     private func beginning(from idle: Int64) -> Int64 {
         guard let first = self.coming.first else { return .max }
         var moment = max(first.at, idle)
@@ -304,7 +304,7 @@ private struct Scene {
         while true {
             pace.collected(self.coming(until: moment))
             guard moment < pace.nextMayBegin else { return moment }
-            // The engine looks when something comes, and the store's thread at the end of the rest.
+            // The engine checks when a push arrives, and the store's thread checks at the end of the rest.
             moment = min(pace.nextMayBegin, self.coming.first { $0.at > moment }?.at ?? .max)
         }
     }
@@ -313,7 +313,7 @@ private struct Scene {
         Int64(self.coming.prefix { $0.at <= moment }.count)
     }
 
-    /// Has pushes of many senders come, at any time as far as one sender knows of another.
+    /// Adds pushes of many independent senders at random times.
     private mutating func fill(until moment: Int64) {
         guard case .many(let rate) = self.senders else { return }
         while (self.coming.last?.at ?? 0) < moment {
@@ -326,8 +326,8 @@ private struct Scene {
 
 @Suite("The store rests between commits", .timeLimit(.minutes(15)))
 struct CommitPipelineTests {
-    /// A pace of many pushes, the last three of which were durable in an hour: until then the store rests, but for as
-    /// many pushes.
+    /// A pace of many pushes, the last three of which become durable after an hour. The store rests until then, or
+    /// until as many pushes are waiting.
     private static var resting: CommitPace {
         var pace = CommitPace()
         let end = SystemClock.monotonicMicroseconds + 3_600_000_000
@@ -339,7 +339,7 @@ struct CommitPipelineTests {
         return pace
     }
 
-    @Test("Pushes wait until as many are there as were before, and questions for nothing")
+    @Test("Pushes wait until as many as before have arrived, and questions do not wait")
     func rest() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)
         let before = rig.store.commits
@@ -357,11 +357,11 @@ struct CommitPipelineTests {
         rig.stop()
     }
 
-    @Test("The engine is woken when a rest is over, though what waited before was let out without a commit")
+    @Test("The engine is woken at the end of a delay, even if earlier answers were sent without a commit")
     func over() throws {
         var pace = Self.resting
         pace.endRest()
-        // A rest is over in two milliseconds, and what is looked at is how the store's thread sleeps until then.
+        // A rest ends after two milliseconds; this tests the sleep of the store's thread until then.
         for _ in 0..<50 {
             let rig = try GatewayEngineRig(pace: pace)
             rig.gate.close()
@@ -373,13 +373,13 @@ struct CommitPipelineTests {
             rig.gate.open()
             try rig.answers(1...3)
             rig.step { $0.push(4, 1) }
-            // Steps only when it is rung.
+            // Steps are performed only after a wakeup.
             try rig.answers(4...4)
             rig.stop()
         }
     }
 
-    @Test("What waits is durable before the gateway ends")
+    @Test("Delayed changes are durable before the gateway ends")
     func end() throws {
         let rig = try GatewayEngineRig(pace: Self.resting)
         let before = rig.store.commits

@@ -4,7 +4,7 @@ import Policy
 import Storage
 import WakeGateTestKit
 
-/// The desks of an engine on devices in memory, without a store, stepped by hand.
+/// The services of an engine on devices in memory, without a store, driven by the test.
 final class DeskRig {
     let rig: EngineRig
     let dispatcher: Dispatcher
@@ -32,9 +32,9 @@ final class DeskRig {
         Workspace(engine: self.rig.engine, dispatcher: self.dispatcher, offset: Self.offset, failure: failure)
     }
 
-    /// A store that has failed.
+    /// Returns the failure of a store.
     ///
-    /// - Parameter isReadable: what was durable can be read.
+    /// - Parameter isReadable: true if the durable state can be read.
     func failure(isReadable: Bool) -> StoreFailure {
         StoreFailure(
             error: StoreError(message: "full"),
@@ -43,7 +43,7 @@ final class DeskRig {
         )
     }
 
-    /// Has pushes and requests performed one after the other.
+    /// Performs pushes and requests one after the other.
     func perform(_ failure: StoreFailure? = nil, _ fill: (Requests) -> Void) {
         let requests = Requests()
         fill(requests)
@@ -61,7 +61,7 @@ final class DeskRig {
         )
     }
 
-    /// What was collected since the last call.
+    /// Returns the results since the last call.
     func heard() -> [Heard] {
         self.outlet.release(self.stage.group)
         var effects = EffectBatch()
@@ -69,7 +69,7 @@ final class DeskRig {
         return Heard.all(in: effects)
     }
 
-    /// The answers to pushes since the last call: each by its word.
+    /// Returns the replies to pushes since the last call, each as a word.
     func words() -> [String] { self.replies().map(\.word) }
 
     func replies() -> [PushReply] {
@@ -78,7 +78,7 @@ final class DeskRig {
         }
     }
 
-    /// The answers to requests since the last call: each by its status, and the reason when it was refused.
+    /// Returns the answers to requests since the last call, each as status and reason of a refusal.
     func answers() -> [String] {
         self.heard().compactMap { heard in
             guard case .answer(_, let outcome) = heard else { return nil }
@@ -87,7 +87,7 @@ final class DeskRig {
     }
 }
 
-/// A history that nobody asks and that tells nothing.
+/// A history that is never queried and returns nothing.
 final class SilentHistory: HistoryOutlet {
     func open() {}
 

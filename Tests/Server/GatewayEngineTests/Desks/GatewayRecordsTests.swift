@@ -9,7 +9,7 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What a gateway keeps besides devices", .timeLimit(.minutes(15)))
+@Suite("Records of a gateway other than devices", .timeLimit(.minutes(15)))
 struct GatewayRecordsTests {
     private let now = Instant(milliseconds: 1_700_000_000_000)
 
@@ -20,7 +20,7 @@ struct GatewayRecordsTests {
         return keys
     }
 
-    /// The keys of what is stored at this moment.
+    /// Returns the keys of the records stored at this time.
     private func take(_ records: GatewayRecords, at monotonic: Int64) -> [RecordKey] {
         var batch = RecordBatch()
         records.takeChanges(into: &batch, at: monotonic)
@@ -91,7 +91,7 @@ struct EngineClockTests {
         return EngineClock(resuming: stored, at: EngineClock.Reading(world), world, watch)
     }
 
-    @Test("The first start begins at the wall clock, and goes on by the uptime")
+    @Test("The first start begins at the wall clock, and advances with the uptime")
     func first() {
         var clock = self.makeClock()
         #expect(clock.now.milliseconds == 1_700_000_000_000 && clock.offset.milliseconds == 0)
@@ -116,7 +116,7 @@ struct EngineClockTests {
         #expect(record.now == clock.now && record.wall == 1_699_996_400_000)
     }
 
-    @Test("A start goes on where the last commit stood, plus what has passed, unless nobody would believe that")
+    @Test("A start resumes at the last commit's time plus the elapsed time, unless the jump is not plausible")
     func resumed() {
         var clock = self.makeClock()
         let record = clock.record(at: clock.now)
@@ -167,7 +167,7 @@ struct GatewayStoreTests {
 
 @Suite("The watchdog", .timeLimit(.minutes(15)))
 struct WatchdogTests {
-    @Test("It is content while every thread turns, and asks again only then")
+    @Test("The watchdog is satisfied while every thread turns, and asks again only then")
     func look() {
         let pulses = [Pulse(), Pulse()]
         let asked = Tally()
@@ -183,7 +183,7 @@ struct WatchdogTests {
         #expect(asked.total == 4)
     }
 
-    @Test("It tells at once, and again after each turn of the thread it watches")
+    @Test("The watchdog notifies immediately, and again after each turn of the watched thread")
     func tells() throws {
         let pulse = Pulse()
         let told = DispatchSemaphore(value: 0)
@@ -193,7 +193,7 @@ struct WatchdogTests {
     }
 }
 
-/// Counts from any thread.
+/// A counter for any thread.
 private final class Tally: @unchecked Sendable {
     private let lock = NSLock()
     private var value = 0

@@ -5,16 +5,16 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("What pushes are answered", .timeLimit(.minutes(15)))
+@Suite("Answers to pushes", .timeLimit(.minutes(15)))
 struct PushDeskTests {
-    /// A way to be refused.
+    /// A cause of a refusal.
     struct Case: CustomTestStringConvertible {
         let testDescription: String
         let word: String
-        /// When to send it again, in seconds; 0 when that is not known.
+        /// The delay after which to send it again, in seconds; 0 if unknown.
         var retryAfterSeconds: UInt32 = 0
         var limit: String?
-        /// What is so before.
+        /// The configuration of the case.
         var configure: @Sendable (inout EngineConfiguration) -> Void = { _ in }
         var prepare: @Sendable (DeskRig) -> Void = { _ in }
         var topic = 0
@@ -111,7 +111,7 @@ struct PushDeskTests {
         #expect(rig.words() == ["discarded", "scheduled", "discarded", "scheduled"])
     }
 
-    @Test("What a device is eligible at is told by the wall clock, in seconds rounded up")
+    @Test("A device's next eligible time is reported by the wall clock, rounded up to seconds")
     func eligibleAt() throws {
         let rig = DeskRig(EngineRig.open([(.launchInterval, 60.5)]))
         rig.perform {

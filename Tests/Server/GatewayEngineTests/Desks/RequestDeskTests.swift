@@ -4,9 +4,9 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("What requests are answered", .timeLimit(.minutes(15)))
+@Suite("Answers to requests", .timeLimit(.minutes(15)))
 struct RequestDeskTests {
-    @Test("A group holds one list of topics, and who comes later waits for the next")
+    @Test("One list of topics is written at a time, and later requests wait")
     func topicLists() {
         let rig = DeskRig()
         rig.perform {
@@ -16,7 +16,7 @@ struct RequestDeskTests {
         #expect(rig.answers().isEmpty && rig.requests.isLongListNext)
         let workspace = rig.workspace()
         rig.requests.writeNextLongList(workspace)
-        #expect(!rig.requests.isLongListNext, "there is no room for the other one")
+        #expect(!rig.requests.isLongListNext, "the budget does not allow another list")
         rig.requests.writeNextLongList(workspace)
         #expect(rig.answers() == ["200"])
         #expect(rig.requests.isLongListNext)

@@ -32,7 +32,7 @@ struct ClusterStatusTests {
         )
     }
 
-    @Test("A gateway has the sums of its topics, and for how long it was silent, which is never less than nothing")
+    @Test("A gateway has the sums of its topics and its report's age, which is never negative")
     func gateways() {
         let first = self.member(3, reportedAt: 9_500) { report in
             for (topic, slots) in [(UInt32(0), 4), (1, 6)] {
@@ -48,7 +48,7 @@ struct ClusterStatusTests {
             }
             report.wakes = 2
         }
-        // Said after the view's own moment was read.
+        // Reported after the time of the view was read.
         let second = self.member(5, reportedAt: 10_020) { $0.isDraining = true }
         let status = ClusterStatus(self.view([first, second]), own: GatewayNumber(rawValue: 5))
         #expect(status.gateways.map(\.number) == [3, 5])
@@ -75,7 +75,7 @@ struct ClusterStatusTests {
     }
 }
 
-@Suite("What must be equal in all gateways on one store")
+@Suite("Configuration that must be equal in all gateways on one store")
 struct ConfigurationDigestsTests {
     private func digests(_ settings: String...) throws -> [String: UInt64] {
         let configuration = try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
@@ -104,24 +104,24 @@ struct ConfigurationDigestsTests {
     func parameters() throws {
         let digests = try self.digests()
         for parameter in PolicyParameter.allCases { #expect(digests["policy.\(parameter.rawValue)"] != nil) }
-        // A topic that is as all others are is the same as one that is not named.
+        // A topic without settings equals a topic that is not named.
         #expect(try ConfigurationDigests.differences([digests, self.digests("topics.a={}")]) == [])
         let one = try self.digests("topics.a.tasks=['x', 'y.*']")
         #expect(try one == self.digests("topics.a.tasks=['y.*', 'x']"))
-        // What moves from one name to the next is another list.
+        // A character that moves from one name to the next makes another list.
         let short = try self.digests("topics.a.tasks=['x', 'yz']")
         let long = try self.digests("topics.a.tasks=['xy', 'z']")
         #expect(ConfigurationDigests.differences([short, long]) == ["topics.a.tasks"])
     }
 
-    @Test("What does not decide, or is a machine's own, may differ")
+    @Test("Settings of one machine, or without an effect on decisions, may differ")
     func others() throws {
         let one = try self.digests()
         let other = try self.digests("limits.pendingBytesMax=5000", "drainTimeout=3", "limits.connectionsMax=9")
         #expect(ConfigurationDigests.differences([one, other]) == [])
     }
 
-    @Test("A key that a gateway of another version does not know is no difference, but for topics")
+    @Test("A key that another version of the gateway does not know is not a difference, except for topics")
     func versions() {
         let (old, new): ([String: UInt64], [String: UInt64]) = (["policy.a": 1], ["policy.a": 1, "policy.b": 2])
         #expect(ConfigurationDigests.differences([old, new]) == [])
@@ -130,7 +130,7 @@ struct ConfigurationDigestsTests {
         #expect(ConfigurationDigests.differences([]) == [])
     }
 
-    @Test("However many topics are named, the keys are bounded, and a difference in the last is found")
+    @Test("With many topics the number of keys is limited, and a difference in the last topic is found")
     func manyTopics() throws {
         var one = EngineConfiguration()
         for number in 0..<500 {

@@ -3,14 +3,15 @@ import Testing
 
 @Suite("RFC 9113 and RFC 7541, rule by rule", .serialized, .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    @Test("What a client sends comes out as the RFC has it, and others are served", arguments: ConformanceCase.all)
+    @Test("Frames have the effect required by the RFC, and others are served", arguments: ConformanceCase.all)
     func rule(_ rule: ConformanceCase) throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
         peer.send(rule.opening)
         if !rule.first.isEmpty {
             peer.send(rule.first)
-            // PING overtakes answers, but not those to what came before the one before it.
+            // The answer to a PING may overtake earlier answers, but not answers to anything sent before the previous
+            // PING.
             for mark in [UInt8](1...2) { #expect(Self.frames(of: peer, toPing: mark) != nil) }
         }
         peer.send(rule.sent)
@@ -42,9 +43,9 @@ struct ConformanceTests {
         try server.expectServed()
     }
 
-    /// Sends PING and reads on to its answer.
+    /// Sends PING and reads until its answer.
     ///
-    /// - Returns: the frames before it; nil when the connection ended, or the server ended it.
+    /// - Returns: the frames before it; nil if the connection has ended, or the server is ending it.
     private static func frames(of peer: ScriptedPeer, toPing mark: UInt8) -> [ScriptedPeer.Frame]? {
         peer.send(ScriptedPeer.ping(mark))
         var frames: [ScriptedPeer.Frame] = []
@@ -55,7 +56,7 @@ struct ConformanceTests {
         return nil
     }
 
-    /// Another request on the connection is answered.
+    /// Checks that another request on the connection is answered.
     private static func expectGoesOn(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
         peer.send(ScriptedPeer.request("/echo", stream: 101))
         let answer = peer.nextFrame { $0.stream == 101 || $0.type == 7 }
@@ -146,11 +147,11 @@ struct ConformanceTests {
     func windowOfDiscardedData() throws {
         let server = try TestServer()
         let peer = try server.peer()
-        // A request that is malformed, and is reset before it has ended.
+        // A malformed request, which is reset before it has ended.
         let block = ScriptedPeer.headers("/echo", isPost: true) + ScriptedPeer.field("X", "1")
         peer.send(ScriptedPeer.frame(.headers, FrameFlags.endHeaders, stream: 1, block))
         #expect(peer.frame(type: 3, stream: 1)?.errorCode == 1)
-        // More in all than the connection's window.
+        // The total exceeds the connection's window.
         for _ in 0..<80 { peer.send(ScriptedPeer.frame(.data, stream: 1, ConformanceCase.largest)) }
         Self.expectGoesOn(peer)
     }
@@ -192,7 +193,7 @@ struct ConformanceTests {
         #expect(try Self.dataBytes(peer) == 5)
     }
 
-    /// The bytes of DATA that come without anything further being sent.
+    /// Returns the number of DATA bytes that arrive without sending anything further.
     private static func dataBytes(_ peer: ScriptedPeer) throws -> Int {
         var count = 0
         for mark in [UInt8](1...2) {
@@ -204,36 +205,36 @@ struct ConformanceTests {
     }
 }
 
-/// One rule of RFC 9113 or RFC 7541: what a client sends, and what must come of it.
+/// A rule of RFC 9113 or RFC 7541: the bytes that a client sends, and the required outcome.
 struct ConformanceCase: CustomTestStringConvertible, Sendable {
     enum Outcome: Sendable {
-        /// GOAWAY with one of these codes, then the end of the connection. RFC 9113 §5.4.1 lets an endpoint treat any
-        /// error of a stream as one of the connection.
+        /// GOAWAY with one of these codes, then the end of the connection. RFC 9113 §5.4.1 allows an endpoint to treat
+        /// any stream error as a connection error.
         case connectionError([HTTP2ErrorCode])
-        /// RST_STREAM with this code on `stream`, and the connection goes on.
+        /// RST_STREAM with this code on `stream`; the connection continues.
         case streamError(HTTP2ErrorCode)
-        /// A response with this status on `stream`, and the connection goes on.
+        /// A response with this status on `stream`; the connection continues.
         case answered(Int)
-        /// Nothing is said of it, and the connection goes on.
+        /// No reaction; the connection continues.
         case ignored
-        /// The connection ends, and not for an error.
+        /// The connection ends without an error.
         case ended
     }
 
-    /// The section, such as `6.5.2`, and what is sent; sections of RFC 7541 begin with `HPACK`.
+    /// The section, such as `6.5.2`, and a description of the bytes. Sections of RFC 7541 begin with `HPACK`.
     let name: String
-    /// What opens the connection.
+    /// The bytes that open the connection.
     let opening: [UInt8]
-    /// What is sent, and answered, before.
+    /// The bytes that are sent, and answered, before.
     let first: [UInt8]
     let sent: [UInt8]
-    /// The stream that the outcome is about.
+    /// The stream of the outcome.
     let stream: Int
     let outcome: Outcome
 
     var testDescription: String { self.name }
 
-    /// Rules of one outcome on `stream`: the bytes of each by its section and name, sent after what is sent `first`.
+    /// Returns rules with one outcome on `stream`, each as section, name and bytes, which are sent after `first`.
     static func rules(
         _ outcome: Outcome,
         opening: [UInt8] = ScriptedPeer.preface + ScriptedPeer.frame(.settings),
@@ -246,7 +247,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
         }
     }
 
-    /// Rules of requests on stream 1, each of which is a field block.
+    /// Returns rules for requests on stream 1, each given by its field block.
     static func rules(_ outcome: Outcome, blocks: KeyValuePairs<String, [UInt8]>) -> [ConformanceCase] {
         blocks.flatMap { name, block in Self.rules(outcome, [name: ScriptedPeer.request(block: block)]) }
     }
@@ -254,7 +255,7 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
     static let all =
         Self.frames + Self.states + Self.definitions + Self.windows + Self.requests + Self.fields + Self.hpack
 
-    /// Whether the connection ends for an error by what is sent at once.
+    /// True if a connection error follows directly from the first bytes.
     var isImmediateConnectionError: Bool {
         guard case .connectionError = self.outcome else { return false }
         return self.first.isEmpty
@@ -265,14 +266,14 @@ extension ConformanceCase.Outcome {
     static func connectionError(_ code: HTTP2ErrorCode) -> Self { .connectionError([code]) }
 }
 
-/// Types of frames (RFC 9113 §6).
+/// The types of frames (RFC 9113 §6).
 enum FrameType: UInt8 {
     case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
-    /// A type that no document defines.
+    /// An undefined type.
     case unknown = 0x42
 }
 
-/// Flags of frames (RFC 9113 §6).
+/// The flags of frames (RFC 9113 §6).
 enum FrameFlags {
     static let none: UInt8 = 0
     static let ack: UInt8 = 0x1
@@ -288,16 +289,16 @@ extension ScriptedPeer {
         Self.frame(type.rawValue, flags: flags, stream: stream, payload)
     }
 
-    /// A frame without flags.
+    /// Returns a frame without flags.
     static func frame(_ type: FrameType, stream: Int = 0, _ payload: [UInt8] = []) -> [UInt8] {
         Self.frame(type.rawValue, stream: stream, payload)
     }
 
     static func bytes(_ code: HTTP2ErrorCode) -> [UInt8] { Self.bytes(code.number) }
 
-    /// PING whose bytes are all `mark`.
+    /// Returns a PING whose bytes are all `mark`.
     static func ping(_ mark: UInt8) -> [UInt8] { Self.frame(.ping, [UInt8](repeating: mark, count: 8)) }
 
-    /// A request on stream 1 that is its field block.
+    /// Returns a request on stream 1 with this field block.
     static func request(block: [UInt8]) -> [UInt8] { Self.frame(.headers, FrameFlags.whole, stream: 1, block) }
 }

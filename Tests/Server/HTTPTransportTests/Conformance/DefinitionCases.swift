@@ -1,6 +1,6 @@
 import HTTPTransport
 
-/// RFC 9113 §6 and §7: each type of frame with a wrong stream, size or value, and with what it may have.
+/// RFC 9113 §6 and §7: each type of frame with an invalid stream, size or value, and with valid ones.
 extension ConformanceCase {
     static let definitions =
         Self.dataAndHeaders + Self.priorityAndReset + Self.settings + Self.pushPingGoAway + Self.continuations
@@ -91,7 +91,7 @@ extension ConformanceCase {
                 "6.5.2 HEADER_TABLE_SIZE of 0": Peer.frame(.settings, Peer.setting(1, 0)),
                 "6.5.2 HEADER_TABLE_SIZE of 2^32-1": Peer.frame(.settings, Peer.setting(1, .max)),
                 "6.5.2 MAX_HEADER_LIST_SIZE of 0": Peer.frame(.settings, Peer.setting(6, 0)),
-                "6.5.2 a setting nobody knows": Peer.frame(.settings, Peer.setting(0xF0, .max)),
+                "6.5.2 an unknown setting": Peer.frame(.settings, Peer.setting(0xF0, .max)),
             ]
         )
         + Self.rules(
@@ -144,7 +144,7 @@ extension ConformanceCase {
             .ignored,
             [
                 "6.7 an answer to a PING that was not sent": Peer.frame(.ping, Flags.ack, Self.ping),
-                "7 an error code nobody knows in RST_STREAM": Self.waiting
+                "7 an unknown error code in RST_STREAM": Self.waiting
                     + Peer.frame(.reset, stream: 1, [0, 0, 0, 0xFF]),
             ]
         )
@@ -152,7 +152,7 @@ extension ConformanceCase {
             .ended,
             [
                 "6.8 GOAWAY with debug data": Peer.frame(.goAway, [UInt8](repeating: 0, count: 8) + Self.ping),
-                "7 an error code nobody knows in GOAWAY": Peer.frame(.goAway, [0, 0, 0, 0, 0, 0, 0, 0xFF]),
+                "7 an unknown error code in GOAWAY": Peer.frame(.goAway, [0, 0, 0, 0, 0, 0, 0, 0xFF]),
             ]
         )
 

@@ -1,6 +1,6 @@
 import HTTPTransport
 
-/// RFC 9113 §3 and §4: how a connection begins, and what a frame is.
+/// RFC 9113 §3 and §4: the beginning of a connection, and the format of frames.
 extension ConformanceCase {
     typealias Peer = ScriptedPeer
     typealias Flags = FrameFlags
@@ -40,8 +40,8 @@ extension ConformanceCase {
         + Self.rules(
             .ignored,
             [
-                "4.1 a type nobody knows": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
-                "4.1 a type nobody knows, on the connection": Peer.frame(.unknown),
+                "4.1 an unknown type": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
+                "4.1 an unknown type, on the connection": Peer.frame(.unknown),
                 "4.1 flags that PING does not have": Peer.frame(.ping, 0xFE, Self.ping),
                 "4.1 flags that SETTINGS do not have": Peer.frame(.settings, 0xFE),
                 "4.1 the reserved bit of a stream's number": Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
@@ -75,7 +75,7 @@ extension ConformanceCase {
                 "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
                 "4.2 HEADERS over the largest size": Peer.frame(.headers, Flags.whole, stream: 1, Self.largest + [0]),
                 "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
-                "4.2 a type nobody knows over the largest size": Peer.frame(.unknown, Self.largest + [0]),
+                "4.2 an unknown type over the largest size": Peer.frame(.unknown, Self.largest + [0]),
                 "4.2 HEADERS too short for their priority": Peer.frame(
                     .headers,
                     Flags.whole | Flags.priority,
@@ -120,7 +120,7 @@ extension ConformanceCase {
             ]
         )
 
-    /// A request on stream 1 whose field block comes in about six frames.
+    /// Returns a request on stream 1 whose field block is split into about six frames.
     private static func inPieces(_ block: [UInt8]) -> [UInt8] {
         let size = (block.count + 5) / 6
         let parts = stride(from: 0, to: block.count, by: size).map { Array(block[$0..<min($0 + size, block.count)]) }
@@ -133,7 +133,7 @@ extension ConformanceCase {
     }
 }
 
-/// RFC 9113 §8.2: what a field may be.
+/// RFC 9113 §8.2: valid fields.
 extension ConformanceCase {
     static let fields =
         Self.malformed.flatMap { name, field in
@@ -179,7 +179,7 @@ extension ConformanceCase {
     ]
 }
 
-/// RFC 9113 §6.9: flow control, as far as one frame tells.
+/// RFC 9113 §6.9: flow control, as far as a single frame can test it.
 extension ConformanceCase {
     static let windows =
         Self.rules(
@@ -222,7 +222,7 @@ extension ConformanceCase {
         )
 }
 
-/// RFC 7541: what a field block may be.
+/// RFC 7541: valid field blocks.
 extension ConformanceCase {
     static let hpack =
         Self.accepted.flatMap { name, bytes in
@@ -232,7 +232,7 @@ extension ConformanceCase {
             Self.rules(.connectionError(.compressionError), blocks: ["HPACK \(name)": Peer.headers("/echo") + bytes])
         } + Self.tables
 
-    /// The literals of RFC 7541 appendix C.4: in Huffman code, their lengths before them.
+    /// The literals of RFC 7541 appendix C.4: their lengths, then their Huffman code.
     private static let customKey: [UInt8] = [0x88, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xA9, 0x7D, 0x7F]
     private static let customValue: [UInt8] = [0x89, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xB8, 0xE8, 0xB4, 0xBF]
     private static let plainKey: [UInt8] = [1, 0x61]

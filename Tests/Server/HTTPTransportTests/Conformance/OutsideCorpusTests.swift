@@ -5,14 +5,14 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// The session and its decoder, held to what others have written to test HTTP/2 with: the http2jp corpora of field
-/// blocks and frames, which Debian's haskell-http2 carries, and the connections that nghttp2 fuzzes with, most of them
-/// recorded from h2spec.
-@Suite("What others test HTTP/2 with", .timeLimit(.minutes(15)))
+/// The session and its decoder, tested with external corpora for HTTP/2: the http2jp corpora of field blocks and
+/// frames, from Debian's haskell-http2, and the connections with which nghttp2 is fuzzed, most of them recorded from
+/// h2spec.
+@Suite("HTTP/2 test data of other projects", .timeLimit(.minutes(15)))
 struct OutsideCorpusTests {
     private typealias Field = LibraryDeflater.Field
 
-    /// The fields of a block; nil for a fault. The decoder gets it in pieces of so many bytes.
+    /// Returns the fields of a block; nil for a fault. The decoder gets the block in pieces of this size.
     private static func fields(
         _ block: [UInt8],
         _ decoder: inout FieldDecoder,
@@ -38,7 +38,7 @@ struct OutsideCorpusTests {
     }
 
     @Test(
-        "The field blocks of every other encoder are read as they were meant, as libnghttp2 reads them",
+        "The field blocks of every other encoder are decoded correctly, as libnghttp2 does",
         arguments: OutsideCorpus.encoders
     )
     func fieldBlocks(encoder: String) throws {
@@ -73,11 +73,11 @@ struct OutsideCorpusTests {
         }
     }
 
-    @Test("A frame that is none is taken, where its place allows it")
+    @Test("A frame without an error is accepted where its position allows it")
     func ordinary() throws {
         let frames = try OutsideCorpus.frames().filter { $0.errors.isEmpty }
         #expect(frames.count >= 8)
-        // Those that only a server sends, or only behind another, or whose block is text and no fields.
+        // Frames that only a server sends or that need an earlier frame, and frames whose block is text.
         let misplaced = ["continuation/", "push_promise/", "headers/", "data/", "rst_stream/", "window_update/"]
         for frame in frames {
             let fixture = SessionFixture()
@@ -88,7 +88,7 @@ struct OutsideCorpusTests {
         }
     }
 
-    @Test("What clients and h2spec have sent is answered the same, whole and byte by byte, and leaves nothing behind")
+    @Test("Recorded connections are answered the same, whole and byte by byte, and are cleaned up")
     func connections() throws {
         let connections = try OutsideCorpus.connections()
         #expect(connections.count >= 100)
@@ -103,7 +103,7 @@ struct OutsideCorpusTests {
             let sent = whole.produceBytes()
             #expect(sent == pieces.produceBytes(), "\(name)")
             let errors = ScriptedPeer.frames(in: sent).compactMap(\.errorCode).filter { $0 > 0 }
-            // A session that fails says so to its peer, once it has told it its settings.
+            // A session that fails reports the error to its peer, once its settings were sent.
             if whole.session.hasFailed { #expect(!errors.isEmpty, "\(name)") }
             if events.contains(where: { $0.hasPrefix("1 ") }) { served += 1 }
             if !errors.isEmpty { refused += 1 }
@@ -116,7 +116,7 @@ struct OutsideCorpusTests {
     }
 }
 
-/// libnghttp2's decoder of field blocks.
+/// The decoder of field blocks in libnghttp2.
 @safe
 private final class LibraryInflater {
     private var inflater: OpaquePointer?
@@ -150,7 +150,7 @@ private final class LibraryInflater {
     }
 }
 
-/// What others have written to test HTTP/2 with, which `deploy/setup` has unpacked in `.build/corpora`.
+/// The external corpora for HTTP/2, which `deploy/setup` has unpacked in `.build/corpora`.
 enum OutsideCorpus {
     struct Missing: Error, CustomStringConvertible {
         let folder: String
@@ -158,29 +158,29 @@ enum OutsideCorpus {
         var description: String { "\(self.folder) is not there or has nothing in it: run deploy/setup" }
     }
 
-    /// One field block of a connection, as an encoder of somebody else's has written it.
+    /// A field block of a connection, written by an external encoder.
     struct Block {
-        /// What the encoder was told of the size of the decoder's table before it; nil for nothing new.
+        /// The size of the decoder's table that the encoder was notified of before the block; nil if it is unchanged.
         let tableBytes: Int?
         let wire: [UInt8]
         let fields: [LibraryDeflater.Field]
     }
 
-    /// A frame, and the codes of errors of which it is one; empty when it is none.
+    /// A frame, and the codes of the errors in it; empty if it has none.
     struct Frame {
         let name: String
         let wire: [UInt8]
         let errors: Set<Int>
     }
 
-    /// The encoders of the field blocks, a folder for each.
+    /// The encoders of the field blocks, with one folder each.
     static let encoders = [
         "go-hpack", "haskell-http2-linear", "haskell-http2-linear-huffman", "haskell-http2-naive",
         "haskell-http2-naive-huffman", "haskell-http2-static", "haskell-http2-static-huffman", "nghttp2",
         "nghttp2-16384-4096", "nghttp2-change-table-size", "node-http2-hpack",
     ]
 
-    /// The connections of an encoder, each with the name of its file.
+    /// Returns the connections of an encoder, each with the name of its file.
     static func stories(_ encoder: String) throws -> [(name: String, blocks: [Block])] {
         var stories: [(name: String, blocks: [Block])] = []
         for file in try self.files("haskell-http2/test-hpack/hpack-test-case/\(encoder)") {
@@ -206,7 +206,7 @@ enum OutsideCorpus {
         return Block(tableBytes: object["header_table_size"] as? Int, wire: wire, fields: fields)
     }
 
-    /// The frames of the frame corpus, each alone.
+    /// Returns the frames of the frame corpus.
     static func frames() throws -> [Frame] {
         let root = "haskell-http2/test-frame/http2-frame-test-case"
         var frames: [Frame] = []
@@ -222,7 +222,7 @@ enum OutsideCorpus {
         return frames
     }
 
-    /// What clients have sent, h2spec most of all: the corpus that nghttp2 fuzzes with, by the names of its files.
+    /// Returns the bytes sent by clients, mostly h2spec: the corpus with which nghttp2 is fuzzed, by file name.
     static func connections() throws -> [(name: String, bytes: [UInt8])] {
         var connections: [(name: String, bytes: [UInt8])] = []
         for client in try self.files("nghttp2/fuzz/corpus") {
@@ -247,7 +247,7 @@ enum OutsideCorpus {
         return object
     }
 
-    /// What a text of hexadecimal digits says; nil for anything else.
+    /// Parses hexadecimal digits; returns nil for any other text.
     private static func bytes(_ value: Any?) -> [UInt8]? {
         guard let text = value as? String else { return nil }
         var digits: [UInt8] = []

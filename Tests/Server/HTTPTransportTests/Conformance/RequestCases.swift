@@ -1,6 +1,6 @@
 import HTTPTransport
 
-/// RFC 9113 §8: what a request is made of.
+/// RFC 9113 §8: the parts of a request.
 extension ConformanceCase {
     static let requests = Self.messages + Self.pseudoFields
 
@@ -9,7 +9,7 @@ extension ConformanceCase {
 
     private static func method(_ method: String) -> [UInt8] { Peer.field(":method", method) }
 
-    /// A POST to `/echo` that says how long it is.
+    /// Returns a POST to `/echo` with a content length.
     private static func announced(_ count: Int) -> [UInt8] {
         let block = Peer.headers("/echo", isPost: true) + Peer.field("content-length", "\(count)")
         return Peer.frame(.headers, Flags.endHeaders, stream: 1, block)
@@ -34,7 +34,7 @@ extension ConformanceCase {
             .streamError(.protocolError),
             blocks: [
                 "8.1.1 a content-length without DATA": Peer.headers("/echo") + Peer.field("content-length", "3"),
-                "8.1.1 a content-length that is no number": Peer.headers("/echo") + Peer.field("content-length", "x"),
+                "8.1.1 a non-numeric content-length": Peer.headers("/echo") + Peer.field("content-length", "x"),
                 "8.1.1 a content-length that is too large a number": Peer.headers("/echo")
                     + Peer.field("content-length", "99999999999999999999"),
             ]
@@ -66,7 +66,7 @@ extension ConformanceCase {
         Self.rules(
             .streamError(.protocolError),
             blocks: [
-                "8.3 a pseudo-header field nobody knows": [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host,
+                "8.3 an unknown pseudo-header field": [0x82, 0x86] + Self.path + Peer.field(":x", "1") + Self.host,
                 "8.3 the pseudo-header field of a response": [0x82, 0x86] + Self.path + [0x88] + Self.host,
                 "8.3 a pseudo-header field after a regular one": [0x82, 0x86] + Self.host + Self.path,
                 "8.3 a pseudo-header field in capitals": Peer.field(":Method", "GET") + [0x86] + Self.path + Self.host,
@@ -187,8 +187,8 @@ extension ConformanceCase {
             ]
         )
 
-    /// What comes on a stream that is over may be discarded, or be a connection error, as RFC 9113 §5.1 has it. DATA
-    /// and HEADERS are an error wherever none can be under way, and discarded after a RST_STREAM of ours.
+    /// Frames on a closed stream, which RFC 9113 §5.1 allows to be ignored or to be a connection error. DATA and
+    /// HEADERS are an error unless they may have been in transit; after our RST_STREAM they are ignored.
     private static let closedStates =
         Self.rules(
             .connectionError(.streamClosed),
@@ -277,7 +277,7 @@ extension ConformanceCase {
             ]
         )
 
-    /// A request that is malformed before it has ended.
+    /// A malformed request, which is reset before it has ended.
     private static let resetByServer = Self.resetByServer(stream: 1)
 
     private static func resetByServer(stream: Int) -> [UInt8] {
@@ -344,7 +344,7 @@ extension ConformanceCase {
         + Self.rules(
             .connectionError(.protocolError),
             [
-                // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this, as libnghttp2 does.
+                // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this; libnghttp2 enforces it.
                 "5.3 HEADERS that depend on their own stream": Peer.frame(
                     .headers,
                     Flags.whole | Flags.priority,

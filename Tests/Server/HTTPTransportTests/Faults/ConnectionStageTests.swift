@@ -4,53 +4,53 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Every stage of a connection, and everything that its peer, its handler, the system or time may do to it there.
-@Suite("A connection at every stage and whatever happens to it", .timeLimit(.minutes(15)))
+/// Every stage of a connection, and everything that its peer, its handler, the system or time can do to it there.
+@Suite("A connection at every stage with every event", .timeLimit(.minutes(15)))
 struct ConnectionStageTests {
     private typealias Peer = ScriptedPeer
 
     enum Event: CaseIterable {
-        /// The peer goes on as it should.
+        /// The peer continues correctly.
         case bytes
-        /// A part of that comes.
+        /// A part of those bytes arrives.
         case partOfBytes
-        /// The peer sends what nobody may send there.
+        /// The peer sends bytes that are invalid at this stage.
         case faultyBytes
-        /// The peer sends no more.
+        /// The peer ends its sending direction.
         case peerEnded
         case peerReset
         case secondPassed
-        /// As much time passes as a connection may be without a request.
+        /// The maximum time without a request passes.
         case timePassed
         case handlerCloses, handlerGoesAway
         case serverStops
-        /// Bytes come, and reading them fails.
+        /// Bytes arrive, and reading them fails.
         case readFails
-        /// Bytes come, and the answer cannot be written.
+        /// Bytes arrive, and the answer cannot be written.
         case writeFails
-        /// Bytes come, and there is no memory to watch the connection for something else.
+        /// Bytes arrive, and there is not enough memory to watch the connection for other events.
         case watchFails
     }
 
     enum Outcome: Hashable {
-        /// The connection goes on, and nothing was said.
+        /// The connection continues, and nothing was sent.
         case open
-        /// The connection goes on, and something was said.
+        /// The connection continues, and something was sent.
         case answered
-        /// We have ended, and wait for the peer to end.
+        /// The server has ended its sending direction, and waits for the peer.
         case lingering
-        /// The connection is gone.
+        /// The connection is closed.
         case ended
     }
 
-    /// What comes of each event at each stage.
+    /// The outcome of each event at each stage.
     private static let outcomes: [ConnectionStage: [Event: Outcome]] = [
         .sniffing: [
             .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
             .secondPassed: .open, .timePassed: .ended, .handlerCloses: .open, .handlerGoesAway: .open,
             .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .ended,
         ],
-        // Nothing else is ever watched for, unless the socket takes nothing.
+        // At this stage the watched events change only if the socket accepts no bytes.
         .handshaking: [
             .bytes: .answered, .partOfBytes: .open, .faultyBytes: .lingering, .peerEnded: .ended, .peerReset: .ended,
             .secondPassed: .open, .timePassed: .ended, .handlerCloses: .open, .handlerGoesAway: .open,
@@ -66,7 +66,7 @@ struct ConnectionStageTests {
             .secondPassed: .open, .timePassed: .ended, .handlerCloses: .ended, .handlerGoesAway: .lingering,
             .serverStops: .ended, .readFails: .ended, .writeFails: .ended, .watchFails: .answered,
         ],
-        // What comes is thrown away, and nothing is said.
+        // Received bytes are discarded, and nothing is sent.
         .lingering: [
             .bytes: .lingering, .partOfBytes: .lingering, .faultyBytes: .lingering, .peerEnded: .ended,
             .peerReset: .ended, .secondPassed: .lingering, .timePassed: .ended, .handlerCloses: .ended,
@@ -76,7 +76,7 @@ struct ConnectionStageTests {
         .closed: Dictionary(uniqueKeysWithValues: Event.allCases.map { ($0, .ended) }),
     ]
 
-    @Test("The table has every stage and every event")
+    @Test("The table has every stage and event")
     func table() {
         for stage in ConnectionStage.allCases {
             #expect(Set(Self.outcomes[stage, default: [:]].keys) == Set(Event.allCases), "\(stage)")
@@ -84,7 +84,7 @@ struct ConnectionStageTests {
     }
 
     @Test(
-        "Whatever happens to a connection, it goes on, lingers or ends as the table says, and leaves nothing behind",
+        "After each event a connection continues, lingers or ends as the table says, and leaks nothing",
         arguments: ConnectionStage.allCases
     )
     func events(stage: ConnectionStage) throws {
@@ -105,7 +105,7 @@ struct ConnectionStageTests {
         }
     }
 
-    /// - Parameter handshake: what a client of TLS says first.
+    /// - Parameter handshake: the first bytes of a TLS client.
     private func bring(_ peer: Peer, to stage: ConnectionStage, _ scene: FaultScene, _ handshake: [UInt8]) {
         let loop = scene.server.loops[0]
         switch stage {
@@ -135,7 +135,7 @@ struct ConnectionStageTests {
         #expect(scene.ledger.count == requests, "\(stage)")
     }
 
-    /// What the system brings comes soon, and on a machine with much to do not at once.
+    /// Runs turns until `isDone`. Events of the system may be delayed on a busy machine.
     private static func wait(_ turn: () -> Void, until isDone: () -> Bool) {
         for _ in 0..<20_000 {
             turn()
@@ -144,7 +144,7 @@ struct ConnectionStageTests {
         }
     }
 
-    /// Waits for an outcome, and looks whether that was all.
+    /// Waits for an outcome, and checks that nothing follows.
     private func expect(_ expected: Outcome?, of peer: Peer, _ scene: FaultScene, _ comment: Comment) {
         var outcome = Outcome.open
         var came = (count: 0, hasEnded: false)
@@ -202,7 +202,7 @@ struct ConnectionStageTests {
         return came.count > 0 ? .answered : .open
     }
 
-    /// What a peer goes on with.
+    /// Returns the bytes with which a peer continues.
     private func bytes(at stage: ConnectionStage, _ handshake: [UInt8]) -> [UInt8] {
         switch stage {
         case .sniffing: Peer.preface + Peer.frame(4) + Peer.request("/echo", stream: 1)

@@ -6,13 +6,13 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-/// Every call that the transport makes of the system and of OpenSSL, failed at every place.
+/// Every call of the transport to the system and to OpenSSL fails at every place.
 @Suite("The transport, each of whose steps fails", .timeLimit(.minutes(15)))
 struct TransportFaultTests {
     private typealias Step = SystemFaults.Step
     private typealias Language = FaultScene.Language
 
-    /// An error that a step may meet, and how often in a row.
+    /// An error of a step, and the number of consecutive times it occurs.
     private struct Fault {
         let step: Step
         let error: Int32
@@ -25,7 +25,7 @@ struct TransportFaultTests {
         once.map { Fault(step: step, error: $0) } + lasting.map { Fault(step: step, error: $0, times: times) }
     }
 
-    /// What a loop's steps may meet. What is full is no longer so after a while.
+    /// The errors of a loop's steps. An exhausted resource becomes available again after a while.
     private static let all =
         faults(
             .accept,
@@ -48,7 +48,7 @@ struct TransportFaultTests {
     }
 
     @Test(
-        "Whatever step fails, once or for good, each request is answered or closed once, and the loop serves on",
+        "If any step fails, once or permanently, each request is answered or closed once, and the loop keeps serving",
         arguments: FaultScene.Language.allCases,
         [0, 700]
     )
@@ -63,7 +63,7 @@ struct TransportFaultTests {
         }
     }
 
-    /// Without a fault all is said, by way of every step that is failed.
+    /// Checks that the conversation without a fault uses every step that can fail.
     private func expectEveryStepIsTaken(
         _ language: FaultScene.Language,
         _ tls: TLSContext,
@@ -81,9 +81,9 @@ struct TransportFaultTests {
         #expect(try scene.verdict() == [])
     }
 
-    /// One run of which a call fails, and what the run shows.
+    /// Performs one run in which a call fails, and checks its result.
     ///
-    /// - Returns: whether it came to the call.
+    /// - Returns: true if the call was reached.
     private func run(
         _ language: FaultScene.Language,
         _ tls: TLSContext,
@@ -155,7 +155,7 @@ struct TransportFaultTests {
     }
 }
 
-/// A server whose one loop meets faults, and what a client does with it.
+/// A server whose only loop meets faults, and the actions of a client.
 final class FaultScene {
     enum Language: CaseIterable {
         case http2, http2OverTLS, http1
@@ -167,7 +167,7 @@ final class FaultScene {
     let ledger = RequestLedger()
     let server: HTTPServer
     private let language: Language
-    /// How many calls had failed when the faults ended.
+    /// The number of calls that had failed when the faults ended.
     private(set) var faultsMet = 0
 
     init(_ language: Language, tls: TLSContext?) throws {
@@ -184,7 +184,7 @@ final class FaultScene {
 
     deinit { self.server.stop() }
 
-    /// A context that any client of a test believes.
+    /// Returns a context that every client of a test accepts.
     static func makeContext() throws -> TLSContext {
         let folder = NSTemporaryDirectory() + "wakegate-faults-" + UUID().uuidString
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
@@ -193,15 +193,15 @@ final class FaultScene {
         return try TLSContext(certificateChainFile: folder + "/server.pem", privateKeyFile: folder + "/server.key")
     }
 
-    /// A second passes on the loop's clock.
+    /// Passes a second on the loop's clock.
     func passTime() {
         self.faults.advance(milliseconds: 1000)
         self.server.loops[0].wake()
     }
 
-    /// A client; when nothing comes for a while it has time pass, as long as that may change anything. The next second
-    /// passes once the loop has seen the last, or is not to be woken: on a busy machine a client must not be timed out
-    /// by seconds that its server had no turn in.
+    /// Returns a client. If nothing arrives for a while, it passes time, as long as that may change anything. The next
+    /// second passes once the loop has noticed the last one, or cannot be woken. On a busy machine a client must not
+    /// time out because its server had no turn.
     func peer() throws -> ScriptedPeer {
         var (seconds, quiet, seen) = (0, 0, -1)
         let tls = self.language == .http2OverTLS ? TLSClient() : nil
@@ -216,14 +216,14 @@ final class FaultScene {
         }
     }
 
-    /// So many moments without a turn of the loop are taken for its being unable to be woken.
+    /// The number of checks without a turn of the loop after which the loop is assumed to be blocked.
     private static let quietMax = 40
 
     // MARK: What the client does
 
-    /// Talks to the server until all is said or the connection has ended.
+    /// Performs the client's whole conversation with the server, or until the connection has ended.
     ///
-    /// - Returns: whether all was said, and answered as it should be.
+    /// - Returns: true if everything was sent and answered correctly.
     func talk(_ peer: ScriptedPeer) -> Bool {
         self.language == .http1 ? self.talkHTTP1(peer) : self.talkHTTP2(peer)
     }
@@ -273,7 +273,7 @@ final class FaultScene {
         return peer.text(through: "\r\n\r\nalive")?.hasPrefix("HTTP/1.1 200 ") == true
     }
 
-    /// Whether somebody new is served.
+    /// Returns true if a new client is served.
     private func serves() throws -> Bool {
         let peer = try self.peer()
         if self.language == .http1 { return self.echoHTTP1(peer) }
@@ -283,9 +283,9 @@ final class FaultScene {
 
     // MARK: What must hold
 
-    /// Ends the faults, and looks whether all is as it should be.
+    /// Ends the faults, and checks all conditions.
     ///
-    /// - Returns: what is not.
+    /// - Returns: the violated ones.
     func verdict() throws -> [String] {
         var violations: [String] = []
         func expectNoConnection(_ when: String) {
@@ -293,11 +293,11 @@ final class FaultScene {
             if self.server.connectionCounts != [0] { violations.append("a counted connection \(when)") }
             if self.faults.openDescriptors != 0 { violations.append("an open descriptor \(when)") }
         }
-        // Connections end with the faults that are.
+        // Connections end while the faults are active.
         expectNoConnection("after the client's end")
         self.faultsMet = self.faults.met
         self.faults.failNothing()
-        if try !self.serves() { violations.append("nobody new is served") }
+        if try !self.serves() { violations.append("new connections are not served") }
         expectNoConnection("after that")
         self.server.stop()
         violations += self.ledger.faults
@@ -306,8 +306,8 @@ final class FaultScene {
     }
 }
 
-/// What became of every request that reached a handler, and of every connection: a promise that was broken is noted.
-/// The loop's thread writes it, and the test's waits.
+/// The end of every request that reached a handler and of every connection; violations are recorded. The loop's thread
+/// writes it, and the test's thread waits.
 final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
     private enum Account {
         case open
@@ -322,10 +322,10 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
     private var connectionCount = 0
     private var requestCount = 0
     private var wakeCount = 0
-    /// What the loop's thread is to do when it is woken.
+    /// The order for the loop's thread at its next wakeup.
     private var order: (@Sendable (EventLoop) -> Void)?
 
-    /// How often the loop was woken.
+    /// The number of wakeups of the loop.
     var wakes: Int { self.monitor.withLock { self.wakeCount } }
 
     // MARK: The loop's thread
@@ -350,7 +350,7 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
         }
     }
 
-    /// - Parameter isTaken: what the transport said to the answer.
+    /// - Parameter isTaken: the result of the transport for the answer.
     func answered(_ stream: StreamID, isTaken: Bool) {
         self.change {
             switch (self.accounts[stream], isTaken) {
@@ -385,21 +385,21 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
 
     // MARK: The test's thread
 
-    /// What was broken; what is still open too.
+    /// The violations, including open requests.
     var faults: [String] {
         self.monitor.withLock {
             self.broken + self.accounts.filter { $0.value == .open }.map { "\($0.key) was never answered nor closed" }
         }
     }
 
-    /// How many requests there were.
+    /// The number of requests.
     var count: Int { self.monitor.withLock { self.requestCount } }
 
-    /// Has the loop do something on its thread, and waits until it has, and until what it had to read and to write
-    /// before is read and written.
+    /// Runs a function on the loop's thread, and waits until it has returned, and until earlier bytes were read and
+    /// written.
     func settle(_ loop: EventLoop, order: (@Sendable (EventLoop) -> Void)? = nil) {
         self.monitor.withLock { self.order = order }
-        // A wake may be told before the sockets of its turn, and a turn writes behind all that.
+        // A wakeup may be reported before the sockets of its turn, and a turn writes at its end.
         for _ in 0..<3 {
             let count = self.monitor.withLock { self.wakeCount }
             loop.wake()
@@ -409,9 +409,9 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
 
     func waitForJoin() { self.monitor.withLock { while !self.hasJoined { self.monitor.wait() } } }
 
-    /// Waits until there is no connection, and has time pass while there is one.
+    /// Waits until every connection has ended, and passes time in the meantime.
     ///
-    /// - Returns: false when there is one after hours.
+    /// - Returns: false if one is left after hours.
     func waitForNoConnection(passTime: () -> Void) -> Bool {
         for _ in 0..<400 {
             let isIdle = self.monitor.withLock {
@@ -426,7 +426,7 @@ final class RequestLedger: @unchecked Sendable {  // `monitor` guards it.
     }
 }
 
-/// Answers by path, and keeps account.
+/// Answers by path, and records requests and answers.
 final class LedgerHandler: RequestHandler {
     private unowned let loop: EventLoop
     private let ledger: RequestLedger

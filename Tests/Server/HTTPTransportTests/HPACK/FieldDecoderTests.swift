@@ -8,15 +8,15 @@ import Wire
 struct FieldDecoderTests {
     private typealias Field = LibraryDeflater.Field
 
-    /// A decoder with the fields it has read.
+    /// A decoder and the fields it has read.
     private struct Reading: ~Copyable {
         var decoder = FieldDecoder()
         var memory = FieldDecoderMemory()
         var fields: [Field] = []
-        /// How many fields came with a note of before.
+        /// The number of fields that came with a note from before.
         var known = 0
 
-        /// - Parameter pieces: where the block is cut.
+        /// - Parameter pieces: the places at which the block is cut.
         mutating func read(_ block: [UInt8], pieces: [Int] = []) throws {
             self.fields = []
             self.known = 0
@@ -51,7 +51,7 @@ struct FieldDecoderTests {
         fields.map { String(decoding: $0.name + [UInt8(ascii: "=")] + $0.value, as: UTF8.self) }
     }
 
-    /// RFC 7541, appendices C.3 and C.4: three requests of one connection, without Huffman code and with it.
+    /// RFC 7541, appendices C.3 and C.4: three requests of one connection, without and with Huffman coding.
     private static let exampleBlocks = [
         [
             "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -99,7 +99,7 @@ struct FieldDecoderTests {
         return Field(name: [UInt8](random.pick(Self.names).utf8), value: value, isSecret: random.once(in: 5))
     }
 
-    @Test("Whatever libnghttp2 writes is read as it was, whole and in pieces", arguments: UInt64(1)...60)
+    @Test("Output of libnghttp2 is decoded correctly, whole and in pieces", arguments: UInt64(1)...60)
     func library(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let deflater = LibraryDeflater(tableBytesMax: FieldDecoder.tableBytesMax)
@@ -142,7 +142,7 @@ struct FieldDecoderTests {
     func huffman(symbol: UInt8) throws {
         let zeros = [UInt8](repeating: UInt8(ascii: "0"), count: 40)
         let deflater = LibraryDeflater(tableBytesMax: 0)
-        // Several that follow each other begin at every bit of what is held at a time.
+        // Several symbols in sequence begin at every bit position of the decoder's buffer.
         let several = (0..<8).map { zeros[..<$0] + [symbol, symbol, symbol] + zeros + zeros }
         for value in several + [zeros + [symbol] + zeros, zeros + [symbol], zeros + [symbol, symbol]] {
             let block = deflater.block([Field(name: [UInt8]("x".utf8), value: value)])
@@ -155,7 +155,7 @@ struct FieldDecoderTests {
 
     // MARK: Bounds
 
-    /// A field that is not indexed, whose value has so many bytes, uncoded.
+    /// Returns an unindexed field with an uncoded value of this size.
     private static func literal(valueCount: Int) -> [UInt8] {
         var block: [UInt8] = [0x00, 1, 0x78, 0x7F]
         var rest = valueCount - 0x7F
@@ -216,7 +216,7 @@ struct FieldDecoderTests {
         [0x1F, index - 15, 0x7F] + [UInt8(value.count - 0x7F)] + value
     }
 
-    @Test("A credential that comes again is told as it is, another as another")
+    @Test("A repeated credential is recognized as known, and a different one as new")
     func credentials() throws {
         let (first, second) = ([UInt8](repeating: 0x61, count: 150), [UInt8](repeating: 0x62, count: 150))
         var reading = Reading()
@@ -245,13 +245,13 @@ struct FieldDecoderTests {
     }
 }
 
-/// libnghttp2's encoder of field blocks, which chooses among all ways to write a field.
+/// The encoder of field blocks in libnghttp2, which chooses among all representations of a field.
 @safe
 final class LibraryDeflater {
     struct Field: Equatable {
         var name: [UInt8]
         var value: [UInt8]
-        /// Whether it is written as one that is never indexed.
+        /// True if the field is written as never indexed.
         var isSecret = false
     }
 
@@ -341,7 +341,7 @@ struct FieldEncoderTests {
         #expect(response.block.view.array == [0x08, 3, 0x34, 0x30, 0x33, 0x00, 1, 0x61, 2, 0x62, 0x63])
     }
 
-    @Test("A response is filled anew, with constants, bytes and numbers")
+    @Test("A reused response has only its new fields: constants, bytes and numbers")
     func filledAnew() throws {
         let response = Response()
         response.begin(status: 200)

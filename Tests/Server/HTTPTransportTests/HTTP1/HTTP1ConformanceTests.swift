@@ -61,7 +61,7 @@ struct HTTP1ConformanceTests {
         try server.expectServed()
     }
 
-    @Test("Whoever sends its request and ends its side has the answer, however long")
+    @Test("A client that sends its request and closes its side gets the whole answer")
     func halfClosed() throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
@@ -110,12 +110,12 @@ struct HTTP1ConformanceTests {
         }
     }
 
-    @Test("Requests behind one that waits are not asked for before it is answered, and wait in the socket")
+    @Test("Pipelined requests wait until the one before is answered")
     func pipelined() {
         let fixture = HTTP1Fixture()
         let next = [UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n\r\n".utf8)
         fixture.receive([UInt8]("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
-        #expect(fixture.session.wantsToRead, "the end of the peer is to be seen")
+        #expect(fixture.session.wantsToRead, "the session notices the end of the peer")
         fixture.receive(next + next)
         #expect(!fixture.session.wantsToRead)
         #expect(fixture.requests == ["GET /wait h "])
@@ -130,7 +130,7 @@ struct HTTP1ConformanceTests {
     }
 
     @Test(
-        "Nothing is kept of what comes behind a request for a stream, and the connection ends with that stream",
+        "Bytes after a request for a stream are dropped, and the connection ends with that stream",
         arguments: ["", "GET /a HTTP/1.1\r\nHost: h\r\n\r\n", "GET /wait HTTP/1.1\r\nHost: h\r\n\r\n"]
     )
     func behindStream(first: String) {
@@ -155,7 +155,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.requests.last == "GET /stream h ")
     }
 
-    @Test("A subscription that is granted later leaves what came behind it, too")
+    @Test("A subscription that is granted later also drops the bytes after it")
     func behindLaterStream() {
         let fixture = HTTP1Fixture()
         let request = "GET /wait HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -182,7 +182,7 @@ struct HTTP1ConformanceTests {
         }
     }
 
-    @Test("Whoever waits hears of the end of a connection; an answer that comes later goes nowhere")
+    @Test("Pending requests learn of the end of a connection; a later answer is dropped")
     func ended() {
         let fixture = HTTP1Fixture()
         fixture.receive([UInt8]("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n".utf8))
@@ -231,7 +231,7 @@ struct HTTP1ConformanceTests {
         #expect(fixture.statuses == [408])
     }
 
-    @Test("What arrives in part counts with the requests' bytes, and is refused where they have no room")
+    @Test("Bytes of a partial request count as request bytes, and are refused over the limit")
     func room() {
         var limits = TransportLimits()
         limits.requestBytesMax = 40
@@ -250,7 +250,7 @@ extension HTTP1Case {
     private static let post = "POST /a HTTP/1.1\r\nHost: h\r\n"
     private static let chunked = "\(post)Transfer-Encoding: chunked\r\n\r\n"
 
-    /// Where a body ends (RFC 9112 §6).
+    /// The end of a body (RFC 9112 §6).
     static let lengths: [HTTP1Case] = [
         .good("a length", "\(post)Content-Length: 3\r\n\r\nabc", "POST /a h abc"),
         .good("a length of nothing", "\(post)Content-Length: 0\r\n\r\n", "POST /a h "),
@@ -423,7 +423,7 @@ extension HTTP1Case {
         .bad("a blank within the target", "GET /a b HTTP/1.1\r\n\(host)\r\n"),
         .bad("no target", "GET HTTP/1.1\r\n\(host)\r\n"),
         .bad("no method", "/a HTTP/1.1\r\n\(host)\r\n"),
-        .bad("a method that is no token", "G@T /a HTTP/1.1\r\n\(host)\r\n"),
+        .bad("a method that is not a token", "G@T /a HTTP/1.1\r\n\(host)\r\n"),
         .bad("a method in brackets", "(GET) /a HTTP/1.1\r\n\(host)\r\n"),
         .good(
             "a method of its client's own",
@@ -522,7 +522,7 @@ extension HTTP1Case {
         .bad("a line of blanks", "GET /a HTTP/1.1\r\nHost: h\r\n \r\n\r\n"),
         .bad("no colon", "GET /a HTTP/1.1\r\nHost: h\r\nabc\r\n\r\n"),
         .bad("no name", "GET /a HTTP/1.1\r\nHost: h\r\n: b\r\n\r\n"),
-        .bad("a name that is no token", "GET /a HTTP/1.1\r\nHost: h\r\na[b]: c\r\n\r\n"),
+        .bad("a name that is not a token", "GET /a HTTP/1.1\r\nHost: h\r\na[b]: c\r\n\r\n"),
         .bad("a name with a blank", "GET /a HTTP/1.1\r\nHost: h\r\na b: c\r\n\r\n"),
         .bad("a name beyond ASCII", "GET /a HTTP/1.1\r\nHost: h\r\né: c\r\n\r\n"),
         .bad("NUL in a name", "GET /a HTTP/1.1\r\nHost: h\r\na\0: c\r\n\r\n"),

@@ -13,7 +13,7 @@ struct HTTP1Tests {
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 404 ") == true)
     }
 
-    @Test("A peer that ends after the first letters of the preface is let go at once")
+    @Test("A peer that ends within the preface is released immediately")
     func cutPreface() throws {
         var limits = TransportLimits()
         limits.handshakeSeconds = 3600
@@ -82,21 +82,21 @@ struct HTTP1Tests {
     }
 }
 
-/// What a client sends over one connection of HTTP/1, and what comes of it.
+/// The bytes that a client sends over one connection of HTTP/1, and the expected result.
 struct HTTP1Case: Sendable, CustomTestStringConvertible {
-    /// What is right or wrong with it.
+    /// The valid or invalid property of the bytes.
     let rule: String
     let sent: [UInt8]
-    /// The statuses of the answers, in their order.
+    /// The statuses of the answers in order.
     let statuses: [Int]
-    /// Whether the server ends the connection by itself; otherwise it answers one more request on it.
+    /// True if the server ends the connection. Otherwise it answers one more request on it.
     let isEnded: Bool
-    /// What the handler was asked for, each as `METHOD PATH HOST BODY`; nil where that goes without saying.
+    /// The requests that reach the handler, each as `METHOD PATH HOST BODY`; nil if they are not checked.
     let requests: [String]?
 
     var testDescription: String { self.rule }
 
-    /// Requests that are answered 200 one after the other, and the connection stays.
+    /// Returns a case whose requests are answered 200 one after the other, and whose connection stays open.
     static func good(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
         HTTP1Case(
             rule: rule,
@@ -107,7 +107,7 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
         )
     }
 
-    /// A case whose requests are answered, and then the connection ends.
+    /// Returns a case whose requests are answered before the connection ends.
     static func last(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
         HTTP1Case(
             rule: rule,
@@ -118,7 +118,7 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
         )
     }
 
-    /// Bytes whose first request is refused; nothing of what follows is taken for another.
+    /// Returns a case whose first request is refused. The bytes after it must not be taken for another request.
     static func bad(_ rule: String, _ sent: String, _ status: Int = 400) -> HTTP1Case {
         .bad(rule, [UInt8](sent.utf8), status)
     }
@@ -128,10 +128,10 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// What is sent behind a request that is refused: whoever took it for a request would answer it.
+/// The bytes sent after a refused request. A server that took them for a request would answer it.
 let smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
 
-/// One HTTP/1 session without socket, thread or clock: bytes in, answers and requests out.
+/// An HTTP/1 session without socket, thread or clock: bytes in, answers and requests out.
 final class HTTP1Fixture {
     let memory: LoopMemory
     let session: HTTP1Session
@@ -149,19 +149,19 @@ final class HTTP1Fixture {
         self.handler.session = self.session
     }
 
-    /// What the handler was asked for, each as `METHOD PATH HOST BODY`.
+    /// The requests that reached the handler, each as `METHOD PATH HOST BODY`.
     var requests: [String] { self.handler.requests }
 
-    /// The statuses of the answers, in their order.
+    /// The statuses of the answers in order.
     var statuses: [Int] {
         String(decoding: self.output, as: UTF8.self).matches(of: /HTTP\/1\.1 (\d{3}) [\w ]*\r\n/)
             .compactMap { Int($0.output.1) }
     }
 
-    /// What was answered, as text.
+    /// The answers as text.
     var text: String { String(decoding: self.output, as: UTF8.self) }
 
-    /// Gives the session bytes, unless it is over, and takes what it answers.
+    /// Passes bytes to the session, unless it has ended, and collects its output.
     func receive(_ bytes: [UInt8]) {
         bytes.withByteView { self.session.receive($0) }
         self.produce()
@@ -177,7 +177,7 @@ final class HTTP1Fixture {
     }
 }
 
-/// Answers every request with `ok`, but for those on `/wait` and `/stream`, and keeps what was asked.
+/// Answers every request with `ok`, except those on `/wait` and `/stream`, and records the requests.
 final class AnsweringHandler: RequestHandler {
     unowned var session: HTTP1Session?
     private(set) var requests: [String] = []

@@ -172,8 +172,8 @@ struct SecretFile {
         return stride(from: 0, to: 64, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
     }
 
-    /// Writes a draft and renames it, so that the file is always complete. A file that has appeared in the meantime is
-    /// kept.
+    /// Writes a draft and links it under the file's name, so that the file is always complete. A file that has appeared
+    /// in the meantime is kept.
     private func write(_ secret: [UInt8]) throws(CredentialError) {
         let draft = "\(self.path).\(getpid())"
         try? FileSystem.remove(draft)

@@ -39,7 +39,7 @@ package struct ProviderKeyFile: Sendable {
     ) throws(ProviderKeyError) {
         for (what, name) in [("key id", keyID), ("team", team)] where !Self.isName(name) {
             throw ProviderKeyError(
-                message: "\"\(name)\" is no \(what); write 1 to 64 letters, digits, hyphens and underscores."
+                message: "\"\(name)\" is not a \(what); write 1 to 64 letters, digits, hyphens and underscores."
             )
         }
         for topic in topics where !topic.withByteView({ Push.isTopic($0) }) {

@@ -5,6 +5,7 @@ import { updateBars } from "./bars.js";
 import { updateCards } from "./cards.js";
 import { makeDeviceList } from "./devicelist.js";
 import { byID, el, setText } from "./dom.js";
+import { startPeriods, updateDurations, updatePeriods } from "./durations.js";
 import { Feed } from "./feed.js";
 import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
@@ -66,6 +67,8 @@ function showOverview(event) {
   updateCharts(shown);
   updateBars(event.stats);
   updateTables(event);
+  updatePeriods(event);
+  updateDurations(event);
   updateTasks(event);
 }
 
@@ -162,6 +165,7 @@ buildOverview();
 startTokens();
 startInspector();
 startTasks();
+startPeriods(() => latest && updatePeriods(latest));
 startViews();
 byID("span").addEventListener("change", (event) => {
   shown = spans.find((series) => String(series.every) === event.target.value) ?? spans[0];

@@ -19,7 +19,8 @@ function row(push) {
     el("th", { scope: "row", class: "start" }, link(address("push", push.apnsID), push.apnsID, { class: "link" })),
     el("td", { class: "start" }, push.device ? deviceLink(push.device) : "–"),
     cell(push.topic ?? "–", { class: "start" }),
-    cell(push.receivedAt ? moment(push.receivedAt) : "earlier"), el("td", { class: "start" }, badge(text, ink)),
+    cell(push.receivedAt ? moment(push.receivedAt) : "earlier"), el("td", { class: "start" }, badge(text, ink),
+      push.lost ? badge(push.lost > 1 ? `lost ${push.lost} times` : "lost once", "warn") : null),
     cell(push.outcomeAt ? moment(push.outcomeAt) : "–"));
 }
 
@@ -28,8 +29,8 @@ export const makePushList = () => new ListView({
   none: "The history has no push like that.",
   filters: {
     topic: { label: "Topic", input: topicInput() },
-    outcome: { label: "Outcome", input: choice([["", "every"],
-      ...Object.entries(outcomeNames).map(([outcome, [text]]) => [outcome, text])]) },
+    outcome: { label: "Outcome", input: choice([["", "every"], ["expired,lost", "expired or lost"],
+      ["lost", "a wake was lost"], ...Object.entries(outcomeNames).map(([outcome, [text]]) => [outcome, text])]) },
     since: { label: "Received in the last", input: choice([["", "any time"], ["5m", "5 minutes"], ["1h", "hour"],
       ["24h", "24 hours"], ["7d", "7 days"]]) },
   },

@@ -166,8 +166,8 @@ final class PushIntake {
     }
 
     /// Tells the loop the topic of a connection, so that each topic gets its share of the loop regardless of its number
-    /// of connections. A connection mostly carries one topic. Its topic is reported with its first push, and with every
-    /// 37th push of the loop, which no client can choose.
+    /// of connections. A connection mostly carries one topic. Its topic is reported with its first push, and with one
+    /// in `pushesUntoldMax` pushes of the loop, which no client can choose.
     private func tellFlow(of stream: StreamID, _ topic: ByteView) {
         self.pushesUntold += 1
         guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }

@@ -15,7 +15,7 @@ package final class SharedParts: Sendable {
     let tokens: TokenCheck
     /// The initial settings of each loop; a reload replaces them.
     let settings: LoopSettings
-    /// The configuration at the start. Settings that a reload may change are read from `settings` only.
+    /// The configuration at the start. Settings that a reload may change are read only from `settings`.
     let configuration: GatewayConfiguration
     package let engine: Mailbox<CommandBatch>
     /// The mailboxes for the engine's effects on the loops and the webhooks.

@@ -4,7 +4,7 @@ package import Wire
 
 extension Operation {
     /// The operations of workers and operators on devices.
-    package static let devices = [registerDevice, removeDevice, reportConditions, listDevices]
+    package static let devices = [registerDevice, removeDevice, conditions, reportConditions, listDevices]
 
     package static let registerDevice = Operation(
         "registerDevice",
@@ -32,6 +32,19 @@ extension Operation {
         afterFailedStore: .refused
     ) { call throws(APIError) in
         .asked(.unregister(try call.device()))
+    }
+
+    package static let conditions = Operation(
+        "conditions",
+        .get,
+        "/v1/devices/{token}/conditions",
+        on: .all,
+        by: .worker,
+        reaching: .topicOfSubject,
+        answers: [200, 400, 404, 410],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        .asked(.conditions(of: try call.device()))
     }
 
     package static let reportConditions = Operation(
@@ -109,6 +122,14 @@ extension EngineWork {
     package static func conditions(_ device: Named<DeviceToken>, _ report: ConditionsReport) -> EngineWork {
         EngineWork(changing: device) { reach, device throws(APIError) in
             .outcome(.conditions(reach.dispatcher.conditions(report, try reach.registered(device))))
+        }
+    }
+
+    /// Returns the current conditions of a device.
+    package static func conditions(of device: Named<DeviceToken>) -> EngineWork {
+        EngineWork(reading: device) { reach, device throws(APIError) in
+            let snapshot = reach.workspace.snapshot(try reach.registered(device))
+            return .outcome(.conditions(snapshot.state.conditions))
         }
     }
 

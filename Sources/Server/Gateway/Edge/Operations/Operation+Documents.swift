@@ -44,7 +44,7 @@ extension Operation {
         .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
     }
 
-    /// The content security policy of the dashboard: it may run and request files and data of this listener only.
+    /// The content security policy of the dashboard: it may run and request only files and data of this listener.
     private static let contentPolicy: StaticString =
         """
         default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \

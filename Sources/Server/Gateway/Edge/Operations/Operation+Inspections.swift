@@ -380,16 +380,17 @@ extension WhatIf {
 extension PushQuestion {
     private static let names = ["topic", "outcome", "since", "limit", "after"]
 
-    /// Parses the query of a list of pushes: `topic=<topic>&outcome=<word>&since=<ms>&limit=<count>&after=<next>`, each
-    /// at most once.
+    /// Parses the query of a list of pushes: `topic=<topic>&outcome=<words>&since=<ms>&limit=<count>&after=<next>`,
+    /// each at most once except for the outcome.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
         self.init()
-        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+        try QueryParameter.forEach(of: query, repeatable: ["outcome"]) { parameter throws(APIError) in
             switch parameter.name {
             case "topic": self.topic = try parameter.topic()
-            case "outcome": self.outcome = try parameter.word(of: Self.outcomes) { $0 }
+            case "outcome":
+                for word in parameter.words { self.outcomes.insert(try word.word(of: Self.outcomes) { $0 }) }
             case "since": self.since = Int64(try parameter.integer(0...9_999_999_999_999))
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":

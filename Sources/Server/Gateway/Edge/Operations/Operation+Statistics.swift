@@ -1,4 +1,5 @@
 import Engine
+import Policy
 import Wire
 
 extension Operation {
@@ -12,10 +13,10 @@ extension Operation {
         on: .admin,
         by: .operator,
         reaching: .everyTopic,
-        answers: [200],
+        answers: [200, 400],
         afterFailedStore: .answeredFromDurableState
-    ) { _ in
-        .asked(.statistics)
+    ) { call throws(APIError) in
+        .asked(.statistics(since: try call.since()))
     }
 
     package static let topicStatistics = Operation(
@@ -28,7 +29,7 @@ extension Operation {
         answers: [200, 400, 404],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .asked(.topicStatistics(topic: try call.topic()))
+        .asked(.topicStatistics(topic: try call.topic(), since: try call.since()))
     }
 
     package static let topics = Operation(
@@ -59,17 +60,31 @@ extension Operation {
     }
 }
 
+extension OperationCall {
+    /// The only parameter of statistics: the start of a period, in milliseconds since 1970.
+    fileprivate func since() throws(APIError) -> Int64? {
+        var since: Int64?
+        try QueryParameter.forEach(of: self.query) { parameter throws(APIError) in
+            guard parameter.name == "since" else {
+                throw parameter.unknown(among: ["since"], "statistics take since")
+            }
+            since = Int64(try parameter.integer(0...9_999_999_999_999))
+        }
+        return since
+    }
+}
+
 // MARK: - At the engine
 
 extension EngineWork {
-    package static let statistics = EngineWork(.counts(.none)) { reach in
-        .outcome(.statistics(reach.workspace.statistics(reach.room.records, reach.room.limits)))
+    package static func statistics(since: Int64? = nil) -> EngineWork {
+        EngineWork(.counts(.none)) { .outcome(.statistics($0.workspace.statistics($0.room, since: since))) }
     }
 
-    package static func topicStatistics(topic name: [UInt8]) -> EngineWork {
+    package static func topicStatistics(topic name: [UInt8], since: Int64? = nil) -> EngineWork {
         EngineWork(.counts(.one(name))) { reach throws(APIError) in
             guard let topic = name.withByteView({ reach.engine.findTopic($0) }) else { throw .unknownTopic }
-            return .outcome(.statistics(reach.workspace.statistics(topic, reach.room.records)))
+            return .outcome(.statistics(reach.workspace.statistics(topic, reach.room, since: since)))
         }
     }
 
@@ -91,6 +106,8 @@ extension Workspace {
         to writer: inout JSONWriter
     ) {
         let streams = self.dispatcher.streamsByTopic(countMax: LiveSnapshot.streamsMax)
+        let durations = self.durations(nil).filter { $0.worker == nil && $0.kind == .push }
+        let durationsByTopic = Dictionary(uniqueKeysWithValues: durations.map { ($0.topic, $0.counts) })
         writer.key("topics")
         writer.beginArray()
         for topic in self.engine.topicSnapshots where caller.reaches(topic.name) {
@@ -109,6 +126,10 @@ extension Workspace {
             writer.integer(topic.books.inFlight)
             writer.key("paused")
             writer.bool(topic.isPaused)
+            writer.key("durations")
+            writer.beginObject()
+            (durationsByTopic[topic.index] ?? DurationCounts()).writeMembers(to: &writer)
+            writer.endObject()
             writer.key("streams")
             writer.beginArray()
             for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label }) { stream.write(to: &writer) }

@@ -67,12 +67,12 @@ extension EventFilter {
         return first + results + DiscardReason.allCases.map(\.rawValue) + APNSReason.allCases.map(\.rawValue)
     }()
 
-    /// Parses the query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused`.
+    /// Parses the query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused,lost`.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(query: ByteView) throws(APIError) {
         self.init()
-        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+        try QueryParameter.forEach(of: query, repeatable: ["outcome"]) { parameter throws(APIError) in
             switch parameter.name {
             case "topic":
                 guard parameter.value.withByteView({ Push.isTopic($0) }) else { throw .badTopic }
@@ -80,7 +80,7 @@ extension EventFilter {
             case "device":
                 guard parameter.value.withByteView({ DeviceToken(hex: $0) }) != nil else { throw .badDeviceToken }
                 self.device = parameter.value.lowercased()
-            case "outcome": self.outcome = try Self.outcome(parameter.value)
+            case "outcome": for word in parameter.words { self.outcomes.insert(try Self.outcome(word.value)) }
             default: throw parameter.unknown(among: Self.parameters, "events take topic, device and outcome")
             }
         }

@@ -87,7 +87,7 @@ package final class Operation: Sendable {
         return try action(call)
     }
 
-    /// True if the operation accepts HEAD, which is GET without content. An event stream consists of content only.
+    /// True if the operation accepts HEAD, which is GET without content. An event stream is nothing but content.
     package var takesHead: Bool { self.method == .get && !self.isStream }
 
     /// Every possible status: the operation's own, and those for a caller who is not admitted, a body that is too

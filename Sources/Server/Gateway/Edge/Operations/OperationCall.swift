@@ -4,7 +4,7 @@ import Policy
 import Synchronization
 package import Wire
 
-/// A request of an operation with its admitted caller. Its views are valid during the call only.
+/// A request of an operation with its admitted caller. Its views are valid only during the call.
 package struct OperationCall {
     package let caller: Caller
     package let afterFailedStore: AfterFailedStore

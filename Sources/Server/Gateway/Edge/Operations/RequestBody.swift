@@ -97,6 +97,12 @@ struct QueryParameter {
         return self.value
     }
 
+    /// The parameter once for each word of its value. Commas separate words, percent-encoded too.
+    var words: [QueryParameter] {
+        let words = self.value.replacing("%2C", with: ",").split(separator: ",", omittingEmptySubsequences: false)
+        return words.map { QueryParameter(name: self.name, value: String($0)) }
+    }
+
     /// Returns the value as one of several words.
     func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
         if let word = words.first(where: { name($0) == self.value }) { return word }

@@ -120,7 +120,7 @@ extension HistoryEntry {
         case .extended(_, let seconds): ("extended", "\(seconds) s left")
         case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
-        // Entries are created from complete names only.
+        // Entries are created only from complete names.
         case .namePart: ("name", nil)
         }
     }

@@ -32,7 +32,7 @@ package struct LimitMeter: Sendable {
     }
 }
 
-/// Logs, once a second, the limits that were reached, based on the counts only.
+/// Logs, once a second, the limits whose counts have grown.
 package struct LimitWatch {
     private static let intervalMilliseconds: Int64 = 1000
 

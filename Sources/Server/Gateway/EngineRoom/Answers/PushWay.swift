@@ -32,6 +32,8 @@ struct PushWay {
     private(set) var priority: Priority?
     /// The number of launches so far.
     private(set) var attempts = 0
+    /// The number of its wakes that were lost.
+    private(set) var lost = 0
     private(set) var steps: [PushStep] = []
 
     init(_ apnsID: APNsID) {
@@ -74,6 +76,7 @@ struct PushWay {
             let isCompleted = outcome == .push(.newData) || outcome == .push(.noData)
             self.state = isCompleted ? .completed : .pending
             if isCompleted { self.endedAt = event.at }
+            if outcome == .push(.lost) { self.lost += 1 }
             if let heir = event.related { self.end(.coalesced(into: heir), event) }
         case .discard(_, let reason): self.end(.discarded(reason), event)
         case .extended(_, let seconds):

@@ -17,6 +17,10 @@ package struct Statistics: Sendable {
     var limits: [(name: String, count: Int64)]?
     /// The data that was missing when the gateway started; nil for a topic, or if nothing was missing.
     var acceptedLoss: StoreLoss?
+    /// The durations of wakes.
+    let durations: DurationReport
+    /// The counts of the last hour and day, or of the period that was asked for.
+    let recent: [(name: StaticString, counts: PeriodCounts)]
     /// The gateways on the same store; nil for a topic, or if the store belongs to a single gateway.
     var cluster: ClusterStatus?
 
@@ -46,6 +50,10 @@ package struct Statistics: Sendable {
         writer.endObject()
         writer.key("pushesPerLaunch")
         writer.number(self.pushesPerLaunch)
+        writer.key("durations")
+        self.durations.write(to: &writer)
+        writer.key("recent")
+        self.recent.write(to: &writer)
         if let limits = self.limits {
             writer.key("limits")
             writer.counts(limits)
@@ -115,6 +123,18 @@ package struct Statistics: Sendable {
     private var pushesPerLaunch: Double {
         guard self.books.launched > 0 else { return 0 }
         return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
+    }
+}
+
+extension [(name: StaticString, counts: PeriodCounts)] {
+    /// Appends an object of periods.
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        for (name, counts) in self {
+            writer.key(name)
+            counts.write(to: &writer)
+        }
+        writer.endObject()
     }
 }
 

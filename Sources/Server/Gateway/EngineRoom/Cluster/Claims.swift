@@ -375,13 +375,13 @@ struct ChangedDevices {
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
-    /// The number of failed reads since the last success.
+    /// The number of failed reads, reduced by one for each successful read.
     private var failureCount = 0
     private var pausedUntil: Int64 = .min
 
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// True if the last read failed.
+    /// True if more reads have failed lately than have succeeded since.
     var hasFailed: Bool { self.failureCount > 0 }
 
     /// Returns true during the pause after a failed read.

@@ -57,7 +57,7 @@ struct CommandQueue {
     /// Returns true if this command has ended.
     func hasEnded(_ number: UInt64) -> Bool { self.ends.hasEnded(number) }
 
-    /// Returns the number of the last command of a row, which may have ended; 0 if there is none or if another session
+    /// Returns the number of the last command of a row that may still be open; 0 if there is none or if another session
     /// has locked the row.
     func last(of row: RequestedRow) -> UInt64 {
         guard let place = self.places[row], !self.locked.contains(place) else { return 0 }

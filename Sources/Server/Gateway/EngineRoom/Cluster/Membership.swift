@@ -50,6 +50,7 @@ struct Membership {
             let countMax = GatewayReport.offersMax - report.offers.count
             report.offers += dispatcher.offers(topic, countMax: countMax, hasFreeSlots: !isDraining)
         }
+        report.durations = dispatcher.durations(nil)
         return report
     }
 
@@ -68,6 +69,7 @@ struct Membership {
                 remote.append(counts, of: workers.topic, hearsConditions: workers.hearsConditions)
             }
             for offer in member.report.offers { remote.append(offer) }
+            remote.durations += member.report.durations
         }
         let status = ClusterStatus(view, own: self.number)
         remote.status = status

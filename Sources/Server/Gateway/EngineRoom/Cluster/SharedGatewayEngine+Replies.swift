@@ -414,7 +414,7 @@ extension SharedGatewayEngine {
     }
 
     private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
-        self.dispatcher.wakeEndedElsewhere(wake, reason)
+        self.dispatcher.wakeEndedElsewhere(wake, reason, at: self.clock.now)
         self.held.remove(wake)
         self.claims.lookAgain()
     }

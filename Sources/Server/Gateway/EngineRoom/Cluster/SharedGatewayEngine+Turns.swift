@@ -227,7 +227,7 @@ extension SharedGatewayEngine {
         self.store.submit(.read(number, plan))
     }
 
-    /// Answers requests from rows, which are in memory for this call only.
+    /// Answers requests from rows, which are in memory only during this call.
     ///
     /// - Returns: false if the rows belong to no request.
     func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
@@ -327,7 +327,7 @@ extension SharedGatewayEngine {
         self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
     }
 
-    /// Loads rows into memory for `body`, which changes nothing. Due work on them is done in memory only.
+    /// Loads rows into memory for `body`, which changes nothing. Due work on them is not stored.
     private func inMemory<Result>(
         _ rows: [SharedDevice],
         _ loaded: LoadedDevices,

@@ -352,7 +352,8 @@ extension SharedGatewayEngine {
         guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
         guard self.isAttached else { return self.takeSample() }
         guard !self.questions.hasSample else { return }
-        self.ask(nil, self.live.isWatched ? .every : .none)
+        let isMinute = self.requests.room.recent.nextAt <= self.clock.now.milliseconds
+        self.ask(nil, self.live.isWatched || isMinute ? .every : .none)
     }
 
     func takeSample() {

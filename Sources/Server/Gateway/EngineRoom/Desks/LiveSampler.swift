@@ -10,12 +10,10 @@ package final class LiveSampler {
     package private(set) var nextAt: Int64 = 0
     private let desk: LiveDesk
     private let records: GatewayRecords
-    private let limits: LimitCounts
 
-    package init(_ desk: LiveDesk, _ records: GatewayRecords, _ limits: LimitCounts) {
+    package init(_ desk: LiveDesk, _ records: GatewayRecords) {
         self.desk = desk
         self.records = records
-        self.limits = limits
     }
 
     /// Takes the sample of this second if it is due.
@@ -24,6 +22,8 @@ package final class LiveSampler {
         // The seconds during which the process was suspended get no samples.
         let next = self.nextAt + Self.interval
         self.nextAt = next > now.milliseconds ? next : now.milliseconds + Self.interval
+        workspace.dispatcher.advanceDurations(to: now)
+        if workspace.failure == nil { requests.room.recent.look(workspace.engine, now) }
         let at = workspace.offset.wall(now)
         let rejected = self.records.rejectionsShown.total.reduce(0, +)
         let workers = workspace.workerCounts(nil)
@@ -42,14 +42,15 @@ package final class LiveSampler {
         let (engine, dispatcher) = (workspace.engine, workspace.dispatcher)
         return LiveSnapshot(
             at: at,
-            statistics: workspace.statistics(self.records, self.limits),
+            statistics: workspace.statistics(requests.room),
             topics: engine.topicSnapshots(countMax: LiveSnapshot.topicsMax).map { topic in
                 LiveSnapshot.Topic(
                     name: topic.name,
                     books: topic.booksShown,
                     isPaused: topic.isPaused,
                     workers: workspace.workerCounts(topic.index),
-                    webhook: requests.webhooks[topic.name]
+                    webhook: requests.webhooks[topic.name],
+                    recent: workspace.recent(topic.index, requests.room)
                 )
             },
             topicCount: engine.topicCount,

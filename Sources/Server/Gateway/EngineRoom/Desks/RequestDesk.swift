@@ -7,7 +7,7 @@ import Wire
 package final class RequestDesk {
     private let stage: EffectStage
     private let pushes: PushDesk
-    private let room: RoomState
+    let room: RoomState
     private var lists = LongLists()
 
     package init(

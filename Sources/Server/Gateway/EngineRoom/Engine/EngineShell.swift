@@ -31,7 +31,7 @@ package class EngineShell {
         self.limits = limits
         self.pushes = PushDesk(parts.records, limits)
         self.requests = RequestDesk(parts.stage, parts.records, limits, self.pushes, commitTimes: commitTimes)
-        self.sampler = LiveSampler(live, parts.records, limits)
+        self.sampler = LiveSampler(live, parts.records)
         self.configuration = parts.configuration
         self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
     }

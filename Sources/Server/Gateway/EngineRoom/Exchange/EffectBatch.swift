@@ -3,7 +3,7 @@ import Platform
 package import Policy
 package import Wire
 
-/// An effect of the engine for an outlet. The bytes of a wake are valid during its delivery only.
+/// An effect of the engine for an outlet. The bytes of a wake are valid only during its delivery.
 package enum Effect {
     /// The answer to a push.
     case pushAnswer(PushReply)
@@ -266,7 +266,7 @@ package struct PerOutlet<Element> {
 
 extension PerOutlet: Sendable where Element: Sendable {}
 
-/// A wake among the effects of a batch, in trivial memory that is valid during its delivery only.
+/// A wake among the effects of a batch, in trivial memory that is valid only during its delivery.
 ///
 /// A `Head` is followed by the topic and by the launch: a `StagedPush` or a `StagedTask`.
 package struct StagedWake {

@@ -151,7 +151,7 @@ package enum NeededRows: Sendable {
     case topic([UInt8])
     /// A row that may change.
     case row(RequestedRow)
-    /// The last committed version of a device, for reading only.
+    /// The last committed version of a device, which is only read.
     case reading(DeviceToken)
     /// The counters of all gateways: of all topics, of one topic, or only the totals.
     case counts(CountedTopics)

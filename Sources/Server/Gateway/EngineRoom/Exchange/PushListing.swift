@@ -10,6 +10,8 @@ package struct PushListing: Sendable {
         let place: LoggedPush
         let apnsID: APNsID
         let outcome: String
+        /// The number of its wakes that were lost.
+        let lost: Int
         let endedAt: Instant?
         let priority: Priority?
     }
@@ -37,11 +39,12 @@ package struct PushListing: Sendable {
         self.limit = question.limit
         self.lines = page.pushes.compactMap { push in
             guard let way = ways[push] ?? Self.way(of: push, source) else { return nil }
-            guard question.outcome.map({ $0 == way.outcome }) ?? true else { return nil }
+            guard question.takes(way) else { return nil }
             return Line(
                 place: push,
                 apnsID: way.apnsID,
                 outcome: way.outcome,
+                lost: way.lost,
                 endedAt: way.endedAt,
                 priority: way.priority
             )
@@ -125,6 +128,8 @@ package struct PushListing: Sendable {
         writer.string(line.outcome)
         writer.key("outcomeAt")
         writer.moment(line.endedAt, offset)
+        writer.key("lost")
+        writer.integer(line.lost)
         writer.endObject()
     }
 }
@@ -137,14 +142,14 @@ package struct PushQuestion: Hashable, Sendable {
     /// The maximum number of pushes examined for one answer, which may therefore be shorter.
     static let examinedMax = 1000
 
-    /// The words for the states and ends of pushes.
+    /// The words for the states and ends of pushes. A push is `lost` if one of its wakes was, however it ended.
     package static let outcomes =
-        ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue)
+        ["pending", "inFlight", "completed", "coalesced", "noWake"] + DiscardReason.ofPushes.map(\.rawValue) + ["lost"]
 
     /// The topic; nil for any.
     package var topic: String?
-    /// One of `outcomes`; nil for any.
-    package var outcome: String?
+    /// Some of the words in `PushQuestion.outcomes`; empty for any.
+    package var outcomes: Set<String> = []
     /// The earliest time of arrival, in milliseconds since 1970.
     package var since: Int64?
     package var limit = Self.limitUsual
@@ -154,7 +159,12 @@ package struct PushQuestion: Hashable, Sendable {
     package init() {}
 
     /// The number of pushes to examine; equals the limit if all pushes match.
-    var examined: Int { self.topic == nil && self.outcome == nil ? self.limit : Self.examinedMax }
+    var examined: Int { self.topic == nil && self.outcomes.isEmpty ? self.limit : Self.examinedMax }
+
+    /// Returns true if the push has one of the outcomes.
+    func takes(_ push: PushWay) -> Bool {
+        self.outcomes.isEmpty || self.outcomes.contains(push.outcome) || push.lost > 0 && self.outcomes.contains("lost")
+    }
 }
 
 /// The end of a page, as text that callers pass back: time, device and push in numbers.

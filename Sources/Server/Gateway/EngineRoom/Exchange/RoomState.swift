@@ -11,6 +11,8 @@ package final class RoomState {
     /// The last reported state of each webhook, by topic.
     var webhooks: [String: WebhookStatus] = [:]
     package var isDraining = false
+    /// The counters of the last day.
+    var recent = RecentCounts()
     /// The replays of topics that are not answered yet.
     private var replays: [WeakReference<TopicReplay.Ticket>] = []
 

@@ -79,26 +79,58 @@ package struct Workspace {
     var oldestDueMilliseconds: Int64 { self.remote?.oldestDueMilliseconds ?? self.engine.oldestDueMilliseconds }
 
     /// Returns the counters of all topics together.
-    func statistics(_ records: GatewayRecords, _ limits: LimitCounts) -> Statistics {
+    ///
+    /// - Parameter since: the start of the period besides, in milliseconds since 1970; nil for the last hour and day.
+    func statistics(_ room: RoomState, since: Int64? = nil) -> Statistics {
         Statistics(
             books: self.engine.totalsShown,
-            rejected: records.rejectionsShown.total,
+            rejected: room.records.rejectionsShown.total,
             workers: self.workerCounts(nil),
-            since: records.countingSince,
-            limits: limits.met(self.dispatcher),
-            acceptedLoss: records.acceptedLoss,
+            since: room.records.countingSince,
+            limits: room.limits.met(self.dispatcher),
+            acceptedLoss: room.records.acceptedLoss,
+            durations: DurationReport(self),
+            recent: self.recent(nil, room, since: since),
             cluster: self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         )
     }
 
     /// Returns the counters of one topic.
-    func statistics(_ topic: TopicIndex, _ records: GatewayRecords) -> Statistics {
+    func statistics(_ topic: TopicIndex, _ room: RoomState, since: Int64? = nil) -> Statistics {
         Statistics(
             books: self.engine.booksShown(topic),
-            rejected: records.rejectionsShown[topic],
+            rejected: room.records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
-            since: records.countingSince
+            since: room.records.countingSince,
+            durations: DurationReport(self, topic),
+            recent: self.recent(topic, room, since: since)
         )
+    }
+
+    /// Returns the counts of a topic, or of all, for the last hour and day, or since a moment in milliseconds since 1970.
+    func recent(
+        _ topic: TopicIndex?,
+        _ room: RoomState,
+        since: Int64? = nil
+    ) -> [(name: StaticString, counts: PeriodCounts)] {
+        let books = topic.map { self.engine.booksShown($0) } ?? self.engine.totalsShown
+        let now = max(self.engine.now, room.recent.now)
+        var periods: [(StaticString, Int64)] = [
+            ("hour", now.milliseconds - RecentCounts.hour), ("day", now.milliseconds - RecentCounts.day),
+        ]
+        if let since { periods = [("since", self.offset.instant(wallMilliseconds: since).milliseconds)] }
+        return periods.map { ($0, room.recent.counts(books, of: topic, since: $1, now, self.offset)) }
+    }
+
+    /// The durations of wakes on the streams of all gateways, by topic, and by worker.
+    ///
+    /// - Parameter topic: nil for every topic.
+    func durations(_ topic: TopicIndex?) -> [WakeDurationRow] {
+        let own = self.dispatcher.durations(topic)
+        guard let remote = self.remote?.durations, !remote.isEmpty else { return own }
+        // Another gateway may have made a topic a moment ago.
+        let others = remote.filter { (topic ?? $0.topic) == $0.topic && $0.topic.rawValue < self.engine.topicCount }
+        return WakeDurations.merged(own + others)
     }
 }
 
@@ -205,6 +237,8 @@ package final class RemoteWorkers {
     private var pushTakers: [TopicIndex: Takers] = [:]
     /// The topics with a stream of another gateway that receives conditions.
     private var hearing: Set<TopicIndex> = []
+    /// The durations of wakes on the streams of the other gateways.
+    var durations: [WakeDurationRow] = []
     /// The longest time that a device has waited for a worker or an engine, in milliseconds.
     var oldestDueMilliseconds: Int64 = 0
     /// The status of the gateways including this one, as of the last second; nil before the first.
@@ -221,6 +255,7 @@ package final class RemoteWorkers {
         self.offers = [:]
         self.pushTakers = [:]
         self.hearing = []
+        self.durations = []
     }
 
     /// Adds the workers of another gateway for a topic.

@@ -6,15 +6,16 @@ package struct EventFilter: Hashable, Sendable {
     package var topic: String?
     /// The token in lower-case digits; nil for all devices.
     package var device: String?
-    /// A word for the result of an event: its name, disposition, outcome or reason; nil for all.
-    package var outcome: String?
+    /// Words for the result of an event: its name, disposition, outcome or reason; empty for all.
+    package var outcomes: Set<String> = []
 
     package init() {}
 
     package func takes(_ event: LiveEvent) -> Bool {
         if let topic = self.topic, event.topic != topic { return false }
         if let device = self.device, event.device != device { return false }
-        guard let outcome = self.outcome else { return true }
-        return [event.kind.rawValue, event.disposition, event.outcome, event.reason].contains(outcome)
+        guard !self.outcomes.isEmpty else { return true }
+        let words = [event.kind.rawValue, event.disposition, event.outcome, event.reason]
+        return words.contains { $0.map { self.outcomes.contains($0) } ?? false }
     }
 }

@@ -65,6 +65,13 @@ struct LiveReport {
             }
             writer.key("paused")
             writer.bool(topic.isPaused)
+            writer.key("recent")
+            writer.beginObject()
+            for (name, counts) in topic.recent {
+                writer.key(name)
+                counts.writeSums(to: &writer)
+            }
+            writer.endObject()
             if let webhook = topic.webhook {
                 writer.key("webhook")
                 webhook.write(to: &writer)

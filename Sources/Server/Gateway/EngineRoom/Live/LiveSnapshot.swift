@@ -16,6 +16,8 @@ struct LiveSnapshot: Sendable {
         let workers: Dispatcher.WorkerCounts
         /// The status of its webhook; nil if it has none.
         let webhook: WebhookStatus?
+        /// The counts of the last hour and day.
+        let recent: [(name: StaticString, counts: PeriodCounts)]
     }
 
     /// One worker's stream.

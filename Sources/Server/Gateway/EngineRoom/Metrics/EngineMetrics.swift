@@ -93,6 +93,8 @@ struct EngineMetrics {
         var rest = self.engine.totalsShown
         var workers = self.workspace.workerCounts(nil).connected
         var rows: [(name: String, books: Books, workers: Int)] = []
+        var durations = self.workspace.dispatcher.pushDurations
+        var durationRows: [(label: String, DurationCounts)] = []
         for name in names.sorted() {
             let topic = name.withByteView { self.engine.findTopic($0) }
             let books = topic.map { self.engine.booksShown($0) } ?? Books()
@@ -102,12 +104,15 @@ struct EngineMetrics {
             rest.pending -= books.pending
             workers -= connected
             rows.append((name, books, connected))
+            durationRows.append((name, topic.flatMap { durations.removeValue(forKey: $0) } ?? DurationCounts()))
         }
+        durationRows.append((Metric.otherTopics, durations.values.reduce(into: DurationCounts()) { $0 += $1 }))
         rows.append((Metric.otherTopics, rest, workers))
         text.values(.topicPushesAccepted, rows.map { ($0.name, $0.books.accepted) })
         text.values(.topicWakesLaunched, rows.map { ($0.name, $0.books.launched) })
         text.values(.topicPushesPending, rows.map { ($0.name, $0.books.pending) })
         text.values(.topicWorkersConnected, rows.map { ($0.name, Int64($0.workers)) })
+        text.histograms(.topicWakeDuration, durationRows)
     }
 
     private func writeGateway(_ figures: GatewayFigures, to text: inout MetricsText) {

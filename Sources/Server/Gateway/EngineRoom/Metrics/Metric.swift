@@ -142,6 +142,12 @@ extension Metric {
         by: ["topic"],
         "Pushes that wait for their launch by topic, as above."
     )
+    static let topicWakeDuration = Metric(
+        "wakegate_topic_wake_duration_seconds",
+        .histogram,
+        by: ["topic"],
+        "Time from the launch of a push's wake to its worker's answer or its deadline by topic, as above."
+    )
     static let topicWorkersConnected = Metric(
         "wakegate_topic_workers_connected",
         .gauge,
@@ -271,7 +277,8 @@ extension Metric {
     private static let ofTheGateway = [
         devicesRegistered, devicesHeld, devicesWithoutWorker, workersConnected, workersStalled,
         workerSlots, workerSlotsBusy, webhooks, topics, topicPushesAccepted, topicWakesLaunched, topicPushesPending,
-        topicWorkersConnected, commitDuration, commitPushes, admitToDurable, storeFailed, lossAccepted,
+        topicWorkersConnected, topicWakeDuration, commitDuration, commitPushes, admitToDurable, storeFailed,
+        lossAccepted,
         clusterAttached, clusterGateways, clusterLag, clusterDiffers, clusterLocked, limitsMet, connections, draining,
         certificateExpiry, countingSince, buildInfo, residentMemory, openDescriptors, maxDescriptors, processorTime,
         startTime,

@@ -16,6 +16,23 @@ extension MetricsText {
         for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }
     }
 
+    /// A histogram of durations, in milliseconds, with one series for each value of its label.
+    mutating func histograms(_ metric: Metric, _ series: [(label: String, DurationCounts)]) {
+        self.begin(metric)
+        for (label, counts) in series {
+            let own = metric.labelled([label])
+            // Buckets begin anew at powers of two.
+            for bound in (4...16).map({ Int64(1) << $0 }) {
+                let text = Self.number(bound, 1000)
+                self.sample("\(metric.name)_bucket", own + [("le", text)], counts.count(upTo: bound))
+            }
+            self.sample("\(metric.name)_bucket", own + [("le", "+Inf")], counts.count)
+            self.name("\(metric.name)_sum", own)
+            self.end { $0.append(Self.number(counts.sum, 1000)) }
+            self.sample("\(metric.name)_count", own, counts.count)
+        }
+    }
+
     private mutating func series(_ metric: Metric, _ label: String?, _ histogram: Histogram, _ unitsPerBase: Int64) {
         let own = metric.labelled(label.map { [$0] } ?? [])
         var count: Int64 = 0

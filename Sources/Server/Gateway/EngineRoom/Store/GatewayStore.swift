@@ -51,7 +51,7 @@ package struct GatewayStore: Sendable {
         return journal
     }
 
-    /// Opens the journal for reading only.
+    /// Opens the journal for a reader that writes nothing.
     func journalToRead() throws(StoreError) -> Journal {
         try Journal(path: self.journalPath, follower: self.historyPath, acceptsLoss: self.acceptsLoss)
     }

@@ -1,0 +1,238 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// The pushes and wakes of one topic, or of all, that were counted in a period.
+struct PeriodCounts: Sendable {
+    /// The start of the period, in milliseconds since 1970.
+    let since: Int64
+    /// In the order of `RecentCounts.values(of:)`.
+    fileprivate let values: [Int64]
+
+    /// Appends an object.
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("since")
+        writer.string(WallTime.text(self.since))
+        for (place, name) in (["accepted", "completed", "coalesced", "launched"] as [StaticString]).enumerated() {
+            writer.key(name)
+            writer.integer(self.values[place])
+        }
+        let reasons = DiscardReason.ofPushes
+        writer.key("discarded")
+        writer.counts(zip(reasons, self.values.dropFirst(4)).map { ($0.rawValue, $1) })
+        writer.key("results")
+        writer.counts(zip(WakeOutcome.allCases, self.values.dropFirst(4 + reasons.count)).map { ($0.rawValue, $1) })
+        writer.endObject()
+    }
+
+    /// Appends an object of sums alone.
+    func writeSums(to writer: inout JSONWriter) {
+        let results = self.values.suffix(WakeOutcome.allCases.count)
+        let outcomes = Dictionary(uniqueKeysWithValues: zip(WakeOutcome.allCases, results))
+        let discarded = self.values.dropFirst(4).dropLast(results.count).reduce(0, +)
+        writer.beginObject()
+        for (name, count) in [
+            ("accepted", self.values[0]), ("completed", self.values[1]), ("coalesced", self.values[2]),
+            ("discarded", discarded), ("expired", outcomes[.expired] ?? 0), ("lost", outcomes[.lost] ?? 0),
+        ] as [(StaticString, Int64)] {
+            writer.key(name)
+            writer.integer(count)
+        }
+        writer.endObject()
+    }
+}
+
+/// The counters of the last day, by topic: a sample each minute, and each quarter of an hour where it is older than one.
+///
+/// Samples are taken of topics whose counters have changed, so that a topic at rest costs nothing. They are lost at a
+/// restart, and the periods begin with it.
+package struct RecentCounts {
+    static let hour: Int64 = 3_600_000
+    static let day: Int64 = 86_400_000
+    /// The most topics that have several samples. What others count is known from their last sample on.
+    package static let topicsMax = 256
+    private static let (fine, coarse): (Int64, Int64) = (60_000, 900_000)
+    /// Two hours of minutes, and a day of quarters.
+    private static let samplesMax = 220
+
+    private struct Series {
+        /// The moments of the samples, in milliseconds of policy time.
+        var times: [Int64] = []
+        /// As many for each sample.
+        var values: [[Int64]] = []
+
+        mutating func append(_ values: [Int64], at time: Int64) {
+            self.times.append(time)
+            self.values.append(values)
+        }
+
+        /// Keeps the last sample of a quarter alone, of those older than an hour, and none older than a day.
+        mutating func thin(_ now: Int64) {
+            let hour = now - RecentCounts.hour - RecentCounts.fine
+            let day = now - RecentCounts.day - RecentCounts.coarse
+            let last = self.times.count - 1
+            func quarter(_ place: Int) -> Int64 { (self.times[place] - 1) / RecentCounts.coarse }
+            let kept = self.times.indices.filter { place in
+                place == last
+                    || self.times[place + 1] > day
+                        && (self.times[place] > hour || quarter(place) != quarter(place + 1))
+            }
+            self.times = kept.map { self.times[$0] }
+            self.values = kept.map { self.values[$0] }
+        }
+    }
+
+    /// By topic; nil for all together.
+    private var series: [TopicIndex?: Series] = [:]
+    private var startedAt: Int64?
+    /// The moment of the next sample, in milliseconds of policy time.
+    private(set) var nextAt: Int64 = 0
+    /// The moment of the last call of `look`: a second ago at most.
+    private(set) var now = Instant.distantPast
+
+    /// Takes the sample of this minute, if it is due.
+    mutating func look(_ engine: EmbeddedEngine, _ now: Instant) {
+        self.now = now
+        guard now.milliseconds >= self.nextAt else { return }
+        let time = self.startedAt == nil ? now.milliseconds : now.milliseconds / Self.fine * Self.fine
+        self.nextAt = (now.milliseconds / Self.fine + 1) * Self.fine
+        let startedAt = self.startedAt ?? time
+        self.startedAt = startedAt
+        var busy = self.series.values.count { $0.times.count > 1 }
+        self.take(engine.totalsShown, of: nil, at: time, startedAt, &busy)
+        for number in 0..<UInt32(engine.topicCount) {
+            let topic = TopicIndex(rawValue: number)
+            self.take(engine.booksShown(topic), of: topic, at: time, startedAt, &busy)
+        }
+    }
+
+    private mutating func take(
+        _ books: Books,
+        of topic: TopicIndex?,
+        at time: Int64,
+        _ startedAt: Int64,
+        _ busy: inout Int
+    ) {
+        let values = Self.values(of: books)
+        var series = self.series[topic] ?? Series()
+        if series.times.isEmpty {
+            // A topic that came since has counted everything since.
+            series.append(time == startedAt ? values : values.map { _ in 0 }, at: startedAt)
+        }
+        if series.values.last != values {
+            if series.times.count == 1, busy >= Self.topicsMax {
+                series = Series()
+            } else if series.times.count == 1 {
+                busy += 1
+            }
+            series.append(values, at: time)
+        }
+        let isOld = series.times.count > 1 && series.times[1] <= time - Self.day - Self.coarse
+        if isOld || series.times.count > Self.samplesMax { series.thin(time) }
+        self.series[topic] = series
+    }
+
+    /// The counts from a moment of policy time on, or from a little before; from later if no earlier sample is there.
+    func counts(_ books: Books, of topic: TopicIndex?, since moment: Int64, _ now: Instant, _ offset: WallOffset)
+        -> PeriodCounts
+    {
+        var since = self.startedAt ?? now.milliseconds
+        var before = Self.values(of: books).map { _ in Int64(0) }
+        if let series = self.series[topic] {
+            let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
+            let begin = moment / step * step
+            let place = series.times.lastIndex { $0 <= begin }
+            since = place == nil ? series.times[0] : begin
+            before = series.values[place ?? 0]
+        }
+        return PeriodCounts(
+            since: offset.wall(Instant(milliseconds: since)),
+            values: zip(Self.values(of: books), before).map { max(0, $0 - $1) }
+        )
+    }
+
+    private static func values(of books: Books) -> [Int64] {
+        [books.accepted, books.completed, books.coalesced, books.launched]
+            + DiscardReason.ofPushes.map { books.discarded[$0] } + WakeOutcome.allCases.map { books.results[$0] }
+    }
+}
+
+// MARK: - How long wakes took
+
+/// The durations of wakes by topic and by worker, as answers show them.
+struct DurationReport: Sendable {
+    /// The most rows of topics and of workers that are shown of each kind: those that take longest.
+    static let rowsMax = 20
+
+    /// A row and the name of its topic.
+    struct Row: Sendable {
+        let topic: String
+        let row: WakeDurationRow
+        let p95: Int64
+    }
+
+    /// The start of the counts, in milliseconds since 1970.
+    let since: Int64
+    /// The wakes of pushes of all the topics that are asked about.
+    private var pushes = DurationCounts()
+    private var rows: [Row] = []
+
+    /// - Parameter topic: nil for every topic.
+    init(_ workspace: Workspace, _ topic: TopicIndex? = nil) {
+        self.since = workspace.offset.wall(workspace.dispatcher.durationsSince)
+        for row in workspace.durations(topic) {
+            if row.worker == nil, row.kind == .push { self.pushes += row.counts }
+            guard let p95 = row.counts.quantile(0.95) else { continue }
+            self.rows.append(Row(topic: workspace.engine.topicName(row.topic), row: row, p95: p95))
+        }
+    }
+
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("since")
+        writer.string(WallTime.text(self.since))
+        self.pushes.writeMembers(to: &writer)
+        writer.key("topics")
+        self.write(self.rows.filter { $0.row.worker == nil }, to: &writer)
+        writer.key("workers")
+        self.write(self.rows.filter { $0.row.worker != nil }, to: &writer)
+        writer.endObject()
+    }
+
+    private func write(_ rows: [Row], to writer: inout JSONWriter) {
+        writer.beginArray()
+        for kind in LaunchKind.allCases {
+            for row in rows.filter({ $0.row.kind == kind }).most(Self.rowsMax, by: { Int($0.p95) }) {
+                writer.beginObject()
+                if let worker = row.row.worker {
+                    writer.key("worker")
+                    writer.string(worker)
+                }
+                writer.key("topic")
+                writer.string(row.topic)
+                writer.key("kind")
+                writer.string(kind.rawValue)
+                row.row.counts.writeMembers(to: &writer)
+                writer.endObject()
+            }
+        }
+        writer.endArray()
+    }
+}
+
+extension DurationCounts {
+    /// Appends the number of wakes, the median, what 95 of 100 did not exceed, and the longest.
+    func writeMembers(to writer: inout JSONWriter) {
+        writer.key("count")
+        writer.integer(self.count)
+        let values: [(StaticString, Int64?)] = [
+            ("p50Ms", self.quantile(0.5)), ("p95Ms", self.quantile(0.95)), ("maxMs", self.count > 0 ? self.max : nil),
+        ]
+        for (name, value) in values {
+            writer.key(name)
+            writer.optional(value) { writer, value in writer.integer(value) }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import Engine
+import Gateway
+import Platform
+import Policy
+import Testing
+import WakeGateTestKit
+import Wire
+
+@Suite("The contract of an engine: how long wakes took, and what was counted lately", .timeLimit(.minutes(15)))
+struct RecentContractTests {
+    @Test("Statistics name the slowest workers, of all topics and of one", arguments: EngineKind.all)
+    func workers(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.subscribe(1, slots: 1, label: "slow")
+            $0.subscribe(2, topic: 1, slots: 1, label: "fast")
+        }
+        for (round, device) in [1, 3, 5].enumerated() {
+            contract.ask { $0.push(100 + round * 10, device + 1) }
+            let slow = try contract.lastWake()
+            contract.ask { $0.push(101 + round * 10, device, topic: 1) }
+            let fast = try contract.lastWake()
+            contract.pass(milliseconds: 10)
+            contract.ask { $0.report(102 + round * 10, fast.id, .newData) }
+            contract.pass(milliseconds: 3_000)
+            contract.ask { $0.report(103 + round * 10, slow.id, .newData) }
+        }
+        contract.ask { $0.statistics(200) }
+        #expect(contract.member(200, "durations", "count") == "6")
+        #expect(contract.member(200, "durations", "workers", "0", "worker") == "slow")
+        #expect(contract.member(200, "durations", "workers", "0", "topic") == EngineRig.topicName(0))
+        #expect(contract.member(200, "durations", "workers", "0", "kind") == "push")
+        #expect(contract.member(200, "durations", "workers", "0", "count") == "3")
+        for name in ["p50Ms", "p95Ms", "maxMs"] {
+            #expect(contract.member(200, "durations", "workers", "0", name) == "3010")
+            #expect(contract.member(200, "durations", "workers", "1", name) == "10")
+        }
+        #expect(contract.member(200, "durations", "workers", "1", "worker") == "fast")
+        #expect(contract.member(200, "durations", "workers", "2") == "")
+        #expect(contract.member(200, "durations", "topics", "0", "topic") == EngineRig.topicName(0))
+        contract.ask { $0.statistics(201, topic: 1) }
+        #expect(contract.member(201, "durations", "count") == "3")
+        #expect(contract.member(201, "durations", "maxMs") == "10")
+        #expect(contract.member(201, "durations", "workers", "0", "worker") == "fast")
+        #expect(contract.member(201, "durations", "workers", "1") == "")
+        contract.ask { $0.topics(202) }
+        #expect(contract.member(202, "topics", "0", "durations", "p95Ms") == "3010")
+    }
+
+    /// The coalesced pushes of the topic: in the last hour, in the last day, and since a moment.
+    private func coalesced(_ contract: EngineContract, _ request: Int, since: Int64) -> [String] {
+        contract.ask {
+            $0.statistics(request, topic: 0)
+            $0.recent(request + 1, topic: 0, since: since)
+        }
+        return [
+            contract.member(request, "recent", "hour", "coalesced"),
+            contract.member(request, "recent", "day", "coalesced"),
+            contract.member(request + 1, "recent", "since", "coalesced"),
+        ]
+    }
+
+    @Test("Pushes are counted by topic over an hour, a day and any time between", arguments: EngineKind.all)
+    func periods(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.topicsMax = 10 }
+        contract.pass(seconds: 1)
+        // No worker takes wakes: each push but the first of its device is coalesced with the one before.
+        contract.ask { for push in 0..<5 { $0.push(100 + push, 1) } }
+        contract.ask { $0.push(110, 1, topic: 1) }
+        #expect(self.coalesced(contract, 200, since: contract.wall - 1000) == ["4", "4", "4"])
+        for minute in 0..<90 {
+            contract.pass(seconds: 60)
+            if minute == 44 { contract.ask { $0.push(120, 1) } }
+        }
+        let wall = contract.wall
+        #expect(self.coalesced(contract, 300, since: wall - 40 * 60_000) == ["1", "5", "0"])
+        #expect(self.coalesced(contract, 310, since: wall - 50 * 60_000) == ["1", "5", "1"])
+        #expect(self.coalesced(contract, 320, since: 0) == ["1", "5", "5"])
+        let since = contract.member(301, "recent", "since", "since")
+        #expect(since <= WallTime.text(wall - 40 * 60_000) && since > WallTime.text(wall - 42 * 60_000))
+        for _ in 0..<(26 * 4) { contract.pass(seconds: 900) }
+        #expect(self.coalesced(contract, 400, since: 0) == ["0", "0", "0"])
+        #expect(contract.member(400, "pushes", "coalesced") == "5")
+    }
+
+    @Test("Of the topics beyond the limit the counts begin with their last sample", arguments: EngineKind.all)
+    func manyTopics(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.pass(seconds: 1)
+        let start = contract.wall
+        for topic in 0...RecentCounts.topicsMax {
+            contract.ask { $0.push(1000 + topic, 1 + topic, topic: topic) }
+        }
+        contract.pass(seconds: 60)
+        contract.ask {
+            $0.statistics(1, topic: 0)
+            $0.statistics(2, topic: RecentCounts.topicsMax)
+        }
+        #expect(contract.member(1, "recent", "hour", "accepted") == "1")
+        #expect(contract.member(1, "recent", "hour", "since") <= WallTime.text(start))
+        #expect(contract.member(2, "recent", "hour", "accepted") == "0")
+        #expect(contract.member(2, "recent", "hour", "since") > WallTime.text(start))
+    }
+}
