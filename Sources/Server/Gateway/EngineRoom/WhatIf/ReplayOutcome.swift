@@ -24,7 +24,7 @@ struct ReplayOutcome: Sendable {
     private var isDiscardOfAnother = false
     /// The arrivals of the pushes that no launch has carried yet, coalesced ones included.
     private var arrivals: [Int64] = []
-    /// The arrivals, as long as they were not launched, of each waiting request, or of the reports of a session.
+    /// The arrivals without a launch so far, of each waiting request, or of the reports of each waiting session.
     private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
     private var tasksInFlight: [TaskLine.Subject: Int] = [:]
 

@@ -7,7 +7,7 @@ typealias PolicyChange = (parameter: PolicyParameter, value: Double)
 /// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or
 /// `launchInterval=600`.
 package struct WhatIf: Sendable {
-    /// The differences from the policy in force.
+    /// The changes to the active policy.
     private(set) var changes: [PolicyChange] = []
     private var parameters = Parameters()
 
