@@ -103,6 +103,9 @@ struct SharedDatabaseTests {
             let answer = try gateway.admin("/v1/devices/\(tokens[0])\(path)", "--max-time", "10")
             #expect(answer.status == 200, "\(path) \(answer.body)")
         }
+        let replayed = try gateway.admin("/v1/topics/\(self.topic)/what-if?launchInterval=600", "--max-time", "30")
+        #expect(replayed.integer("devices") == 40 && replayed.integer("pushes") == 40, "\(replayed.body)")
+        #expect(replayed.value("isWhole") as? Bool == true)
         let waiting = try tokens.prefix(12).map { token in
             try ChildProcess("curl", gateway.curlOptions + self.push(token, to: gateway))
         }

@@ -217,6 +217,35 @@ struct HistoryTablesTests {
         #expect(history.push(Self.name(moments[4], 1100)).isEmpty)
     }
 
+    @Test("The latest events of many devices are read at once, from bundles and from rows")
+    func latestOfDevices() throws {
+        try self.writeBursts()
+        let history = try self.history()
+        func entries(_ devices: [UInt64], minutes: Int64, each: Int = 100) -> LoggedEntries {
+            let oldest = Instant(milliseconds: Self.now - minutes * 60_000)
+            return history.entries(devices: devices, since: oldest, countEach: each)
+        }
+        let found = entries([1050, 5, Self.device, 1099], minutes: 3)
+        let moments = (0..<4).map { Self.now - $0 * 60_000 }
+        let expected = [moments.flatMap { [$0 + 2, $0] }, [], moments.map { $0 + 1 }, moments]
+        #expect(found.entries.map { $0.map(\.event.at.milliseconds) } == expected)
+        #expect(found.from == nil)
+        #expect(entries([1050], minutes: 60, each: 5).entries.map(\.count) == [5])
+        // Of too many rows the newest are read, and none of a bundle that is older than these.
+        let oldest = Self.now - 8 * 60_000 - 1
+        try self.query(
+            """
+            INSERT INTO wakegate.event (device, at, body)
+            SELECT 1050, at - 1, body FROM wakegate.event, generate_series(1, 65536)
+            WHERE device = 1050 AND at = \(Self.now - 8 * 60_000 + 2)
+            """
+        )
+        let cut = entries([1050, 1099], minutes: 60)
+        #expect(cut.from == Instant(milliseconds: oldest + 3))
+        #expect(cut.entries[1].map(\.event.at.milliseconds) == (0..<8).map { Self.now - $0 * 60_000 })
+        #expect(history.takeFailure() == nil)
+    }
+
     @Test("Lists of pushes have those of bundles and of rows in one order, page by page", arguments: [7, 150, 2000])
     func bundlesListed(countMax: Int) throws {
         try self.writeBursts()

@@ -172,6 +172,7 @@ def controls(page, watcher):
     expect(page.locator("#main")).to_be_focused()
     search(page)
     device(page)
+    topic(page)
     for name in ("devices", "pushes", "workers", "events", "overview"):
         use(page.locator(f"#views a[data-view={name}]"))
         expect(page.locator("#views a[aria-current]")).to_have_text(re.compile(name, re.IGNORECASE))
@@ -257,6 +258,24 @@ def device(page):
     test_push(page)
 
 
+def topic(page):
+    """A topic's name leads to its page, which replays its devices under another policy."""
+    use(page.locator("#views a[data-view=overview]"))
+    use(page.locator("#topics tbody th a").first)
+    expect(page.locator("#inspector-title")).to_have_text(re.compile("^Topic "))
+    expect(page.get_by_text(re.compile("registered devices were looked at"))).to_be_visible()
+    expect(page.get_by_text("Difference")).to_have_count(0)
+    use(page.locator("input[name=launchInterval]"), "fill", "0")
+    use(page.get_by_role("button", name="Replay"))
+    expect(page.locator(".whatif-form [role=alert]")).to_contain_text('launchInterval is "0"')
+    page.locator("input[name=launchInterval]").fill("600")
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("Difference")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="Launches", exact=True)).to_be_visible()
+    use(page.locator("#inspector").get_by_role("link", name="devices"))
+    expect(page.locator("#devices-topic")).to_have_value(re.compile("com.example"))
+
+
 def mark_lists(page):
     """Marks the controls that exist now; controls of later panels stay unmarked."""
     page.evaluate("document.querySelectorAll('.inspector :is(button, input, a, [tabindex])')"
@@ -281,6 +300,7 @@ def tasks(browser):
     check(page, watcher, "tasks")
     row = page.locator("#tasks tbody tr", has_text="com.example.clean")
     use(row.get_by_role("link"))
+    expect(page.get_by_role("rowheader", name="Task launches")).to_be_visible()
     check_task_texts(page, watcher)
     check_strip(page, watcher)
     device_tasks(page, watcher)
@@ -462,7 +482,7 @@ def pages(browser):
     """Every view, wide and on a phone, in light and in dark: nothing is cut, and all of it can be read."""
     faults = []
     shown = {"devices": "#devices-title", "pushes": "#pushes-title", "workers": "#all-workers-title",
-             "events": "#events-title", f"device/{settings.device}": "#inspector-title",
+             "events": "#events-title", "topic/com.example.dashboard": "#inspector-title", f"device/{settings.device}": "#inspector-title",
              "find/nonsense": "#inspector-title", "no/such/view": "#inspector-title"}
     if settings.push:
         shown[f"push/{settings.push}"] = "#inspector-title"

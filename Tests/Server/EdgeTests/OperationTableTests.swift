@@ -185,6 +185,7 @@ struct DeclaredAccessTests {
         subscribe worker topicInPath refused
         testPush operator topicOfSubject refused
         topicStatistics operator topicInPath answeredFromDurableState
+        topicWhatIf operator topicInPath answeredFromDurableState
         topics operator topicOfSubject answeredFromDurableState
         transfersFinished worker topicOfSubject refused
         version operator nothing answered

@@ -73,6 +73,22 @@ struct RequestFaultTests {
     }
 
     @Test(
+        "Another policy for a topic that cannot be tried is refused with the parameter and what it takes",
+        arguments: [
+            ("launchIntervall=1", "400 BadPolicy", "did you mean launchInterval?"),
+            ("launchInterval=10m", "400 BadPolicy", "launchInterval is \"10m\"; it takes a number of seconds"),
+            ("launchInterval", "400 BadPolicy", "launchInterval is \"\"; it takes a number of seconds"),
+            ("maxAttempts=nan", "400 BadPolicy", "maxAttempts is \"nan\"; it takes a whole number"),
+            ("maxAttempts=1&maxAttempts=2", "400 BadQuery", "maxAttempts may come only once"),
+        ]
+    )
+    func topicPolicies(query: String, refusal: String, message: String) throws {
+        let served = try self.served("GET /v1/topics/\(OperationDesk.topic)/what-if?\(query)", "")
+        #expect(served.refusal == refusal)
+        #expect(served.message?.contains(message) == true, "\(served.message ?? "")")
+    }
+
+    @Test(
         "Values at their limits are accepted, and optional values may be missing",
         arguments: [
             ("\(wake)/extend", #"{"seconds":86400}"#), ("\(wake)/extend", ""),

@@ -348,6 +348,10 @@ final class Requests {
         self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
     }
 
+    func whatIf(_ request: Int, topic: Int, _ whatIf: WhatIf) {
+        self.ask(request, .topicWhatIf, .topicWhatIf(topic: Self.topic(topic), whatIf))
+    }
+
     func trace(_ request: Int, _ device: some RigDevice) {
         self.ask(request, .deviceTrace, .deviceTrace(Named(device.token)))
     }

@@ -80,13 +80,24 @@ struct PushShowCommandTests {
 }
 
 struct WhatIfCommandTests {
+    private func request(_ words: String) throws -> String {
+        let request = try WhatIfCommand.request(try ParsedCommand.running("what-if \(words)"))
+        return "\(request.path) \(request.body.map { String(decoding: $0, as: UTF8.self) } ?? "GET")"
+    }
+
     @Test("Parameters are sent as numbers, and times in seconds")
     func body() throws {
-        let body = try WhatIfCommand.body(["policy.launchInterval=10m", "dailyLaunches=7", "maxInterval=1.5h"])
-        #expect(body == #"{"policy":{"launchInterval":600,"dailyLaunches":7,"maxInterval":5400}}"#)
-        #expect(try WhatIfCommand.body([]) == #"{"policy":{}}"#)
-        for setting in ["launchInterval", "launchInterval=", "launchInterval=m", "launchInterval=1w"] {
-            #expect(throws: CommandFailure.self) { try WhatIfCommand.body([setting]) }
+        let settings = "--set policy.launchInterval=10m --set dailyLaunches=7 --set maxInterval=1.5h"
+        #expect(
+            try self.request("ab \(settings)") == "/v1/devices/ab/what-if "
+                + #"{"policy":{"launchInterval":600,"dailyLaunches":7,"maxInterval":5400}}"#
+        )
+        #expect(try self.request("ab") == #"/v1/devices/ab/what-if {"policy":{}}"#)
+        let query = "launchInterval=600&dailyLaunches=7&maxInterval=5400"
+        #expect(try self.request("--topic a.b \(settings)") == "/v1/topics/a.b/what-if?\(query) GET")
+        #expect(try self.request("--topic a.b") == "/v1/topics/a.b/what-if GET")
+        for words in ["", "ab --topic a.b", "ab --set launchInterval=m", "ab --set launchInterval=1w"] {
+            #expect(throws: CommandFailure.self) { try self.request(words) }
         }
     }
 
@@ -95,7 +106,7 @@ struct WhatIfCommandTests {
         func answer(_ changes: String) throws -> JSONValue {
             try JSONReader.read(
                 """
-                {"from": 1700000000000, "pushes": 21, "changes": \(changes),
+                {"from": 1700000000000, "pushes": 21, "tasks": 0, "changes": \(changes),
                  "recorded": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
                               "meanWait": 1500, "maxWait": 30000},
                  "replayed": {"launched": 2, "completed": 2, "coalesced": 19, "discarded": 0, "waiting": 0,
@@ -106,10 +117,43 @@ struct WhatIfCommandTests {
             )
         }
         let text = WhatIfCommand.text(try answer(#"{"launchInterval": 600}"#))
-        #expect(text.hasPrefix("21 pushes since 2023-11-14T22:13:20Z\n\n              recorded  own policy  what if\n"))
+        let head = "21 pushes and 0 tasks since 2023-11-14T22:13:20Z\n\n              recorded  own policy  what if\n"
+        #expect(text.hasPrefix(head))
         #expect(text.contains("waiting       0         0           1\n"))
         #expect(text.contains("mean wait     2 s       -           600 s\n"))
         #expect(!WhatIfCommand.text(try answer("{}")).contains("what if"))
+    }
+
+    @Test("Of a topic it says how many devices were replayed, and tasks have rows of their own")
+    func topicText() throws {
+        func outcome(_ launches: Int) -> String {
+            """
+            {"launches": \(launches), "completed": 2, "coalesced": 1, "discarded": 0, "waiting": 0,
+             "meanWaitMs": 1500, "maxWaitMs": 30000,
+             "tasks": {"launches": 4, "ended": 3, "replaced": 0, "discarded": 0, "waiting": 1,
+                       "meanWaitMs": 60000, "maxWaitMs": null}}
+            """
+        }
+        func answer(_ isWhole: Bool) throws -> JSONValue {
+            try JSONReader.read(
+                """
+                {"topic": "a.b", "from": 1700000000000, "devices": 40, "examined": 10000, "registered": 12000,
+                 "pushes": 3, "tasks": 4, "isWhole": \(isWhole), "changes": {"launchInterval": 600},
+                 "recorded": \(outcome(2)), "current": \(outcome(2)), "proposed": \(outcome(5))}
+                """
+            )
+        }
+        let text = WhatIfCommand.text(try answer(false))
+        let head = """
+            3 pushes and 4 tasks of 40 devices since 2023-11-14T22:13:20Z
+            Not everything was replayed: 10000 of 12000 devices were looked at
+
+
+            """
+        #expect(text.hasPrefix(head), "\(text)")
+        #expect(text.contains("launches             2         2           5\n"), "\(text)")
+        #expect(text.contains("tasks: mean wait     60 s      60 s        60 s\n"), "\(text)")
+        #expect(!WhatIfCommand.text(try answer(true)).contains("Not everything"))
     }
 }
 

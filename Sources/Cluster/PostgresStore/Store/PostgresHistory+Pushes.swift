@@ -1,10 +1,11 @@
 package import Engine
+import Platform
 package import Policy
 package import Storage
 package import Wire
 
 /// Pushes to all devices: found by time, one span after the other from the newest on, since the page summaries contain
-/// only times.
+/// only times. The latest events of many devices are read at once.
 extension PostgresHistory {
     /// The first time span that is searched, in milliseconds; each further span is eight times as long.
     private static let spanMilliseconds: Int64 = 1000
@@ -15,6 +16,10 @@ extension PostgresHistory {
     /// The most event rows that a list examines, and the most bundles, each of which has dozens of events.
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
+    /// The first span that is read for the latest events of devices; each one after it is eight times as long, and none
+    /// follows one that took so long, in milliseconds.
+    private static let latestSpanMilliseconds: Int64 = 60_000
+    private static let latestMillisecondsMax: Int64 = 1_000
     /// The most tokens read at a time.
     private static let tokensPerPage: Int32 = 8192
     /// The most devices remembered by their numbers.
@@ -121,6 +126,60 @@ extension PostgresHistory {
         return events
     }
 
+    /// All of the devices are read at a time: span by span from the newest on, until there are many events, or a span
+    /// took so long that the next one might not be answered in time.
+    package func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
+        var (found, entries) = (LoggedEntries(), [UInt64: HistoryEntries]())
+        guard let newest = self.query(Self.newestMoment, PostgresParameters()), newest.count == 1 else { return found }
+        for device in devices { entries[device] = HistoryEntries() }
+        var (upper, span) = (Int64.max, Self.latestSpanMilliseconds)
+        while found.from == nil, upper >= oldest.milliseconds {
+            let lower = max(oldest.milliseconds - 1, min(upper, newest.int64(0, 0)) - span)
+            let begunAt = SystemClock.monotonic
+            guard let cut = self.collect(after: lower, notAfter: upper, countEach, &entries) else { return found }
+            let isLong = SystemClock.monotonic - begunAt >= Self.latestMillisecondsMax
+            let count = entries.values.reduce(0) { $0 + $1.count }
+            let isLast = lower >= oldest.milliseconds && (isLong || count >= Int(Self.eventRowsMax))
+            if cut > lower || isLast { found.from = Instant(milliseconds: cut + 1) }
+            (upper, span) = (lower, span * 8)
+        }
+        for device in devices { found.entries.append(entries[device]?.finish() ?? []) }
+        return found
+    }
+
+    /// Collects the events of some devices in a span.
+    ///
+    /// - Returns: the moment up to which not everything was read; nil if nothing could be.
+    private func collect(
+        after lower: Int64,
+        notAfter upper: Int64,
+        _ countEach: Int,
+        _ entries: inout [UInt64: HistoryEntries]
+    ) -> Int64? {
+        var devices = PostgresArray(.int8)
+        for device in entries.keys { devices.append(Int64(bitPattern: device)) }
+        var parameters = Self.span(lower, upper, Self.eventRowsMax)
+        parameters.append(Self.eventBundlesMax)
+        parameters.append(devices)
+        guard let rows = self.query(Self.latestOfDevices, parameters) else { return nil }
+        var (counts, ends) = ([Int64](repeating: 0, count: 2), [Int64](repeating: .max, count: 2))
+        for row in 0..<rows.count {
+            let isBundle = Int(rows.int64(row, 3))
+            counts[isBundle] += 1
+            ends[isBundle] = min(ends[isBundle], rows.int64(row, 1))
+        }
+        var cut = lower
+        if counts[0] == Self.eventRowsMax { cut = max(cut, ends[0]) }
+        if counts[1] == Self.eventBundlesMax { cut = max(cut, ends[1]) }
+        for row in 0..<rows.count where rows.int64(row, 1) > cut {
+            for event in Self.events(rows.bytes(row, 2)).reversed() {
+                guard let count = entries[event.device]?.count, event.isNamePart || count < countEach else { continue }
+                entries[event.device]?.append(event)
+            }
+        }
+        return cut
+    }
+
     package func devices(of numbers: Set<UInt64>, _ key: HashKey) -> [UInt64: LoggedDevice]? {
         var found = self.remembered.filter { numbers.contains($0.key) }
         guard found.count < numbers.count else { return found }
@@ -189,6 +248,16 @@ extension PostgresHistory {
                 WHERE \(holds(["p.one", "p.two", "p.three", "p.four"])))
                 ORDER BY b.id LIMIT $8::bigint)) e
         ORDER BY id
+        """
+
+    private static let latestOfDevices = """
+        (SELECT id, at, body, 0::bigint FROM wakegate.event
+            WHERE device = ANY($5::bigint[]) AND at > $1::bigint AND at <= $2::bigint
+            ORDER BY at DESC LIMIT $3::bigint)
+        UNION ALL
+        (SELECT id, at, body, 1::bigint FROM wakegate.bundle WHERE at > $1::bigint AND at <= $2::bigint
+            ORDER BY at DESC LIMIT $4::bigint)
+        ORDER BY id DESC
         """
 
     private static let tokensInOrder = """

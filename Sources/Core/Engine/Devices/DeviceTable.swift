@@ -362,6 +362,11 @@ package struct DeviceSearch: Sendable {
         case token
         /// Only devices with a pending push, the one with the oldest push first.
         case waiting
+        /// The device with the newest push or launch first.
+        case recent
+
+        /// The orders in which devices are listed.
+        package static let listed: [Order] = [.token, .waiting]
     }
 
     /// A device that was found. In token order, all devices have the same time.
@@ -414,9 +419,12 @@ package struct DeviceSearch: Sendable {
             guard engine.devices[device].isRegistered else { continue }
             if let topics, !topics.contains(engine.devices[device].topic) { continue }
             var since = Instant.distantPast
-            if self.order == .waiting {
+            switch self.order {
+            case .token: break
+            case .waiting:
                 guard let pending = engine.devices[device].state.pending else { continue }
                 since = pending.firstReceivedAt
+            case .recent: since = engine.recency(device)
             }
             let found = Found(since: since, token: engine.devices[device].token.token)
             if self.isFull, !found.isBefore(self.heap[0]) { continue }
@@ -459,6 +467,13 @@ extension EmbeddedEngine {
     package func look(_ search: inout DeviceSearch, placesMax: Int, filter: DeviceFilter? = nil) -> Bool {
         let isWanted = filter.map { filter in { filter.takes(self.snapshot($0)) } }
         return search.look(at: self, placesMax: placesMax, isWanted: isWanted)
+    }
+
+    /// Returns the place of a device in the order `recent`: lower for newer activity.
+    package func recency(_ device: DeviceIndex) -> Instant {
+        let state = self.devices[device].state
+        let latest = max(state.pending?.receivedAt ?? .distantPast, state.spacing.lastLaunch)
+        return latest == .distantPast ? .distantFuture : Instant(milliseconds: -latest.milliseconds)
     }
 
     /// The arrival time of the oldest push coalesced in the device's pending push; nil if none is pending.

@@ -126,7 +126,7 @@ extension EmbeddedEngine {
         if let offset = self.watchOffset { self.watch(device, kind, nil, wake: wake, name: name, offset) }
     }
 
-    func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }
+    package func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }
 
     func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) { self.topics.count(topic, change) }
 }

@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// One line of a simulation's output: an event of a push, with its time and device.
 package struct OutcomeLine: Hashable, Sendable {
@@ -120,18 +120,47 @@ enum TraceLine {
 }
 
 /// The settings in a header line.
-struct TraceHeader {
-    var parameters: [(parameter: PolicyParameter, value: Double)] = []
-    var worker: WorkerScript?
+package struct TraceHeader {
+    package var parameters: [(parameter: PolicyParameter, value: Double)] = []
+    package var worker: WorkerScript?
     /// The scripted outcomes of wakes, by identifier or session name.
-    var tasks: [String: TaskScript] = [:]
+    package var tasks: [String: TaskScript] = [:]
     var permitted: [IdentifierPattern]?
-    var until: Instant?
+    package var until: Instant?
+
+    package init() {}
+
+    /// The line as a JSON object, without a line end.
+    package var json: String {
+        JSONWriter.object { writer in
+            writer.key("policy")
+            writer.beginObject()
+            for (parameter, value) in self.parameters {
+                writer.key(parameter.rawValue)
+                writer.number(value)
+            }
+            writer.endObject()
+            if let worker {
+                writer.key("worker")
+                worker.write(to: &writer)
+            }
+            if !self.tasks.isEmpty {
+                writer.key("tasks")
+                writer.beginObject()
+                for (name, script) in self.tasks.sorted(by: { $0.key < $1.key }) {
+                    writer.key(name)
+                    script.write(to: &writer)
+                }
+                writer.endObject()
+            }
+            if let until { writer.member("until", until) }
+        }
+    }
 }
 
 /// An outside event of a device.
-struct TraceEvent {
-    enum Kind {
+package struct TraceEvent {
+    package enum Kind {
         case push(TracePush)
         case conditions(ConditionsReport)
         case submit(TraceRequest)
@@ -139,23 +168,123 @@ struct TraceEvent {
         case cancel(String)
     }
 
-    var moment: Instant
-    var device: String
-    var kind: Kind
+    package var moment: Instant
+    package var device: String
+    package var kind: Kind
+
+    package init(moment: Instant, device: String, kind: Kind) {
+        self.moment = moment
+        self.device = device
+        self.kind = kind
+    }
+
+    /// The line as a JSON object, without a line end.
+    package var json: String {
+        JSONWriter.object { writer in
+            writer.member("t", self.moment)
+            writer.member("device", self.device)
+            if case .cancel(let identifier) = self.kind { return writer.member("cancel", identifier) }
+            switch self.kind {
+            case .push: writer.key("push")
+            case .conditions: writer.key("conditions")
+            case .submit: writer.key("submit")
+            case .finished: writer.key("finished")
+            case .cancel: break
+            }
+            writer.beginObject()
+            switch self.kind {
+            case .push(let push): push.write(to: &writer)
+            case .conditions(let report): report.write(to: &writer)
+            case .submit(let request): request.write(to: &writer)
+            case .finished(let session, let count):
+                writer.member("session", session)
+                writer.member("count", count)
+            case .cancel: break
+            }
+            writer.endObject()
+        }
+    }
 }
 
 /// A push of a trace.
-struct TracePush {
-    var apnsID: String
-    var priority: Priority
-    var expiration: Expiration
+package struct TracePush {
+    package var apnsID: String
+    package var priority: Priority
+    package var expiration: Expiration
+
+    package init(apnsID: String, priority: Priority, expiration: Expiration) {
+        self.apnsID = apnsID
+        self.priority = priority
+        self.expiration = expiration
+    }
+
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.member("apnsID", self.apnsID)
+        writer.member("priority", UInt64(self.priority.rawValue))
+        switch self.expiration {
+        case .absent: break
+        case .nowOrNever: writer.member("expiration", UInt64(0))
+        case .at(let moment): writer.member("expiration", moment)
+        }
+    }
 }
 
 /// A request of a trace.
-struct TraceRequest {
-    var identifier: String
-    var kind: TaskSubmission.Kind
-    var earliestBegin: Instant?
+package struct TraceRequest {
+    package var identifier: String
+    package var kind: TaskSubmission.Kind
+    package var earliestBegin: Instant?
+
+    package init(identifier: String, kind: TaskSubmission.Kind, earliestBegin: Instant? = nil) {
+        self.identifier = identifier
+        self.kind = kind
+        self.earliestBegin = earliestBegin
+    }
+
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.member("identifier", self.identifier)
+        writer.member("kind", self.kind.taskKind.rawValue)
+        if let earliestBegin { writer.member("earliestBegin", earliestBegin) }
+        switch self.kind {
+        case .appRefresh: break
+        case .processing(let needs):
+            if needs.contains(.network) { writer.member("requiresNetworkConnectivity", true) }
+            if needs.contains(.externalPower) { writer.member("requiresExternalPower", true) }
+        case .continued(let strategy): writer.member("strategy", strategy.rawValue)
+        }
+    }
+}
+
+extension ConditionsReport {
+    /// Appends the reported fields as members.
+    fileprivate func write(to writer: inout JSONWriter) {
+        if let appState { writer.member("appState", appState.rawValue) }
+        if let backgroundRefresh { writer.member("backgroundRefresh", backgroundRefresh.rawValue) }
+        if let batteryLevel {
+            writer.key("batteryLevel")
+            writer.number(batteryLevel)
+        }
+        if let charging { writer.member("charging", charging) }
+        if let lowPowerMode { writer.member("lowPowerMode", lowPowerMode) }
+        if let thermalState { writer.member("thermalState", thermalState.rawValue) }
+        if let memoryPressure { writer.member("memoryPressure", memoryPressure.rawValue) }
+        if let network { writer.member("network", network) }
+    }
+}
+
+extension WakeScript {
+    /// Appends the steps as an array.
+    fileprivate func write(to writer: inout JSONWriter) {
+        writer.beginArray()
+        for step in self.steps {
+            writer.beginArray()
+            writer.string(step.answer.rawValue)
+            Instant(milliseconds: step.delay).seconds.withByteView { writer.raw($0) }
+            if let advance = step.advance { Instant(milliseconds: advance).seconds.withByteView { writer.raw($0) } }
+            writer.endArray()
+        }
+        writer.endArray()
+    }
 }
 
 extension JSONWriter {
@@ -166,13 +295,19 @@ extension JSONWriter {
         _ event: StaticString,
         _ writeMembers: (inout JSONWriter) -> Void
     ) -> String {
+        self.object { writer in
+            writer.member("t", moment)
+            writer.member("device", device)
+            writer.key("event")
+            writer.string(event)
+            writeMembers(&writer)
+        }
+    }
+
+    /// One line of a trace or of a simulation's output, without a line end: a JSON object.
+    fileprivate static func object(_ writeMembers: (inout JSONWriter) -> Void) -> String {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("t")
-        moment.seconds.withByteView { writer.raw($0) }
-        writer.member("device", device)
-        writer.key("event")
-        writer.string(event)
         writeMembers(&writer)
         writer.endObject()
         return writer.buffer.view.string
@@ -186,6 +321,16 @@ extension JSONWriter {
     fileprivate mutating func member(_ name: StaticString, _ value: UInt64) {
         self.key(name)
         self.integer(value)
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ value: Bool) {
+        self.key(name)
+        self.bool(value)
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ moment: Instant) {
+        self.key(name)
+        moment.seconds.withByteView { self.raw($0) }
     }
 }
 
@@ -257,17 +402,15 @@ package struct Summary: Hashable, Sendable {
         counters += self.tasks.counters + self.sessions.counters
         counters.removeAll { $0.1 == 0 }
         counters += [("pending", self.pending), ("inFlight", self.inFlight)]
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.key("summary")
-        writer.beginObject()
-        for (name, count) in counters {
-            writer.key(name)
-            writer.integer(count)
+        return JSONWriter.object { writer in
+            writer.key("summary")
+            writer.beginObject()
+            for (name, count) in counters {
+                writer.key(name)
+                writer.integer(count)
+            }
+            writer.endObject()
         }
-        writer.endObject()
-        writer.endObject()
-        return writer.buffer.view.string
     }
 }
 

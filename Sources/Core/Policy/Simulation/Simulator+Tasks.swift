@@ -162,18 +162,28 @@ extension Simulator {
 }
 
 /// A script of wake outcomes. Its steps repeat after the last one.
-struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
+package struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
     /// One answer.
-    struct Step: Hashable, Sendable {
-        var answer: Answer
+    package struct Step: Hashable, Sendable {
+        package var answer: Answer
         /// The time of the answer, in milliseconds after the launch.
-        var delay: Int64
+        package var delay: Int64
         /// The time between two advances of a continued task before the answer, in milliseconds; nil for no advances.
-        var advance: Int64?
+        package var advance: Int64?
+
+        package init(answer: Answer, delay: Int64, advance: Int64? = nil) {
+            self.answer = answer
+            self.delay = delay
+            self.advance = advance
+        }
     }
 
     /// The steps, at least one.
     let steps: [Step]
+
+    package init(steps: [Step]) {
+        self.steps = steps
+    }
 
     /// A worker that succeeds one second after each launch.
     static var reliable: Self { Self(steps: [Step(answer: Answer.success, delay: 1000)]) }
@@ -183,22 +193,22 @@ struct WakeScript<Answer: ScriptedAnswer>: Hashable, Sendable {
 }
 
 /// A scripted answer to a wake: a result, `lost` if the worker's stream ends, or `none` if no answer comes.
-protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
+package protocol ScriptedAnswer: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
     /// The answer of a reliable worker.
     static var success: Self { get }
 }
 
 /// The scripted answer to the wake of a push.
-enum PushScriptAnswer: String, ScriptedAnswer {
+package enum PushScriptAnswer: String, ScriptedAnswer {
     case newData, noData, failed, lost, none
 
-    static var success: Self { .newData }
+    package static var success: Self { .newData }
 }
 
 /// The scripted answer to the wake of a task or a session.
-enum TaskScriptAnswer: String, ScriptedAnswer {
+package enum TaskScriptAnswer: String, ScriptedAnswer {
     case success, failure, lost, none
 }
 
-typealias WorkerScript = WakeScript<PushScriptAnswer>
-typealias TaskScript = WakeScript<TaskScriptAnswer>
+package typealias WorkerScript = WakeScript<PushScriptAnswer>
+package typealias TaskScript = WakeScript<TaskScriptAnswer>

@@ -7,7 +7,7 @@ import Wire
 /// trace first named the devices. The trace's events of that instant follow in order, each with its immediate effects.
 package struct Simulator {
     /// A line of output.
-    enum Line {
+    package enum Line {
         case push(OutcomeLine)
         case task(TaskLine)
     }
@@ -104,12 +104,17 @@ package struct Simulator {
         output: (OutcomeLine) -> Void,
         tasks: (TaskLine) -> Void = { _ in }
     ) -> Summary {
-        self.advance(to: self.until ?? .distantFuture) { line in
+        self.finish { line in
             switch line {
             case .push(let line): output(line)
             case .task(let line): tasks(line)
             }
         }
+    }
+
+    /// Ends the trace: time passes until nothing more can happen, or up to the moment that a header names.
+    package mutating func finish(_ output: (Line) -> Void) -> Summary {
+        self.advance(to: self.until ?? .distantFuture, output)
         var summary = self.summary
         for device in self.devices {
             if device.lanes.device.pending != nil { summary.pending += 1 }
@@ -130,7 +135,8 @@ package struct Simulator {
 // MARK: - Lines
 
 extension Simulator {
-    private mutating func take(_ header: TraceHeader) throws(TraceError) {
+    /// Takes a header, which comes before the first event.
+    package mutating func take(_ header: TraceHeader) throws(TraceError) {
         guard self.latest == nil else {
             let remedy = "move it before the first event"
             throw TraceError(line: self.line, fault: "a header comes after the first event", remedy: remedy)
@@ -147,7 +153,8 @@ extension Simulator {
         self.until = header.until ?? self.until
     }
 
-    private mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
+    /// Takes the next event; `output` gets what happens until then, and at once because of it.
+    package mutating func take(_ event: TraceEvent, _ output: (Line) -> Void) throws(TraceError) {
         if let latest = self.latest, event.moment < latest {
             throw TraceError(
                 line: self.line,
@@ -195,7 +202,7 @@ extension Simulator {
 
 extension Simulator {
     /// Lets every device do what is due up to and including `limit`.
-    private mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
+    package mutating func advance(to limit: Instant, _ output: (Line) -> Void) {
         while let moment = self.due.first?.moment, moment <= limit.milliseconds {
             let now = Instant(milliseconds: moment)
             var devices: [Int] = []

@@ -298,6 +298,15 @@ extension APIError {
         )
     }
 
+    /// - `limit`: the most unanswered replays of topics.
+    package static func tooManyReplays(limit: Int) -> APIError {
+        APIError(
+            429,
+            "TooManyRequests",
+            "The gateway replays at most \(limit) topics at a time. Send this again when one has been answered."
+        )
+    }
+
     /// Nothing can be stored for now, for this cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
         APIError(

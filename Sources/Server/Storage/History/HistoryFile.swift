@@ -15,6 +15,9 @@ package final class HistoryFile: HistorySource {
     package static let pushEventsMax = 1024
     /// The most events of one device that a list of pushes examines.
     package static let deviceEventsMax = 16_384
+    /// The most devices, and about the most events, that are read at a time for `entries(devices:since:countEach:)`.
+    private static let devicesPerRead = 256
+    private static let entriesPerRead = 8192
 
     private let path: String?
     private let key: HashKey
@@ -188,6 +191,32 @@ package final class HistoryFile: HistorySource {
         }
         guard let store = self.store else { return }
         self.attempt { () throws(SQLiteError) in try store.visit(device, notAfter: latest, body) }
+    }
+
+    package func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
+        let devices = devices.prefix(Self.devicesPerRead)
+        let wanted = Set(devices)
+        var collected: [UInt64: [HistoryEvent]] = [:]
+        for event in self.collected.events.reversed() where wanted.contains(event.device) {
+            collected[event.device, default: []].append(event)
+        }
+        var (found, count) = (LoggedEntries(), 0)
+        for device in devices where count < Self.entriesPerRead {
+            var entries = HistoryEntries()
+            func append(_ event: HistoryEvent) -> Bool {
+                guard event.at >= oldest, event.isNamePart || entries.count < countEach else { return false }
+                entries.append(event)
+                return true
+            }
+            if collected[device]?.allSatisfy(append) ?? true, let store = self.store {
+                self.attempt { () throws(SQLiteError) in
+                    try store.visit(device, notAfter: .distantFuture, append)
+                }
+            }
+            found.entries.append(entries.finish())
+            count += found.entries[found.entries.count - 1].count
+        }
+        return found
     }
 
     package func push(_ apnsID: APNsID) -> [HistoryEvent] {

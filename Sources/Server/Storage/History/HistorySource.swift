@@ -25,6 +25,15 @@ package protocol HistorySource: AnyObject {
     /// may be missing.
     func events(since pushes: [LoggedPush]) -> [UInt64: [HistoryEvent]]
 
+    /// Returns the latest events of the first of some devices, with the names of tasks and sessions. The source decides
+    /// how many devices it reads at a time.
+    ///
+    /// - Parameters:
+    ///   - devices: as of `HistoryEvent.device(of:_:)`.
+    ///   - oldest: only events that happened at this moment or later.
+    ///   - countEach: the most events of one device.
+    func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries
+
     /// Returns the devices with some numbers, if the log can find them; nil if it cannot.
     ///
     /// - `key`: the key that hashes devices to numbers.
@@ -118,6 +127,16 @@ package struct LoggedDevice: Hashable, Sendable {
         self.token = token
         self.topic = topic
     }
+}
+
+/// The latest events of devices.
+package struct LoggedEntries {
+    /// The events of each device that was read, the newest first.
+    package var entries: [[HistoryEntry]] = []
+    /// The moment from which on all events were read, if there were too many older ones.
+    package var from: Instant?
+
+    package init() {}
 }
 
 /// A place between two events of a device, which stays valid while events are added and the oldest are dropped.

@@ -5,68 +5,98 @@ package import Wire
 extension CommandDefinition {
     package static let whatIf = CommandDefinition(
         "what-if",
-        "replay the recorded pushes of a device under another policy",
-        arguments: [ArgumentDefinition("DEVICE", "the device token, hexadecimal")],
+        "replay recorded pushes and tasks under another policy",
+        arguments: [ArgumentDefinition("DEVICE", "the device token, hexadecimal; or --topic", count: 0...1)],
         options: [
-            OptionDefinition(
-                "--set",
-                "KEY=VALUE",
-                "a policy parameter to try: a number, or a duration such as 10m",
-                value: .setting,
-                isRepeatable: true,
-                words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
-            ),
+            OptionDefinition("--topic", "TOPIC", "replay the last day of a topic's devices"),
+            .policy("a policy parameter to try: a number, or a duration such as 10m"),
             OptionDefinition("--json", "", "show the gateway's answer unchanged"),
         ] + OptionDefinition.client,
-        example: "wakegate what-if 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
-            + " --set policy.launchInterval=10m",
+        example: "wakegate what-if --topic com.example.app --set policy.launchInterval=10m",
         notes: [
             """
-            The columns are the record, a replay under the device's own policy, and a replay with the parameters of
-            --set. Each push counts once: completed, coalesced, discarded or waiting. Its wait ends with its first
-            launch or its discard; a push that still waits has waited until now. Nothing of the device changes.
+            The columns are the record, a replay under the policy in force, and a replay with the parameters of --set.
+            Each push counts once: completed, coalesced, discarded or waiting. Its wait ends with its first launch or
+            its discard; a push that still waits has waited until now. Tasks count likewise. No device changes. Of a
+            topic, up to 10,000 devices are replayed; the first line says how many there are.
             """
         ],
         run: WhatIfCommand.run
     )
 }
 
+extension OptionDefinition {
+    /// The option `--set policy.NAME=VALUE`.
+    static func policy(_ help: String) -> OptionDefinition {
+        OptionDefinition(
+            "--set",
+            "KEY=VALUE",
+            help,
+            value: .setting,
+            isRepeatable: true,
+            words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
+        )
+    }
+}
+
 /// `wakegate what-if`.
 package enum WhatIfCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let body = try self.body(parsed.all("--set"))
-        let path = "/v1/devices/\(URLPath.component(parsed.arguments[0]))/what-if"
-        return try parsed.show(try parsed.ask("POST", path, body: Array(body.utf8))) { self.text($0) }
+        let request = try self.request(parsed)
+        let response = try parsed.ask(request.body == nil ? "GET" : "POST", request.path, body: request.body)
+        return try parsed.show(response) { self.text($0) }
     }
 
-    /// Returns the JSON body of the request. Durations are in seconds.
-    package static func body(_ settings: [String]) throws(CommandFailure) -> String {
-        let members = try SimulateCommand.overrides(settings).map { key, value in
-            let name = key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key
-            return "\(JSONText.quoted(name)):\(JSONNumber.text(of: value))"
+    /// Returns the path of the request, and its body if it is about one device. Durations are in seconds.
+    package static func request(_ parsed: ParsedCommand) throws(CommandFailure) -> (path: String, body: [UInt8]?) {
+        let changes = try SimulateCommand.overrides(parsed.all("--set")).map { key, value in
+            (key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key, JSONNumber.text(of: value))
         }
-        return "{\"policy\":{\(members.joined(separator: ","))}}"
+        switch (parsed.arguments.first, parsed.text("--topic")) {
+        case (let device?, nil):
+            let members = changes.map { "\(JSONText.quoted($0)):\($1)" }.joined(separator: ",")
+            return ("/v1/devices/\(URLPath.component(device))/what-if", Array("{\"policy\":{\(members)}}".utf8))
+        case (nil, let topic?):
+            let query = changes.map { "\(URLPath.component($0))=\($1)" }.joined(separator: "&")
+            let path = "/v1/topics/\(URLPath.component(topic))/what-if"
+            return (query.isEmpty ? path : "\(path)?\(query)", nil)
+        case (nil, nil), (_?, _?):
+            throw .usage("what-if replays one device or one topic: write DEVICE or --topic TOPIC")
+        }
     }
 
     /// Returns the outcomes in adjacent columns.
     package static func text(_ answer: JSONValue) -> String {
-        var outcomes = [("recorded", answer["recorded"]), ("own policy", answer["replayed"])]
-        if answer["changes"]?.members.isEmpty == false { outcomes.append(("what if", answer["whatIf"])) }
-        func row(_ title: String, _ value: (JSONValue?) -> String) -> [String] {
-            [title] + outcomes.map { value($0.1) }
+        let isOfTopic = answer["topic"] != nil
+        var outcomes = [("recorded", answer["recorded"])]
+        outcomes.append(("own policy", answer[isOfTopic ? "current" : "replayed"]))
+        if answer["changes"]?.members.isEmpty == false {
+            outcomes.append(("what if", answer[isOfTopic ? "proposed" : "whatIf"]))
         }
-        func count(_ name: String) -> (JSONValue?) -> String {
-            { $0?[name]?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+        func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+        func seconds(_ value: JSONValue?) -> String {
+            value?.number.map { "\(JSONNumber.text(of: ($0 / 1000).rounded())) s" } ?? "-"
         }
-        func time(_ name: String) -> (JSONValue?) -> String {
-            { $0?[name]?.number.map { "\(JSONNumber.text(of: ($0 / 1000).rounded())) s" } ?? "-" }
+        func rows(_ names: [(title: String, name: String)], _ part: (JSONValue?) -> JSONValue?) -> [[String]] {
+            let (launches, unit) = isOfTopic ? ("launches", "Ms") : ("launched", "")
+            let times = [("mean wait", "meanWait\(unit)"), ("longest wait", "maxWait\(unit)")]
+            return ([("launches", launches)] + names).map { title, name in
+                [title] + outcomes.map { number(part($0.1)?[name]) }
+            } + times.map { title, name in [title] + outcomes.map { seconds(part($0.1)?[name]) } }
         }
-        let rows = [
-            [""] + outcomes.map { $0.0 }, row("launches", count("launched")), row("completed", count("completed")),
-            row("coalesced", count("coalesced")), row("discarded", count("discarded")),
-            row("waiting", count("waiting")), row("mean wait", time("meanWait")), row("longest wait", time("maxWait")),
-        ]
-        let pushes = answer["pushes"]?.number.map { JSONNumber.text(of: $0) } ?? "-"
-        return "\(pushes) pushes since \(TableText.moment(answer["from"]))\n\n" + TableText.lines(rows)
+        var table = [[""] + outcomes.map { $0.0 }]
+        table += rows(["completed", "coalesced", "discarded", "waiting"].map { ($0, $0) }) { $0 }
+        if (answer["tasks"]?.number ?? 0) > 0 {
+            table += rows(["ended", "replaced", "discarded", "waiting"].map { ($0, $0) }) { $0?["tasks"] }
+                .map { row in ["tasks: \(row[0])"] + row.dropFirst() }
+        }
+        var head = "\(number(answer["pushes"])) pushes and \(number(answer["tasks"])) tasks"
+        if isOfTopic { head += " of \(number(answer["devices"])) devices" }
+        head += " since \(TableText.moment(answer["from"]))"
+        if isOfTopic, answer["isWhole"] != .bool(true) {
+            head += "\nNot everything was replayed: \(number(answer["examined"])) of "
+            head += "\(number(answer["registered"])) devices were looked at"
+        }
+        return "\(head)\n\n" + TableText.lines(table)
     }
 }

@@ -9,14 +9,7 @@ extension CommandDefinition {
         "run the launch policy on a trace, in virtual time",
         arguments: [ArgumentDefinition("TRACE", "the trace, one JSON object a line; - is standard input")],
         options: [
-            OptionDefinition(
-                "--set",
-                "KEY=VALUE",
-                "set a policy parameter, such as policy.launchInterval=600; wins over the trace",
-                value: .setting,
-                isRepeatable: true,
-                words: PolicyParameter.allCases.map { "policy.\($0.rawValue)=" }
-            )
+            .policy("set a policy parameter, such as policy.launchInterval=600; wins over the trace")
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,
         notes: [

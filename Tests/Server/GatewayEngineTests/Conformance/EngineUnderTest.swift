@@ -398,6 +398,10 @@ private final class DatabaseSource: HistorySource {
         self.file.visit(device: device, notAfter: latest, body)
     }
 
+    func entries(devices: some Collection<UInt64>, since oldest: Instant, countEach: Int) -> LoggedEntries {
+        self.file.entries(devices: devices, since: oldest, countEach: countEach)
+    }
+
     func push(_ apnsID: APNsID) -> [HistoryEvent] { self.file.push(apnsID) }
 
     func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {

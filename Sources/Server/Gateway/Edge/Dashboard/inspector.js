@@ -6,6 +6,7 @@ import { DevicePanel } from "./device.js";
 import { pushPanel } from "./push.js";
 import { address, go, leave, replace } from "./route.js";
 import { TestPush } from "./testpush.js";
+import { WhatIf } from "./whatif.js";
 
 const isDevice = (text) => /^(?:[0-9a-f]{2}){16,100}$/i.test(text);
 // The first digits of a token: fewer, or an odd number.
@@ -94,6 +95,21 @@ export async function showInspected(text) {
     const isMissing = error instanceof Refusal && error.status === 404;
     showProblem(isMissing ? "Not found" : "That did not work", [explain(error, "say anything of it")]);
   }
+}
+
+// Shows a topic: where its lists are, and what another policy would have changed.
+export async function showTopic(topic) {
+  hideInspector();
+  const whatIf = new WhatIf(`/v1/topics/${encodeURIComponent(topic)}`, true);
+  const lists = ["devices", "pushes", "workers", "events"]
+    .flatMap((list) => [" ", link(address(list, "", { topic }), list)]);
+  show(el("div", { class: "panel" },
+    el("div", { class: "inspector-head" },
+      el("div", {}, el("h2", { id: "inspector-title" }, `Topic ${topic}`),
+        el("p", { class: "why" }, "Its lists:", lists)),
+      el("div", { class: "row" }, closeButton()))),
+  whatIf.node);
+  await whatIf.load();
 }
 
 export function startInspector() {

@@ -9,7 +9,7 @@ import { startPeriods, updateDurations, updatePeriods } from "./durations.js";
 import { Feed } from "./feed.js";
 import { updateFirstSteps } from "./firststeps.js";
 import { time } from "./format.js";
-import { hideInspector, showInspected, showUnknown, startInspector } from "./inspector.js";
+import { hideInspector, showInspected, showTopic, showUnknown, startInspector } from "./inspector.js";
 import { followLive, seen } from "./live.js";
 import { buildOverview, updateCharts, updateTiles } from "./overview.js";
 import { makePushList } from "./pushlist.js";
@@ -28,7 +28,7 @@ let latest = null;
 
 const titles = {
   device: (token) => `Device ${token.slice(0, 10)}… · WakeGate`,
-  push: (id) => `Push ${id.slice(0, 8)}… · WakeGate`,
+  push: (id) => `Push ${id.slice(0, 8)}… · WakeGate`, topic: (topic) => `Topic ${topic} · WakeGate`,
   find: () => "Search · WakeGate", devices: () => "Devices · WakeGate", pushes: () => "Pushes · WakeGate",
   workers: () => "Workers · WakeGate", events: () => "Events · WakeGate", unknown: () => "Not found · WakeGate",
 };
@@ -144,6 +144,7 @@ function startViews() {
     if (view === "overview" && latest) showOverview(latest);
     if (next) await next.show(filters);
     else if (view === "unknown") showUnknown(what);
+    else if (view === "topic") await showTopic(what);
     else if (view !== "overview") await showInspected(what);
   });
 }

@@ -1,7 +1,7 @@
 // The page's address: what stands behind its # says what is shown, so that Back leads back and a link can be sent.
 // A browser keeps that part to itself: tokens of devices reach no log of whatever stands before the gateway.
 
-const inspected = new Set(["device", "push", "find"]);
+const inspected = new Set(["device", "push", "find", "topic"]);
 const listed = new Set(["devices", "pushes", "workers", "events"]);
 
 let render = null;

@@ -67,7 +67,9 @@ function updateTopics(event) {
       const ended = topic.completed + topic.coalesced;
       const devices = (filters) => address("devices", "", { topic: topic.topic, ...filters });
       const late = { class: "late" };
-      return el("tr", { "data-key": topic.topic }, el("th", { scope: "row", class: "start" }, topic.topic,
+      return el("tr", { "data-key": topic.topic }, el("th", { scope: "row", class: "start" },
+        link(address("topic", topic.topic), topic.topic,
+          { title: `What another policy would change for ${topic.topic}` }),
         topic.webhook ? el("span", { class: "muted" }, ` webhook ${topic.webhook.state}`) : null),
       counted(topic.devices, devices({}), `Devices of ${topic.topic}`),
       el("td", {}, link(address("pushes", "", { topic: topic.topic }), shown(rates, 0),

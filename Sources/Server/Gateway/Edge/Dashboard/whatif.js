@@ -1,4 +1,4 @@
-// What would have become of the recorded pushes under another policy.
+// The recorded pushes and tasks of a device or a topic, replayed under another policy.
 
 import { Refusal, request } from "./api.js";
 import { el, empty, setText, svg } from "./dom.js";
@@ -10,14 +10,21 @@ const fields = [
   ["budgetWindow", "Budget window", "s"], ["immediateBurst", "Immediate burst", ""],
   ["immediateRefill", "Immediate refill", "s"], ["executionWindow", "Execution window", "s"],
   ["maxAttempts", "Attempts", ""], ["maxPenalty", "Doublings at most", ""], ["maxInterval", "Longest interval", "s"],
-  ["defaultTTL", "Default lifetime", "s"],
+  ["defaultTTL", "Default lifetime", "s"], ["processingInterval", "Processing interval", "s"],
 ];
+
+// An outcome of a topic with the names that one of a device has.
+const ofDevice = ({ launches, meanWaitMs, maxWaitMs, tasks, ...counts }) => ({
+  ...counts, launched: launches, meanWait: meanWaitMs, maxWait: maxWaitMs, launches: [],
+  tasks: tasks && ofDevice(tasks) });
 
 const inks = { newData: "good", noData: "pushes", failed: "warn", expired: "bad", lost: "idle" };
 
 export class WhatIf {
-  constructor(path) {
+  // - path: of a device, or of a topic.
+  constructor(path, isOfTopic = false) {
     this.path = `${path}/what-if`;
+    this.isOfTopic = isOfTopic;
     this.inputs = new Map(fields.map(([name]) =>
       [name, el("input", { type: "number", min: "0", step: "any", name, inputmode: "decimal" })]));
     this.run = el("button", { class: "button primary", type: "submit" }, "Replay");
@@ -35,7 +42,9 @@ export class WhatIf {
     el("div", { class: "row" }, this.run, this.reset, this.problem));
     this.node = el("section", { class: "panel", "aria-labelledby": "whatif-title" },
       el("h2", { id: "whatif-title" }, "What if the policy were another?"),
-      el("p", { class: "hint" }, "The recorded pushes go through the simulator again; nothing of the device changes."),
+      el("p", { class: "hint" }, isOfTopic
+        ? "The pushes and tasks of the last day go through the simulator again, device by device; nothing changes."
+        : "The recorded pushes and tasks go through the simulator again; nothing of the device changes."),
       form, this.result);
   }
 
@@ -56,7 +65,7 @@ export class WhatIf {
     this.run.disabled = true;
     setText(this.problem, "");
     try {
-      const answer = await request("POST", this.path, { policy: changes });
+      const answer = await this.ask(changes);
       for (const [name, input] of this.inputs) input.placeholder = String(answer.policy[name]);
       this.show(answer);
     } catch (error) {
@@ -65,16 +74,26 @@ export class WhatIf {
     this.run.disabled = false;
   }
 
+  async ask(changes) {
+    if (!this.isOfTopic) return request("POST", this.path, { policy: changes });
+    const query = new URLSearchParams(changes).toString();
+    const answer = await request("GET", query ? `${this.path}?${query}` : this.path);
+    return { ...answer, recorded: ofDevice(answer.recorded), replayed: ofDevice(answer.current),
+      whatIf: ofDevice(answer.proposed) };
+  }
+
   show(answer) {
-    if (answer.pushes === 0) {
-      return this.result.replaceChildren(empty("The history has no push of this device that could be replayed."));
+    if (answer.pushes + answer.tasks === 0) {
+      return this.result.replaceChildren(empty(
+        `The history has no push or task of this ${this.isOfTopic ? "topic" : "device"} that could be replayed.`));
     }
     const isChanged = Object.keys(answer.changes).length > 0;
     const lanes = [["As it was", answer.recorded], ["In force", answer.replayed]];
     if (isChanged) lanes.push(["What if", answer.whatIf]);
     this.shown = { answer, lanes };
-    this.result.replaceChildren(this.laneHost, this.table(lanes, isChanged), this.notes(answer, isChanged));
-    this.drawLanes();
+    this.result.replaceChildren(...(this.isOfTopic ? [] : [this.laneHost]), this.table(lanes, isChanged, answer.tasks),
+      this.notes(answer, isChanged));
+    if (!this.isOfTopic) this.drawLanes();
   }
 
   drawLanes() {
@@ -102,15 +121,22 @@ export class WhatIf {
     return picture;
   }
 
-  table(lanes, isChanged) {
+  table(lanes, isChanged, taskCount) {
     const wait = (value) => (value === null ? "–" : duration(value));
     const rows = [
       ["Launches", "launched", count], ["Completed", "completed", count], ["Coalesced", "coalesced", count],
       ["Discarded", "discarded", count], ["Still waiting", "waiting", count],
       ["Mean wait of a push", "meanWait", wait], ["Longest wait", "maxWait", wait],
     ];
-    const difference = (name) => {
-      const [before, after] = [lanes[1][1][name], lanes[2][1][name]];
+    if (taskCount > 0) {
+      rows.push(...[
+        ["Task launches", "launched", count], ["Tasks ended", "ended", count], ["Tasks replaced", "replaced", count],
+        ["Tasks discarded", "discarded", count], ["Tasks waiting", "waiting", count],
+        ["Mean wait of a task", "meanWait", wait], ["Longest wait of a task", "maxWait", wait],
+      ].map((row) => [...row, ({ tasks }) => tasks]));
+    }
+    const difference = (name, part) => {
+      const [before, after] = [part(lanes[1][1])[name], part(lanes[2][1])[name]];
       return before === after || before === null || after === null ? null : after - before;
     };
     const heads = ["", ...lanes.map(([name]) => name), ...(isChanged ? ["Difference"] : [])];
@@ -118,25 +144,31 @@ export class WhatIf {
       el("table", { class: "compare" },
         el("thead", {}, el("tr", {}, heads.map((name) => (name
           ? el("th", { scope: "col" }, name) : el("td", {}))))),
-        el("tbody", {}, rows.map(([title, name, format]) => el("tr", {},
+        el("tbody", {}, rows.map(([title, name, format, part = (outcome) => outcome]) => el("tr", {},
           el("th", { scope: "row", class: "start" }, title),
-          lanes.map(([, outcome]) => el("td", {}, format(outcome[name]))),
-          isChanged ? this.difference(name, difference(name), format) : null)))));
+          lanes.map(([, outcome]) => el("td", {}, format(part(outcome)[name]))),
+          isChanged ? this.difference(name, difference(name, part), format) : null)))));
   }
 
   difference(name, value, format) {
     if (value === null) return el("td", { class: "muted" }, "same");
-    const isBetter = name === "completed" || name === "coalesced" ? value > 0 : value < 0;
+    const isBetter = ["completed", "coalesced", "ended"].includes(name) ? value > 0 : value < 0;
     const sign = value > 0 ? "+" : "−";
     return el("td", { class: isBetter ? "better" : "worse" }, `${sign}${format(Math.abs(value))}`);
   }
 
   notes(answer, isChanged) {
-    const notes = [`${count(answer.pushes)} pushes since ${day(answer.from)}; workers answer as they did.`];
-    if (!answer.isWhole) notes.push("Older ones are beyond what is replayed.");
+    const whose = this.isOfTopic ? ` of ${count(answer.devices)} devices` : "";
+    const notes = [`${count(answer.pushes)} pushes and ${count(answer.tasks)} tasks${whose} since ${day(answer.from)}; `
+      + "workers answer as they did."];
+    if (this.isOfTopic) {
+      notes.push(`${count(answer.examined)} of ${count(answer.registered)} registered devices were looked at.`);
+    }
+    if (!answer.isWhole) notes.push(this.isOfTopic ? "Not everything was replayed."
+      : "Older ones are beyond what is replayed.");
     if (answer.assumed > 0) notes.push(`${count(answer.assumed)} were recorded without priority: 5 is assumed.`);
     if (answer.conditionReports > 0) {
-      notes.push("The device reported conditions, which the history does not keep: the replay knows no holds.");
+      notes.push("Conditions were reported, which the history does not keep: the replay knows no holds.");
     }
     if (!isChanged) notes.push("Set a parameter to compare.");
     return el("p", { class: "hint" }, notes.join(" "));

@@ -209,7 +209,7 @@ extension DeviceQuestion {
                     throw APIError(400, "BadQuery", digits)
                 }
                 self.prefix = prefix
-            case "sort": self.order = try parameter.word(of: DeviceSearch.Order.allCases) { $0.rawValue }
+            case "sort": self.order = try parameter.word(of: DeviceSearch.Order.listed) { $0.rawValue }
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let token = parameter.value.withByteView({ DeviceToken(hex: $0) }) else {

@@ -7,6 +7,7 @@ extension Operation {
     /// The operations that show operators the state and history of devices and pushes.
     package static let inspections = [
         explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushWay, whatIf,
+        topicWhatIf,
     ]
 
     package static let explainDevice = Operation(
@@ -105,6 +106,20 @@ extension Operation {
         let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
         return .asked(.whatIf(try call.device(), whatIf))
     }
+
+    package static let topicWhatIf = Operation(
+        "topicWhatIf",
+        .get,
+        "/v1/topics/{topic}/what-if",
+        on: .admin,
+        by: .operator,
+        reaching: .topicInPath,
+        answers: [200, 400, 404, 500],
+        afterFailedStore: .answeredFromDurableState
+    ) { call throws(APIError) in
+        let whatIf = try WhatIf(query: call.query)
+        return .asked(.topicWhatIf(topic: try call.topic(), whatIf))
+    }
 }
 
 // MARK: - At the engine
@@ -139,44 +154,90 @@ extension EngineWork {
         EngineWork(reading: device) { _, device in .history(.events(device.token, selection)) }
     }
 
-    /// Answers how a device's recorded pushes would have fared under another policy.
+    /// Answers how a device's recorded pushes and tasks would have fared under another policy.
     package static func whatIf(_ device: Named<DeviceToken>, _ whatIf: WhatIf) -> EngineWork {
+        Self.replay(device) { token, replay, recent, offset throws(APIError) in
+            var writer = JSONWriter()
+            let isWhole = recent.count < PolicyReplay.eventsMax
+            let recorded = replay.recorded(token.hex, recent, offset)
+            try replay.write(token, recorded, whatIf.changes, isWhole: isWhole, to: &writer, offset)
+            return .json(writer)
+        }
+    }
+
+    /// The recorded pushes and tasks of a device, as a trace for the simulator.
+    package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
+        Self.replay(device) { token, replay, recent, offset in
+            PolicyReplay.trace(replay.recorded(token.hex, recent, offset))
+        }
+    }
+
+    private static func replay(
+        _ device: Named<DeviceToken>,
+        _ answer:
+            @escaping @Sendable (DeviceToken, PolicyReplay, [HistoryEntry], WallOffset) throws(APIError) -> Outcome
+    ) -> EngineWork {
         EngineWork(reading: device) { reach, device in
-            let replay = PolicyReplay(
-                token: device.token,
-                whatIf: whatIf,
-                parameters: reach.engine.snapshot(device.index).parameters,
-                now: reach.engine.now
-            )
+            let token = device.token
+            let parameters = reach.engine.parameters(reach.engine.topic(of: device.index))
+            let replay = PolicyReplay(parameters: parameters, now: reach.engine.now)
             return .history(
-                HistoryQuestion.Subject { reading, writer throws(APIError) in
-                    let events = reading.source.recent(
-                        device: reading.number(of: replay.token),
-                        count: PolicyReplay.eventsMax
-                    )
-                    try replay.write(events, to: &writer, reading.offset)
-                }
+                HistoryQuestion.Subject(find: { reading throws(APIError) in
+                    let device = reading.number(of: token)
+                    let recent = reading.source.entries(device: device, count: PolicyReplay.eventsMax)
+                    return .outcome(try answer(token, replay, recent, reading.offset))
+                })
             )
         }
     }
 
-    /// Answers with a device's recorded pushes as a trace for the simulator.
-    package static func deviceTrace(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { reach, device in
-            let replay = PolicyReplay(
-                token: device.token,
-                whatIf: WhatIf(),
-                parameters: reach.engine.snapshot(device.index).parameters,
-                now: reach.engine.now
-            )
+    /// Answers how the recorded pushes and tasks of a topic's devices would have fared under another policy.
+    package static func topicWhatIf(topic name: [UInt8], _ whatIf: WhatIf) -> EngineWork {
+        EngineWork(.counts(.one(name))) { reach throws(APIError) in
+            let topic = try reach.topic(name)
+            guard let ticket = reach.room.admitReplay() else { throw .tooManyReplays(limit: TopicReplay.countMax) }
+            let registered = reach.engine.booksShown(topic).registered
             return .history(
-                HistoryQuestion.Subject(find: { reading in
-                    let events = reading.source.recent(
-                        device: reading.number(of: replay.token),
-                        count: PolicyReplay.eventsMax
-                    )
-                    return .outcome(replay.trace(events, reading.offset))
+                HistoryQuestion.Subject(find: { _ in
+                    .more(.replayedDevices(ticket, topic: name, whatIf.changes, registered: registered))
                 })
+            )
+        }
+    }
+
+    /// Finds the devices of a topic that are replayed.
+    private static func replayedDevices(
+        _ ticket: TopicReplay.Ticket,
+        topic name: [UInt8],
+        _ changes: [PolicyChange],
+        registered: Int64
+    ) -> EngineWork {
+        var question = DeviceQuestion()
+        question.topic = name.withByteView { $0.string }
+        question.order = .recent
+        question.limit = TopicReplay.devicesMax
+        return EngineWork(.list(.devices(question))) { [question] reach throws(APIError) in
+            let topic = try reach.topic(name)
+            let recent = reach.workspace.recent
+            var search = reach.workspace.search(question, for: reach.caller)
+            return .list(
+                LongList(
+                    search: { recent != nil || $0.engine.look(&search, placesMax: LongList.placesMax) },
+                    ask: { workspace in
+                        let replay = PolicyReplay(
+                            parameters: workspace.engine.parameters(topic),
+                            now: workspace.engine.now
+                        )
+                        return TopicReplay(
+                            ticket,
+                            topic: workspace.engine.topicName(topic),
+                            changes,
+                            replay,
+                            devices: recent ?? search.tokens,
+                            registered: registered
+                        ).question
+                    }
+                )
             )
         }
     }
@@ -304,6 +365,17 @@ extension HistoryQuestion.Subject {
 }
 
 // MARK: - Queries
+
+extension WhatIf {
+    /// - Parameter query: `<parameter>=<value>&...`, each parameter at most once.
+    /// - Throws: `APIError` that names the parameter, what is wrong and what it takes.
+    package init(query: ByteView) throws(APIError) {
+        self.init()
+        try QueryParameter.forEach(of: query) { parameter throws(APIError) in
+            try self.set(parameter.name, Double(parameter.value), "\"\(parameter.value)\"")
+        }
+    }
+}
 
 extension PushQuestion {
     private static let names = ["topic", "outcome", "since", "limit", "after"]

@@ -197,7 +197,8 @@ struct DeviceListing {
     private var count = 0
     private var examined = 0
     private var isAtEnd = false
-    /// The arrival times of the oldest pushes, for the devices in a list of pending pushes.
+    /// The place of each device in a list that is not in the order of tokens: the arrival time of its oldest push, or
+    /// the recency of its activity.
     private var since: [DeviceToken: Instant] = [:]
 
     init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
@@ -210,6 +211,12 @@ struct DeviceListing {
 
     /// The last device read, if there are more.
     var lastRead: DeviceToken? { self.isAtEnd ? nil : self.lastRow }
+
+    /// The devices of a list in the order `recent`, which keeps no rows; nil for any other list.
+    var recent: [DeviceToken]? {
+        guard self.subject.order == .recent else { return nil }
+        return self.since.sorted { $0.value == $1.value ? $0.key.isBefore($1.key) : $0.value < $1.value }.map(\.key)
+    }
 
     /// Returns the plan for reading the next piece.
     ///
@@ -224,7 +231,7 @@ struct DeviceListing {
         case .devices(let question):
             let topics = topics.map(Array.init)
             plan.selection =
-                question.order == .token
+                question.order != .waiting
                 ? .inOrder(topics: topics, after: self.after, countMax: Self.rowsMax)
                 : .pending(topics: topics, after: self.after, countMax: Self.rowsOfPendingMax)
         }
@@ -234,7 +241,7 @@ struct DeviceListing {
     /// Takes a piece.
     ///
     /// - `devices`: the requested devices in the piece, or the devices of the requested tasks, once per task.
-    /// - `since`: the arrival times of their oldest pushes, for a list of pending pushes.
+    /// - `since`: their places in a list that is not in the order of tokens.
     /// - Returns: true if the list is complete.
     mutating func take(
         _ loaded: LoadedDevices,
@@ -259,6 +266,10 @@ struct DeviceListing {
             self.since.merge(since) { $1 }
             self.keepLongest(question.limit)
             return self.isAtEnd
+        case .devices(let question) where question.order == .recent:
+            self.since.merge(since) { $1 }
+            self.rows = []
+            return self.isAtEnd || self.examined >= question.limit
         case .devices(let question):
             return self.isAtEnd || self.count >= question.limit || self.examined >= DeviceQuestion.examinedMax
         }

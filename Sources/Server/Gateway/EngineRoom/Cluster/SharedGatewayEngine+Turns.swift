@@ -203,9 +203,10 @@ extension SharedGatewayEngine {
     /// Performs a request that needs no row, with its list if it has one.
     ///
     /// - Parameter lastRead: the last device read for it, if there are more.
-    private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil) {
+    private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead
+        workspace.recent = recent
         self.requests.perform(request, workspace)
         while self.requests.isLongListNext {
             self.requests.writeNextLongList(self.workspace)
@@ -292,8 +293,10 @@ extension SharedGatewayEngine {
             var since: [DeviceToken: Instant] = [:]
             let devices = try self.inMemory(loaded.devices, loaded) {
                 let devices = self.workspace.devices(of: listing.subject, for: request.caller)
-                for token in devices where listing.subject.isOfWaiting {
-                    since[token] = self.engine.find(token).flatMap { self.engine.waitingSince($0) }
+                for token in devices where listing.subject.order != .token {
+                    since[token] = self.engine.find(token).flatMap {
+                        listing.subject.order == .recent ? self.engine.recency($0) : self.engine.waitingSince($0)
+                    }
                 }
                 return devices
             }
@@ -301,7 +304,9 @@ extension SharedGatewayEngine {
                 self.listings.append(listing)
                 return true
             }
-            try self.inMemory(listing.rows, loaded) { self.answer(listing.request, lastRead: listing.lastRead) }
+            try self.inMemory(listing.rows, loaded) {
+                self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
+            }
         } catch {
             self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
         }

@@ -41,7 +41,7 @@ package final class RequestDesk {
                 )
                 self.stage.subscribed(request.reply, warning)
                 _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
-            case .list(let list): self.lists.append(list, request.reply)
+            case .list(let list): self.lists.append(list, request)
             case .push(let push, let token, let topic):
                 self.stage.answer(request.reply, .pushed(self.pushes.take(push, to: token, of: topic, workspace)))
             }
@@ -76,7 +76,17 @@ package final class RequestDesk {
     package var isLongListNext: Bool { self.lists.isNext(self.stage.group) }
 
     /// Writes the next long list if there is room for one.
-    package func writeNextLongList(_ workspace: Workspace) { self.lists.writeNext(to: self.stage, workspace) }
+    package func writeNextLongList(_ workspace: Workspace) {
+        guard self.lists.isNext(self.stage.group), let (list, request) = self.lists.takeNext(workspace) else { return }
+        self.stage.group.hasLongList = true
+        if let failure = workspace.failure, let error = failure.durableError {
+            return self.stage.answer(request.reply, .refused(failure.refusal(error)))
+        }
+        switch list.finish(workspace) {
+        case .outcome(let outcome): self.stage.answer(request.reply, outcome)
+        case .history(let subject): self.ask(request, subject, workspace)
+        }
+    }
 
     private func ask(_ request: EngineRequest, _ subject: HistoryQuestion.Subject, _ workspace: Workspace) {
         self.stage.ask(
@@ -97,33 +107,24 @@ package final class RequestDesk {
 /// most one, and none while another waits for its commit, so that many lists neither delay other requests nor fill the
 /// memory. A list of devices examines all devices and takes several steps.
 private struct LongLists {
-    private var entries: [(list: LongList, reply: StreamAddress)] = []
+    private var entries: [(list: LongList, request: EngineRequest)] = []
     /// The index of the first entry that is not written yet.
     private var first = 0
 
-    mutating func append(_ list: LongList, _ reply: StreamAddress) { self.entries.append((list, reply)) }
+    mutating func append(_ list: LongList, _ request: EngineRequest) { self.entries.append((list, request)) }
 
     /// Returns true if a list is waiting and `group` has room for it.
     func isNext(_ group: StepGroup) -> Bool { self.first < self.entries.count && !group.hasLongList }
 
-    /// Writes the next list if there is room.
-    mutating func writeNext(to stage: EffectStage, _ workspace: Workspace) {
-        guard self.isNext(stage.group) else { return }
-        let (list, reply) = self.entries[self.first]
-        guard workspace.failure?.durableError != nil || list.search(workspace) else { return }
+    /// Continues the search for the next list, and takes the list when its search has ended.
+    mutating func takeNext(_ workspace: Workspace) -> (list: LongList, request: EngineRequest)? {
+        let next = self.entries[self.first]
+        guard workspace.failure?.durableError != nil || next.list.search(workspace) else { return nil }
         self.first += 1
         if self.first == self.entries.count {
             self.entries.removeAll()
             self.first = 0
         }
-        stage.group.hasLongList = true
-        if let failure = workspace.failure, let error = failure.durableError {
-            return stage.answer(reply, .refused(failure.refusal(error)))
-        }
-        var writer = JSONWriter()
-        writer.beginObject()
-        list.write(workspace, &writer)
-        writer.endObject()
-        stage.answer(reply, .json(writer))
+        return next
     }
 }

@@ -187,9 +187,9 @@ package enum ListedRows: Sendable {
     case tasks(TaskQuestion)
     case devices(DeviceQuestion)
 
-    /// True if it lists devices by the time that their pushes have been pending.
-    var isOfWaiting: Bool {
-        if case .devices(let question) = self { question.order == .waiting } else { false }
+    /// The order of the list; that of tokens for tasks.
+    var order: DeviceSearch.Order {
+        if case .devices(let question) = self { question.order } else { .token }
     }
 
     /// The requested topic; nil for any.
@@ -324,14 +324,33 @@ package struct LongList {
 
     /// Continues the search for the listed devices; returns true when it is complete.
     let search: (Workspace) -> Bool
-    /// Writes the members of the answer.
-    let write: (Workspace, inout JSONWriter) -> Void
+    /// Answers once the search has ended.
+    let finish: (Workspace) -> Answer
 
+    enum Answer {
+        case outcome(Outcome)
+        /// The history answers.
+        case history(HistoryQuestion.Subject)
+    }
+
+    /// - Parameter write: writes the members of the answer.
     init(
         search: @escaping (Workspace) -> Bool = { _ in true },
         write: @escaping (Workspace, inout JSONWriter) -> Void
     ) {
         self.search = search
-        self.write = write
+        self.finish = { workspace in
+            var writer = JSONWriter()
+            writer.beginObject()
+            write(workspace, &writer)
+            writer.endObject()
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// - Parameter ask: the question to the history about what was found.
+    init(search: @escaping (Workspace) -> Bool, ask: @escaping (Workspace) -> HistoryQuestion.Subject) {
+        self.search = search
+        self.finish = { .history(ask($0)) }
     }
 }

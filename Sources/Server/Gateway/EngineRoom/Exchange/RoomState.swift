@@ -1,6 +1,7 @@
 package import Engine
 import Platform
 import Policy
+import Synchronization
 
 /// The sources of answers other than devices: counters, webhooks, and the shutdown flag.
 package final class RoomState {
@@ -12,12 +13,29 @@ package final class RoomState {
     package var isDraining = false
     /// The counters of the last day.
     var recent = RecentCounts()
+    /// The replays of topics that are not answered yet.
+    private var replays: [WeakReference<TopicReplay.Ticket>] = []
 
     init(_ records: GatewayRecords, _ limits: LimitCounts, commitTimes: @escaping () -> CommitTimes) {
         self.records = records
         self.limits = limits
         self.commitTimes = commitTimes
     }
+
+    /// Admits the replay of a topic, which counts as unanswered as long as the ticket is kept.
+    ///
+    /// - Returns: nil when as many as may be are unanswered.
+    func admitReplay() -> TopicReplay.Ticket? {
+        self.replays.removeAll { $0.object?.isAnswered.load(ordering: .relaxed) ?? true }
+        guard self.replays.count < TopicReplay.countMax else { return nil }
+        let ticket = TopicReplay.Ticket()
+        self.replays.append(WeakReference(object: ticket))
+        return ticket
+    }
+}
+
+private struct WeakReference<Object: AnyObject> {
+    weak var object: Object?
 }
 
 /// Counts how often limits of the engine and its surroundings were reached, and reports them.

@@ -17,6 +17,8 @@ package struct Workspace {
     let remote: RemoteWorkers?
     /// The last device read, if only some devices are in memory and there are more.
     var lastRead: DeviceToken?
+    /// The devices of a list in the order `recent`, when not all devices there are were in memory at once.
+    var recent: [DeviceToken]?
 
     package init(
         engine: EmbeddedEngine,
@@ -370,6 +372,6 @@ package struct DeviceQuestion: Hashable, Sendable {
 
     /// The number of devices to examine; equals the limit if all devices match.
     var examined: Int {
-        self.order == .waiting || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
+        self.order != .token || (self.state == nil && self.hold == nil) ? self.limit : Self.examinedMax
     }
 }

@@ -2,47 +2,55 @@ import Engine
 import Policy
 import Wire
 
-/// Replays the recorded pushes of a device in the simulator, under the active policy and under another.
+/// Replays the recorded pushes and tasks of a device with the simulator, under the active policy and under another.
 ///
-/// The simulation starts with a device that was never launched, and has no holds. The workers' results and response
-/// times are used in the recorded order.
-package struct PolicyReplay: Sendable {
-    /// The maximum number of events used; each costs some microseconds.
+/// The simulator begins with a device that was never launched, and knows no holds; the answers of workers, and their
+/// delays, are taken in the order they were recorded.
+struct PolicyReplay: Sendable {
+    /// The most events that are looked back over.
     static let eventsMax = 2048
 
-    let token: DeviceToken
-    let whatIf: WhatIf
-    /// The policy in effect for the device.
+    /// The active policy.
     let parameters: Parameters
     let now: Instant
 
-    /// Appends the answer as an object.
+    /// The record of a device, from its latest events.
+    func recorded(_ token: String, _ recent: [HistoryEntry], _ offset: WallOffset) -> RecordedDevice {
+        RecordedDevice(token, recent: recent, self.parameters, until: self.now, offset)
+    }
+
+    /// Appends the answer of one device as an object.
     ///
-    /// - Parameter recent: the recent events of the device, the newest first.
-    /// - Throws: `APIError` if the recorded pushes cannot be simulated; nothing is appended then.
-    func write(_ recent: [HistoryEvent], to writer: inout JSONWriter, _ offset: WallOffset) throws(APIError) {
-        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
-        let replayed = try self.outcome(of: recorded, changes: [], offset)
-        let changed = try self.outcome(of: recorded, changes: self.whatIf.changes, offset)
+    /// - Parameter isWhole: true if nothing that was recorded is left out.
+    /// - Throws: `APIError` when what was recorded cannot be simulated; nothing is appended then.
+    func write(
+        _ token: DeviceToken,
+        _ recorded: RecordedDevice,
+        _ changes: [PolicyChange],
+        isWhole: Bool,
+        to writer: inout JSONWriter,
+        _ offset: WallOffset
+    ) throws(APIError) {
+        let replayed = try self.outcome(of: recorded, [], offset)
+        let changed = changes.isEmpty ? replayed : try self.outcome(of: recorded, changes, offset)
         writer.beginObject()
         writer.key("token")
-        writer.hex { self.token.writeHex(to: &$0) }
+        writer.hex { token.writeHex(to: &$0) }
         writer.key("from")
-        writer.moment(recorded.pushes.first?.at, offset)
+        writer.moment(recorded.beginning, offset)
         writer.key("until")
         writer.moment(self.now, offset)
         writer.key("pushes")
-        writer.integer(recorded.pushes.count)
+        writer.integer(recorded.pushes)
+        writer.key("tasks")
+        writer.integer(recorded.tasks)
         writer.key("assumed")
-        writer.integer(recorded.pushes.count { $0.terms == nil })
+        writer.integer(recorded.assumed)
         writer.key("conditionReports")
         writer.integer(recorded.conditionReports)
         writer.key("isWhole")
-        writer.bool(recent.count < Self.eventsMax)
-        writer.key("policy")
-        Self.write(PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
-        writer.key("changes")
-        Self.write(self.whatIf.changes, to: &writer)
+        writer.bool(isWhole)
+        self.writePolicies(changes, to: &writer)
         writer.key("recorded")
         recorded.outcome.write(to: &writer)
         writer.key("replayed")
@@ -52,97 +60,81 @@ package struct PolicyReplay: Sendable {
         writer.endObject()
     }
 
-    /// Returns the recorded pushes as a trace for `wakegate simulate`, under the active policy.
-    ///
-    /// - Parameter recent: the latest events of the device, the newest first.
-    func trace(_ recent: [HistoryEvent], _ offset: WallOffset) -> Outcome {
-        let recorded = RecordedPushes(recent: recent, until: self.now, offset)
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.key("policy")
-        Self.write(PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }, to: &writer)
-        writer.endObject()
-        let lines = [writer.buffer.view.string] + self.trace(of: recorded, from: recorded.pushes.first?.at ?? self.now)
+    /// Appends the active policy and the changes to it as members.
+    func writePolicies(_ changes: [PolicyChange], to writer: inout JSONWriter) {
+        let policy = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) }
+        for (name, values) in [("policy", policy), ("changes", changes)] as [(StaticString, [PolicyChange])] {
+            writer.key(name)
+            writer.beginObject()
+            for (parameter, value) in values {
+                writer.key(parameter.rawValue)
+                writer.number(value)
+            }
+            writer.endObject()
+        }
+    }
+
+    /// Returns the record as a trace for `wakegate simulate`, under the active policy.
+    static func trace(_ recorded: RecordedDevice) -> Outcome {
+        let lines = [recorded.header().json] + recorded.events.map(\.json)
         return .document(Outcome.Document(kind: .trace, bytes: Array(lines.map { $0 + "\n" }.joined().utf8)))
     }
 
-    private static func write(_ values: [(parameter: PolicyParameter, value: Double)], to writer: inout JSONWriter) {
-        writer.beginObject()
-        for (parameter, value) in values {
-            writer.key(parameter.rawValue)
-            writer.number(value)
-        }
-        writer.endObject()
-    }
-
-    // MARK: Simulation
-
-    private func outcome(
-        of recorded: RecordedPushes,
-        changes: [(parameter: PolicyParameter, value: Double)],
+    /// Replays the record of a device.
+    ///
+    /// - Throws: `APIError` when it cannot be simulated.
+    func outcome(
+        of recorded: RecordedDevice,
+        _ changes: [PolicyChange],
         _ offset: WallOffset
     ) throws(APIError) -> ReplayOutcome {
         var outcome = ReplayOutcome()
-        guard let beginning = recorded.pushes.first?.at else { return outcome }
-        let changed = Set(changes.map(\.parameter))
-        let kept = PolicyParameter.allCases.filter { !changed.contains($0) }.map { ($0, $0.value(in: self.parameters)) }
-        let overrides = (kept + changes).map { ($0.0.rawValue, $0.1) }
-        let wall = offset.wall(beginning)
+        guard let beginning = recorded.beginning.map({ offset.wall($0) }) else { return outcome }
         do throws(TraceError) {
-            var simulator = try Simulator(overrides: overrides)
-            for line in self.trace(of: recorded, from: beginning) {
-                try simulator.take(line) { outcome.take($0, from: wall) }
+            var simulator = try Simulator()
+            try simulator.take(recorded.header(changes))
+            for event in recorded.events {
+                simulator.advance(to: event.moment) { outcome.take($0, from: beginning) }
+                // Neither has a line in the simulator's output.
+                let wall = beginning + event.moment.milliseconds
+                switch event.kind {
+                case .finished(let session, _): outcome.taskSubmitted(.session(session), at: wall)
+                case .cancel(let identifier): outcome.taskDiscarded(.task(identifier), at: wall)
+                case .push, .conditions, .submit: break
+                }
+                try simulator.take(event) { outcome.take($0, from: beginning) }
             }
-            _ = simulator.finish { outcome.take($0, from: wall) }
+            _ = simulator.finish { outcome.take($0, from: beginning) }
             outcome.finish(at: offset.wall(self.now))
         } catch {
             throw APIError(500, "ReplayFailed", "What was recorded cannot be replayed: \(error).")
         }
         return outcome
     }
-
-    /// Returns the trace: the workers' results, the end, and one line per push.
-    private func trace(of recorded: RecordedPushes, from beginning: Instant) -> [String] {
-        func seconds(_ milliseconds: Int64) -> String {
-            let rest = String(1000 + milliseconds % 1000).dropFirst()
-            return "\(milliseconds / 1000).\(rest)"
-        }
-        var lines: [String] = []
-        if !recorded.answers.isEmpty {
-            let steps = recorded.answers.map { answer in
-                let word = answer.outcome == .expired ? "none" : answer.outcome.rawValue
-                let delayMax = answer.wasExtended ? self.parameters.executionWindow - 1 : answer.delay
-                return "[\"\(word)\",\(seconds(min(answer.delay, delayMax)))]"
-            }
-            lines.append("{\"worker\":[\(steps.joined(separator: ","))]}")
-        }
-        lines.append("{\"until\":\(seconds(max(0, self.now.milliseconds - beginning.milliseconds)))}")
-        let device = self.token.hex
-        var moment: Int64 = 0
-        for (number, push) in recorded.pushes.enumerated() {
-            moment = max(moment, push.at.milliseconds - beginning.milliseconds)
-            var members = "\"apnsID\":\"\(number)\",\"priority\":\(push.terms?.priority.rawValue ?? 5)"
-            switch push.terms?.lifetime ?? .unlimited {
-            case .unlimited: break
-            case .nowOrNever: members += ",\"expiration\":0"
-            case .seconds(let lifetime): members += ",\"expiration\":\(seconds(max(1, moment + lifetime * 1000)))"
-            }
-            lines.append("{\"t\":\(seconds(moment)),\"device\":\"\(device)\",\"push\":{\(members)}}")
-        }
-        return lines
-    }
 }
 
 extension ReplayOutcome {
     /// Takes an event of a simulation that began at `wall`, in milliseconds since 1970.
-    fileprivate mutating func take(_ line: OutcomeLine, from wall: Int64) {
-        let moment = wall + line.moment.milliseconds
-        switch line.event {
-        case .push(let disposition): self.pushReceived(at: moment, isDiscarded: disposition == .discarded)
-        case .launch(let coalesced, let attempt):
-            self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
-        case .result(let outcome): self.ended(outcome)
-        case .discard: self.pushDiscarded(at: moment)
+    fileprivate mutating func take(_ line: Simulator.Line, from wall: Int64) {
+        switch line {
+        case .push(let line):
+            let moment = wall + line.moment.milliseconds
+            switch line.event {
+            case .push(let disposition): self.pushReceived(at: moment, isDiscarded: disposition == .discarded)
+            case .launch(let coalesced, let attempt):
+                self.launched(at: moment, attempt: Int(attempt), coalesced: Int(coalesced))
+            case .result(let outcome): self.ended(outcome)
+            case .discard: self.pushDiscarded(at: moment)
+            }
+        case .task(let line):
+            let moment = wall + line.moment.milliseconds
+            switch line.event {
+            case .submit(.refused): self.taskRefused()
+            case .submit: self.taskSubmitted(line.subject, at: moment)
+            case .launch: self.taskLaunched(line.subject, at: moment)
+            case .result(let outcome): self.taskEnded(line.subject, outcome)
+            case .discard: self.taskDiscarded(line.subject, at: moment)
+            }
         }
     }
 }

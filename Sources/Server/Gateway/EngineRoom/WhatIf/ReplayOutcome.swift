@@ -1,9 +1,9 @@
 import Policy
 import Wire
 
-/// The outcomes of a device's pushes, recorded or replayed.
-struct ReplayOutcome {
-    /// A launch.
+/// The outcomes of the pushes and tasks of one device, or of several, recorded or replayed.
+struct ReplayOutcome: Sendable {
+    /// A launch of a push.
     struct Launch {
         /// The time, in milliseconds since 1970.
         let at: Int64
@@ -12,10 +12,10 @@ struct ReplayOutcome {
         var result: WakeOutcome?
     }
 
+    /// The launches of pushes of one device.
     private(set) var launches: [Launch] = []
-    private(set) var completed = 0
-    private(set) var coalesced = 0
-    private(set) var discarded = 0
+    private(set) var pushes = ReplayCounts()
+    private(set) var tasks = ReplayCounts()
     /// True if a push is pending that arrived within the period.
     private var hasPending = false
     /// True if a push is in flight that arrived within the period.
@@ -24,27 +24,27 @@ struct ReplayOutcome {
     private var isDiscardOfAnother = false
     /// The arrivals of the pushes that no launch has carried yet, coalesced ones included.
     private var arrivals: [Int64] = []
-    private var waitCount: Int64 = 0
-    private var waitSum: Int64 = 0
-    private var waitMax: Int64 = 0
+    /// The arrivals without a launch so far, of each waiting request, or of the reports of each waiting session.
+    private var waitingTasks: [TaskLine.Subject: [Int64]] = [:]
+    private var tasksInFlight: [TaskLine.Subject: Int] = [:]
 
-    /// The number of pushes that have not ended: at most one is pending, and one in flight.
-    var waiting: Int { (self.hasPending ? 1 : 0) + (self.hasInFlight ? 1 : 0) }
+    // MARK: Pushes
 
     /// Counts an arrival. The discard of a push that is discarded on arrival is the next event.
     mutating func pushReceived(at moment: Int64, isDiscarded: Bool) {
         self.isDiscardOfAnother = isDiscarded
         guard !isDiscarded else { return }
-        if self.hasPending { self.coalesced += 1 }
+        if self.hasPending { self.pushes.merged += 1 }
         self.hasPending = true
         self.arrivals.append(moment)
     }
 
     mutating func launched(at moment: Int64, attempt: Int, coalesced: Int) {
         self.launches.append(Launch(at: moment, attempt: attempt, coalesced: coalesced))
+        self.pushes.launched += 1
         self.hasInFlight = self.hasPending
         self.hasPending = false
-        self.endWaits(at: moment)
+        self.pushes.endWaits(&self.arrivals, at: moment)
     }
 
     /// Ends the wake in flight. After a failure its push waits again, or is coalesced into the one that is pending.
@@ -55,54 +55,92 @@ struct ReplayOutcome {
         guard self.hasInFlight else { return }
         self.hasInFlight = false
         switch outcome {
-        case .newData, .noData: self.completed += 1
+        case .newData, .noData: self.pushes.ended += 1
         case .failed, .expired, .lost:
             guard self.hasPending else {
                 self.hasPending = true
                 return
             }
-            if isDiscarded { self.isDiscardOfAnother = true } else { self.coalesced += 1 }
+            if isDiscarded { self.isDiscardOfAnother = true } else { self.pushes.merged += 1 }
         }
     }
 
     /// Counts a discard: of the push that just arrived, or of the pending one.
     mutating func pushDiscarded(at moment: Int64) {
         if self.isDiscardOfAnother {
-            self.discarded += 1
+            self.pushes.discarded += 1
         } else if self.hasPending {
-            self.discarded += 1
+            self.pushes.discarded += 1
             self.hasPending = false
-            self.endWaits(at: moment)
+            self.pushes.endWaits(&self.arrivals, at: moment)
         }
         self.isDiscardOfAnother = false
     }
 
-    /// Ends the period: pushes that no launch has carried have waited until `moment`.
-    mutating func finish(at moment: Int64) { self.endWaits(at: moment) }
+    // MARK: Tasks
 
-    private mutating func endWaits(at moment: Int64) {
-        for arrival in self.arrivals {
-            let wait = max(0, moment - arrival)
-            self.waitCount += 1
-            self.waitSum += wait
-            self.waitMax = max(self.waitMax, wait)
+    /// Counts a request, which takes the place of a waiting one, or finished transfers, which join those that wait.
+    mutating func taskSubmitted(_ subject: TaskLine.Subject, at moment: Int64) {
+        if var waiting = self.waitingTasks[subject] {
+            self.tasks.merged += 1
+            if case .task = subject { self.tasks.endWaits(&waiting, at: moment) }
+            self.waitingTasks[subject] = waiting
         }
-        self.arrivals.removeAll()
+        self.waitingTasks[subject, default: []].append(moment)
     }
 
+    /// Counts a request that was refused, in a replay alone, as discarded.
+    mutating func taskRefused() { self.tasks.discarded += 1 }
+
+    mutating func taskLaunched(_ subject: TaskLine.Subject, at moment: Int64) {
+        self.tasks.launched += 1
+        guard var waiting = self.waitingTasks.removeValue(forKey: subject) else { return }
+        self.tasks.endWaits(&waiting, at: moment)
+        self.tasksInFlight[subject, default: 0] += 1
+    }
+
+    /// Ends a wake. What is lost waits again, and so do the transfers of a session after a failure.
+    mutating func taskEnded(_ subject: TaskLine.Subject, _ outcome: TaskOutcome) {
+        guard let count = self.tasksInFlight[subject], count > 0 else { return }
+        self.tasksInFlight[subject] = count - 1
+        var waitsAgain = outcome == .lost
+        if case .session = subject { waitsAgain = outcome != .success }
+        if !waitsAgain {
+            self.tasks.ended += 1
+        } else if self.waitingTasks[subject] == nil {
+            self.waitingTasks[subject] = []
+        } else {
+            self.tasks.merged += 1
+        }
+    }
+
+    /// Counts the discard or the cancellation of a waiting task.
+    mutating func taskDiscarded(_ subject: TaskLine.Subject, at moment: Int64) {
+        guard var waiting = self.waitingTasks.removeValue(forKey: subject) else { return }
+        self.tasks.endWaits(&waiting, at: moment)
+        self.tasks.discarded += 1
+    }
+
+    // MARK: The end
+
+    /// Ends the period: whatever no launch has carried has waited until `moment`.
+    mutating func finish(at moment: Int64) {
+        self.pushes.endWaits(&self.arrivals, at: moment)
+        self.pushes.waiting = (self.hasPending ? 1 : 0) + (self.hasInFlight ? 1 : 0)
+        for var waiting in self.waitingTasks.values { self.tasks.endWaits(&waiting, at: moment) }
+        self.tasks.waiting = self.waitingTasks.count + self.tasksInFlight.values.reduce(0, +)
+    }
+
+    /// Adds the counts of another device.
+    mutating func add(_ other: ReplayOutcome) {
+        self.pushes.add(other.pushes)
+        self.tasks.add(other.tasks)
+    }
+
+    /// Appends the outcome of one device as an object.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        for (name, count) in [
-            ("launched", self.launches.count), ("completed", self.completed), ("coalesced", self.coalesced),
-            ("discarded", self.discarded), ("waiting", self.waiting),
-        ] {
-            writer.key(name)
-            writer.integer(count)
-        }
-        writer.key("meanWait")
-        if self.waitCount > 0 { writer.integer(self.waitSum / self.waitCount) } else { writer.null() }
-        writer.key("maxWait")
-        if self.waitCount > 0 { writer.integer(self.waitMax) } else { writer.null() }
+        self.pushes.write(as: .ofDevicePushes, to: &writer)
         writer.key("launches")
         writer.beginArray()
         for launch in self.launches {
@@ -118,6 +156,94 @@ struct ReplayOutcome {
             writer.endObject()
         }
         writer.endArray()
+        writer.key("tasks")
+        writer.beginObject()
+        self.tasks.write(as: .ofDeviceTasks, to: &writer)
         writer.endObject()
+        writer.endObject()
+    }
+
+    /// Appends the outcome of a topic as an object.
+    func writeTotals(to writer: inout JSONWriter) {
+        writer.beginObject()
+        self.pushes.write(as: .ofTopicPushes, to: &writer)
+        writer.key("tasks")
+        writer.beginObject()
+        self.tasks.write(as: .ofTopicTasks, to: &writer)
+        writer.endObject()
+        writer.endObject()
+    }
+}
+
+/// The counts of pushes, or of tasks: whatever arrived either ended, merged with another, was discarded, or waits.
+struct ReplayCounts: Sendable {
+    /// The names of the members.
+    struct Names {
+        let counts: [String]
+        let waits: [String]
+
+        static let ofDevicePushes = Names(
+            counts: ["launched", "completed", "coalesced", "discarded", "waiting"],
+            waits: ["meanWait", "maxWait"]
+        )
+        static let ofDeviceTasks = Names(
+            counts: ["launched", "ended", "replaced", "discarded", "waiting"],
+            waits: ["meanWait", "maxWait"]
+        )
+        static let ofTopicPushes = Names(
+            counts: ["launches", "completed", "coalesced", "discarded", "waiting"],
+            waits: ["meanWaitMs", "maxWaitMs"]
+        )
+        static let ofTopicTasks = Names(
+            counts: ["launches", "ended", "replaced", "discarded", "waiting"],
+            waits: ["meanWaitMs", "maxWaitMs"]
+        )
+    }
+
+    var launched = 0
+    var ended = 0
+    /// The number that another took the place of, or took up.
+    var merged = 0
+    var discarded = 0
+    /// The number that have not ended: they wait or are in flight.
+    var waiting = 0
+    private var waitCount: Int64 = 0
+    private var waitSum: Int64 = 0
+    private var waitMax: Int64 = 0
+
+    /// Ends the waits that began at `arrivals`, which is empty afterwards.
+    mutating func endWaits(_ arrivals: inout [Int64], at moment: Int64) {
+        for arrival in arrivals {
+            let wait = max(0, moment - arrival)
+            self.waitCount += 1
+            self.waitSum += wait
+            self.waitMax = max(self.waitMax, wait)
+        }
+        arrivals.removeAll()
+    }
+
+    mutating func add(_ other: ReplayCounts) {
+        self.launched += other.launched
+        self.ended += other.ended
+        self.merged += other.merged
+        self.discarded += other.discarded
+        self.waiting += other.waiting
+        self.waitCount += other.waitCount
+        self.waitSum += other.waitSum
+        self.waitMax = max(self.waitMax, other.waitMax)
+    }
+
+    /// Appends the counts, and the mean and the longest wait in milliseconds, as members.
+    fileprivate func write(as names: Names, to writer: inout JSONWriter) {
+        let counts = [self.launched, self.ended, self.merged, self.discarded, self.waiting]
+        for (name, count) in zip(names.counts, counts) {
+            writer.key(name)
+            writer.integer(count)
+        }
+        let waits = [self.waitCount > 0 ? self.waitSum / self.waitCount : 0, self.waitMax]
+        for (name, wait) in zip(names.waits, waits) {
+            writer.key(name)
+            writer.optional(self.waitCount > 0 ? wait : nil) { writer, wait in writer.integer(wait) }
+        }
     }
 }

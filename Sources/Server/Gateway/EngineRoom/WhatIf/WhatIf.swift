@@ -1,13 +1,15 @@
 import Policy
 package import Wire
 
-/// Policy parameters to try with recorded pushes: `{"policy": {"launchInterval": 600}}`.
-package struct WhatIf: Sendable {
-    /// The changes to the policy in effect, in the units of the configuration.
-    let changes: [(parameter: PolicyParameter, value: Double)]
+/// A policy parameter and the value to try, in the unit of the configuration.
+typealias PolicyChange = (parameter: PolicyParameter, value: Double)
 
-    /// Creates a value without changes to the active policy.
-    init() { self.changes = [] }
+/// Policy parameters to try with recorded pushes and tasks: `{"policy": {"launchInterval": 600}}`, or
+/// `launchInterval=600`.
+package struct WhatIf: Sendable {
+    /// The changes to the active policy.
+    private(set) var changes: [PolicyChange] = []
+    private var parameters = Parameters()
 
     /// - Throws: `APIError` with reason `BadPolicy`, the parameter's name, the fault and the valid values.
     package init(_ body: JSONValue) throws(APIError) {
@@ -17,27 +19,33 @@ package struct WhatIf: Sendable {
         guard case .object(let members)? = body["policy"] else {
             throw Self.fault("policy is \(body["policy"]?.kind ?? "missing"); send an object of parameters.")
         }
-        var changes: [(parameter: PolicyParameter, value: Double)] = []
-        var parameters = Parameters()
         for member in members {
-            guard let parameter = PolicyParameter(rawValue: member.name) else {
-                let names = PolicyParameter.allCases.map(\.rawValue)
-                let nearest = NearestMatch.find(member.name, in: names).map { "; did you mean \($0)?" } ?? "."
-                let known = names.joined(separator: ", ")
-                throw Self.fault("\(member.name) is not a parameter\(nearest) Parameters are \(known).")
+            if case .number(let number) = member.value {
+                try self.set(member.name, number.double, number.text)
+            } else {
+                try self.set(member.name, nil, member.value.described)
             }
-            guard case .number(let number) = member.value else {
-                throw Self.fault(
-                    "\(parameter.rawValue) is \(member.value.described); it takes \(parameter.requirement)."
-                )
-            }
-            guard parameter.set(number.double, in: &parameters) else {
-                throw Self.fault("\(parameter.rawValue) is \(number.text); it takes \(parameter.requirement).")
-            }
-            changes.removeAll { $0.parameter == parameter }
-            changes.append((parameter, number.double))
         }
-        self.changes = changes
+    }
+
+    /// Creates a value without changes to the active policy.
+    init() {}
+
+    /// Notes a change.
+    ///
+    /// - Parameter text: the received value.
+    /// - Throws: `APIError` when there is no such parameter, or `value` is not one that it takes.
+    mutating func set(_ name: String, _ value: Double?, _ text: String) throws(APIError) {
+        guard let parameter = PolicyParameter(rawValue: name) else {
+            let names = PolicyParameter.allCases.map(\.rawValue)
+            let nearest = NearestMatch.find(name, in: names).map { "; did you mean \($0)?" } ?? "."
+            throw Self.fault("\(name) is not a parameter\(nearest) Parameters are \(names.joined(separator: ", ")).")
+        }
+        guard let value, parameter.set(value, in: &self.parameters) else {
+            throw Self.fault("\(name) is \(text); it takes \(parameter.requirement).")
+        }
+        self.changes.removeAll { $0.parameter == parameter }
+        self.changes.append((parameter, value))
     }
 
     private static func fault(_ message: String) -> APIError { APIError(400, "BadPolicy", message) }

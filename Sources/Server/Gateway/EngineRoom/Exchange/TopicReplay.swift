@@ -1,0 +1,163 @@
+import Engine
+import Platform
+import Policy
+import Storage
+import Synchronization
+import Wire
+
+/// The replay of a topic: the last day of its devices, some of them at a time.
+///
+/// The history's thread replays a step's devices, and hands over to the engine, which asks it for the next step:
+/// whatever else waits for either of them comes in between.
+struct TopicReplay: Sendable {
+    /// Counts as an unanswered replay until the answer, or until its last reference is gone without one.
+    final class Ticket: Sendable {
+        let isAnswered = Atomic(false)
+    }
+
+    /// The most unanswered replays.
+    static let countMax = 2
+    /// The most devices that are looked at: those with the newest activity, where the engine knows all devices.
+    static let devicesMax = 10_000
+    /// The most devices and, roughly, the most events of a step.
+    private static let devicesPerStep = 256
+    private static let eventsPerStep = 8192
+    /// The most events of an answer: about two seconds of work.
+    private static let eventsMax = 400_000
+    /// The length of the replayed period, in milliseconds.
+    private static let period: Int64 = 86_400_000
+    /// The time after which no further step begins, in milliseconds.
+    private static let timeMax: Int64 = 10_000
+
+    private let ticket: Ticket
+    private let topic: String
+    private let changes: [PolicyChange]
+    private let replay: PolicyReplay
+    private let devices: [DeviceToken]
+    /// The number of registered devices of the topic.
+    private let registered: Int64
+    /// The end of the time for steps, on the monotonic clock.
+    private let endsAt = SystemClock.monotonic + TopicReplay.timeMax
+    /// The number of devices that were looked at.
+    private var examined = 0
+    /// The number of devices with recorded pushes or tasks.
+    private var replayed = 0
+    private var events = 0
+    private var pushes = 0
+    private var tasks = 0
+    private var assumed = 0
+    private var conditionReports = 0
+    private var isCut = false
+    /// The beginning of the replayed period.
+    private var from: Instant
+    /// The events of devices that were read and not replayed yet.
+    private var read: ArraySlice<[HistoryEntry]> = []
+    private var recorded = ReplayOutcome()
+    private var current = ReplayOutcome()
+    private var proposed = ReplayOutcome()
+
+    init(
+        _ ticket: Ticket,
+        topic: String,
+        _ changes: [PolicyChange],
+        _ replay: PolicyReplay,
+        devices: [DeviceToken],
+        registered: Int64
+    ) {
+        self.ticket = ticket
+        self.topic = topic
+        self.changes = changes
+        self.replay = replay
+        self.devices = devices
+        self.registered = registered
+        self.from = replay.now - Self.period
+    }
+
+    /// The question of the next step: its answer is that of the topic, or the step after it.
+    var question: HistoryQuestion.Subject {
+        HistoryQuestion.Subject(find: { reading throws(APIError) in
+            var next = self
+            try next.step(reading)
+            guard next.isAtEnd else { return .more(EngineWork { [next] _ in .history(next.question) }) }
+            self.ticket.isAnswered.store(true, ordering: .relaxed)
+            var writer = JSONWriter()
+            next.write(to: &writer, reading.offset)
+            return .outcome(.json(writer))
+        })
+    }
+
+    private var isAtEnd: Bool {
+        self.examined == self.devices.count || self.events >= Self.eventsMax || SystemClock.monotonic >= self.endsAt
+    }
+
+    /// Replays the next devices.
+    private mutating func step(_ reading: HistoryReading) throws(APIError) {
+        if self.read.isEmpty {
+            let found = reading.source.entries(
+                devices: self.devices[self.examined...].lazy.map { reading.number(of: $0) },
+                since: self.from,
+                countEach: PolicyReplay.eventsMax
+            )
+            // A source that finds nothing has failed, which is answered.
+            guard !found.entries.isEmpty else {
+                self.examined = self.devices.count
+                return
+            }
+            self.read = found.entries[...]
+            if let from = found.from {
+                self.from = from
+                self.isCut = true
+            }
+        }
+        let end = self.events + Self.eventsPerStep
+        for _ in 0..<Self.devicesPerStep where self.events < end {
+            guard let entries = self.read.popFirst() else { return }
+            let token = self.devices[self.examined].hex
+            self.examined += 1
+            self.events += entries.count
+            self.isCut = self.isCut || entries.count >= PolicyReplay.eventsMax
+            let recorded = self.replay.recorded(token, entries, reading.offset)
+            guard recorded.beginning != nil else { continue }
+            self.replayed += 1
+            self.pushes += recorded.pushes
+            self.tasks += recorded.tasks
+            self.assumed += recorded.assumed
+            self.conditionReports += recorded.conditionReports
+            let current = try self.replay.outcome(of: recorded, [], reading.offset)
+            self.recorded.add(recorded.outcome)
+            self.current.add(current)
+            self.proposed.add(
+                self.changes.isEmpty ? current : try self.replay.outcome(of: recorded, self.changes, reading.offset)
+            )
+        }
+    }
+
+    private func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.beginObject()
+        writer.key("topic")
+        writer.string(self.topic)
+        writer.key("from")
+        writer.moment(self.from, offset)
+        writer.key("until")
+        writer.moment(self.replay.now, offset)
+        let counts: [(StaticString, Int64)] = [
+            ("devices", Int64(self.replayed)), ("examined", Int64(self.examined)), ("registered", self.registered),
+            ("pushes", Int64(self.pushes)), ("tasks", Int64(self.tasks)), ("assumed", Int64(self.assumed)),
+            ("conditionReports", Int64(self.conditionReports)),
+        ]
+        for (name, count) in counts {
+            writer.key(name)
+            writer.integer(count)
+        }
+        writer.key("isWhole")
+        writer.bool(!self.isCut && Int64(self.examined) >= self.registered)
+        self.replay.writePolicies(self.changes, to: &writer)
+        for (name, outcome) in [("recorded", self.recorded), ("current", self.current), ("proposed", self.proposed)]
+            as [(StaticString, ReplayOutcome)]
+        {
+            writer.key(name)
+            outcome.writeTotals(to: &writer)
+        }
+        writer.endObject()
+    }
+}

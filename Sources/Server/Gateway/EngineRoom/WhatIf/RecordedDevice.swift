@@ -1,0 +1,245 @@
+import Engine
+import Policy
+import Wire
+
+/// The recorded pushes and tasks of one device, as a trace for the simulator, and their outcomes.
+///
+/// The history keeps neither conditions nor the earliest moments of requests. A request that waited although the policy
+/// would have let it launch cannot begin earlier in the trace than it did: a hold, a missing worker and its earliest
+/// moment are not told apart.
+struct RecordedDevice {
+    /// The longest usual time from the moment at which the policy permits a launch to the launch, in milliseconds.
+    private static let latenessMax: Int64 = 1000
+
+    /// A wake that was launched and has not ended yet.
+    private struct OpenWake {
+        let launchedAt: Instant
+        var wasExtended = false
+    }
+
+    /// The active policy of the device.
+    private let parameters: Parameters
+    private let token: String
+    private let offset: WallOffset
+    /// The events of the trace, whose moments count from `beginning`.
+    private(set) var events: [TraceEvent] = []
+    /// The moment of the first event; nil if there is none.
+    private(set) var beginning: Instant?
+    private(set) var outcome = ReplayOutcome()
+    /// The number of pushes that could wake the device.
+    private(set) var pushes = 0
+    /// The number of pushes recorded without priority and lifetime.
+    private(set) var assumed = 0
+    /// The number of requests, and of reports that transfers of a session finished.
+    private(set) var tasks = 0
+    /// The number of reported conditions, which the history does not keep.
+    private(set) var conditionReports = 0
+    private var header = TraceHeader()
+    private var pushSteps: [WorkerScript.Step] = []
+    private var taskSteps: [String: [TaskScript.Step]] = [:]
+    /// The wakes in flight by what they are for; nil stands for a push.
+    private var open: [TaskLine.Subject?: OpenWake] = [:]
+    /// The places in `events` of the requests that wait.
+    private var waiting: [String: Int] = [:]
+    /// From when the policy permits the next launch of a lane; the distant future while a wake is in flight.
+    private var freeFrom: [Lane: Instant] = [:]
+    private var penalty: Int64 = 0
+
+    /// - Parameters:
+    ///   - recent: the latest events of the device, the newest first.
+    ///   - now: the end of the period, until which whatever still waits has waited.
+    init(_ token: String, recent: [HistoryEntry], _ parameters: Parameters, until now: Instant, _ offset: WallOffset) {
+        self.token = token
+        self.parameters = parameters
+        self.offset = offset
+        for entry in recent.reversed() { self.append(entry) }
+        for identifier in Array(self.waiting.keys) { self.stopsWaiting(identifier, at: now + 1) }
+        self.outcome.finish(at: offset.wall(now))
+        self.header.until = Instant(milliseconds: max(0, now.milliseconds - (self.beginning ?? now).milliseconds))
+        if !self.pushSteps.isEmpty { self.header.worker = WorkerScript(steps: self.pushSteps) }
+        self.header.tasks = self.taskSteps.mapValues { TaskScript(steps: $0) }
+    }
+
+    /// The header of the trace: the active policy with these changes, and the answers of workers.
+    func header(_ changes: [PolicyChange] = []) -> TraceHeader {
+        var header = self.header
+        header.parameters = PolicyParameter.allCases.map { ($0, $0.value(in: self.parameters)) } + changes
+        return header
+    }
+
+    private mutating func append(_ entry: HistoryEntry) {
+        let (event, wall) = (entry.event, self.offset.wall(entry.event.at))
+        switch event.kind {
+        case .push(.noWake), .registered, .removed, .namePart, .discard(_, .replaced): break
+        case .push(let disposition):
+            self.pushes += 1
+            if event.terms == nil { self.assumed += 1 }
+            self.appendPush(event)
+            self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)
+        case .discard(.push, _): self.outcome.pushDiscarded(at: wall)
+        case .conditions: self.conditionReports += 1
+        case .taskSubmitted(let kind, _): self.submitted(kind, entry.subject(kind), event.at)
+        case .transfersFinished(let count):
+            let subject = entry.subject(.urlSession)
+            self.tasks += 1
+            self.append(.finished(session: subject.name, count: UInt64(max(1, count))), at: event.at)
+            self.outcome.taskSubmitted(subject, at: wall)
+        case .launch(let kind, let attempt, let coalesced):
+            let subject = kind.task.map { entry.subject($0) }
+            if let subject {
+                self.stopsWaiting(subject.name, at: event.at)
+                self.outcome.taskLaunched(subject, at: wall)
+            } else {
+                self.outcome.launched(at: wall, attempt: Int(attempt), coalesced: Int(coalesced))
+            }
+            self.open[subject] = OpenWake(launchedAt: event.at)
+            self.freeFrom[kind.lane] = .distantFuture
+        case .extended(let kind, _): self.open[kind.task.map { entry.subject($0) }]?.wasExtended = true
+        case .result(let outcome): self.ended(outcome, outcome.kind.task.map { entry.subject($0) }, event)
+        case .discard(let kind, let reason):
+            let subject = entry.subject(kind.task ?? .urlSession)
+            if case .task(let identifier) = subject, reason != .exhausted {
+                self.stopsWaiting(identifier, at: event.at + 1)
+                self.append(.cancel(identifier), at: event.at)
+            }
+            self.outcome.taskDiscarded(subject, at: wall)
+        }
+    }
+
+    private mutating func append(_ kind: TraceEvent.Kind, at moment: Instant) {
+        self.events.append(TraceEvent(moment: self.time(moment), device: self.token, kind: kind))
+    }
+
+    /// Returns the moment in the trace, whose time never goes backwards.
+    private mutating func time(_ moment: Instant) -> Instant {
+        let beginning = self.beginning ?? moment
+        self.beginning = beginning
+        let time = Instant(milliseconds: moment.milliseconds - beginning.milliseconds)
+        return max(time, self.events.last?.moment ?? Instant(milliseconds: 0))
+    }
+
+    private mutating func appendPush(_ event: HistoryEvent) {
+        let moment = self.time(event.at)
+        let expiration: Expiration =
+            switch event.terms?.lifetime ?? .unlimited {
+            case .unlimited: .absent
+            case .nowOrNever: .nowOrNever
+            case .seconds(let lifetime): .at(Instant(milliseconds: max(1, moment.milliseconds + lifetime * 1000)))
+            }
+        let push = TracePush(
+            apnsID: String(self.pushes - 1),
+            priority: event.terms?.priority ?? .considerate,
+            expiration: expiration
+        )
+        self.append(.push(push), at: event.at)
+    }
+
+    // MARK: Tasks
+
+    private mutating func submitted(_ kind: TaskKind, _ subject: TaskLine.Subject, _ moment: Instant) {
+        self.tasks += 1
+        self.stopsWaiting(subject.name, at: moment + 1)
+        self.outcome.taskSubmitted(subject, at: self.offset.wall(moment))
+        var request = TraceRequest(identifier: subject.name, kind: .appRefresh)
+        switch kind {
+        case .appRefresh, .urlSession: break
+        case .processing: request.kind = .processing([])
+        case .continued:
+            // An accepted request of this kind says that the device was in use.
+            request.kind = .continued(.queue)
+            self.reportAppState(.active, at: moment)
+        }
+        self.waiting[subject.name] = self.events.count
+        self.append(.submit(request), at: moment)
+        if kind == .continued { self.reportAppState(.background, at: moment) }
+    }
+
+    private mutating func reportAppState(_ state: Conditions.AppState, at moment: Instant) {
+        var report = ConditionsReport()
+        report.appState = state
+        self.append(.conditions(report), at: moment)
+    }
+
+    /// A request does not wait any more: if the policy had permitted its launch before, it could not begin until now.
+    private mutating func stopsWaiting(_ identifier: String, at moment: Instant) {
+        guard let place = self.waiting.removeValue(forKey: identifier),
+            case .submit(var request) = self.events[place].kind, let beginning = self.beginning
+        else { return }
+        let lane = request.kind.taskKind.lane
+        let submittedAt = beginning + self.events[place].moment.milliseconds
+        let free = max(submittedAt, self.freeFrom[lane] ?? .distantPast)
+        guard lane != .continued, moment > free + Self.latenessMax else { return }
+        request.earliestBegin = Instant(milliseconds: moment.milliseconds - beginning.milliseconds)
+        self.events[place].kind = .submit(request)
+    }
+
+    // MARK: Ends
+
+    private mutating func ended(_ outcome: LaunchOutcome, _ subject: TaskLine.Subject?, _ event: HistoryEvent) {
+        let wake = self.open.removeValue(forKey: subject)
+        let lane = outcome.kind.lane
+        let delay = max(0, event.at.milliseconds - (wake?.launchedAt ?? event.at).milliseconds)
+        switch outcome {
+        case .push(let result):
+            if wake != nil {
+                let answer = PushScriptAnswer(rawValue: result.rawValue) ?? .none
+                self.pushSteps.append(WorkerScript.Step(answer: answer, delay: self.answered(wake, lane, delay)))
+                self.outcome.ended(result, isDiscarded: event.related == nil)
+            }
+            self.penalize(isExpired: result == .expired, isSuccess: result == .newData)
+        case .task(let kind, let result):
+            guard let subject else { return }
+            // An interruption and a cancellation end a task as a failure does: nothing follows from either.
+            let answer = TaskScriptAnswer(rawValue: result.rawValue) ?? (result == .expired ? .none : .failure)
+            var step = TaskScript.Step(answer: answer, delay: self.answered(wake, lane, delay))
+            if kind == .continued {
+                // The history keeps no progress: as much as keeps the task alive for as long as it ran.
+                step.advance = max(1, self.parameters.progressWindow / 2)
+                if answer == .none { step.delay = max(0, delay - self.parameters.progressWindow) + 1 }
+            }
+            if wake != nil { self.taskSteps[subject.name, default: []].append(step) }
+            self.outcome.taskEnded(subject, result)
+            guard kind != .continued else { return }
+            self.penalize(isExpired: result == .expired, isSuccess: result == .success)
+        }
+        let isLost = outcome == .push(.lost) || subject != nil && outcome.name == TaskOutcome.lost.rawValue
+        let next = isLost ? event.at : (wake?.launchedAt ?? event.at) + self.interval(lane)
+        self.freeFrom[lane] = max(next, event.at)
+    }
+
+    /// Returns the delay of an answer: the worker of a wake that was extended answers before the deadline that the
+    /// simulator knows.
+    private func answered(_ wake: OpenWake?, _ lane: Lane, _ delay: Int64) -> Int64 {
+        guard wake?.wasExtended == true else { return delay }
+        let window = lane == .processing ? self.parameters.processingWindow : self.parameters.executionWindow
+        return min(delay, window - 1)
+    }
+
+    private mutating func penalize(isExpired: Bool, isSuccess: Bool) {
+        if isSuccess { self.penalty = 0 }
+        if isExpired { self.penalty = min(self.penalty + 1, Int64(self.parameters.maxPenalty)) }
+    }
+
+    /// The least time between two launches of a lane, in milliseconds.
+    private func interval(_ lane: Lane) -> Int64 {
+        guard lane != .continued else { return 0 }
+        let least = lane == .short ? self.parameters.launchInterval : self.parameters.processingInterval
+        return min(least << self.penalty, max(least, self.parameters.maxInterval))
+    }
+}
+
+extension HistoryEntry {
+    /// The task or session that the event is about. A name that the history has no more is that of the kind.
+    fileprivate func subject(_ kind: TaskKind) -> TaskLine.Subject {
+        let name = self.name ?? kind.rawValue
+        return kind == .urlSession ? .session(name) : .task(name)
+    }
+}
+
+extension TaskLine.Subject {
+    fileprivate var name: String {
+        switch self {
+        case .task(let name), .session(let name): name
+        }
+    }
+}
