@@ -10,7 +10,12 @@ extension CommandDefinition {
             OptionDefinition("--json", "", "the gateway's list of topics, unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate worker list --topic com.example.app",
-        notes: ["It shows the 100 workers of this gateway that hold the most wakes. `wakegate stats` shows their durations."],
+        notes: [
+            """
+            It shows the 100 workers of this gateway that hold the most wakes. `wakegate stats` shows the durations of
+            their wakes.
+            """
+        ],
         run: WorkerListCommand.run
     )
 }
