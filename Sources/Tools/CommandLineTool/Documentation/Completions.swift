@@ -109,7 +109,7 @@ struct BashCompletion {
             if let words = self.words(command.arguments.last?.valueWords) {
                 cases.append(self.line(command.name, words))
             }
-            for option in command.options {
+            for option in command.completedOptions {
                 guard let words = self.words(option.valueWords) else { continue }
                 cases.append(self.line("\(command.name) \(option.name)", words))
             }

@@ -30,10 +30,10 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         let path =
             "/v1/devices/\(URLPath.component(self.entry.device))/sessions/\(URLPath.component(self.entry.session))"
         let request: HTTPRequest
-        do throws(AgentProcess.Failure) {
+        do throws(UnsendableRequest) {
             request = try self.settings.gatewayRequest("POST", path, self.body)
         } catch {
-            return self.report(.again(error.description))
+            return self.report(.again(error.cause))
         }
         do throws(HTTPClientError) {
             _ = try loop.start(request, for: self)
@@ -107,6 +107,11 @@ package final class ForceQuitQuestion: HTTPAgent, @unchecked Sendable {
     }
 }
 
+/// The reason why a request to the gateway cannot be made.
+private struct UnsendableRequest: Error {
+    let cause: String
+}
+
 extension AgentSettings {
     private static let timeoutMilliseconds = 30_000
     private static let tokenBytesMax = 65_536
@@ -116,8 +121,8 @@ extension AgentSettings {
         _ method: String,
         _ path: String,
         _ body: [UInt8]?
-    ) throws(AgentProcess.Failure) -> HTTPRequest {
-        guard let gateway = self.gateway else { throw AgentProcess.Failure("no gateway is named") }
+    ) throws(UnsendableRequest) -> HTTPRequest {
+        guard let gateway = self.gateway else { throw UnsendableRequest(cause: "no gateway is named") }
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = self.gatewayAuthority
         settings.bodyBytesMax = 1 << 20
@@ -135,7 +140,7 @@ extension AgentSettings {
             let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first ?? ""
             request.headers.append(("authorization", "Bearer \(token)"))
         } catch {
-            throw AgentProcess.Failure("the token's file \(file) cannot be read (\(error.reason))")
+            throw UnsendableRequest(cause: "the token's file \(file) cannot be read (\(error.reason))")
         }
         return request
     }
