@@ -82,7 +82,7 @@ package struct ReadyCommands: Sendable {
         if let seconds = self.launchIntervalSeconds, seconds > Self.shortInterval {
             lines += [
                 "",
-                "A device is launched every \(TimeText.duration(seconds: seconds)) at most, and pushes wait meanwhile,"
+                "A device is launched every \(DurationText.text(seconds: seconds)) at most, and pushes wait meanwhile,"
                     + " as one. To try things out start it",
                 "with --set policy.launchInterval=\(Self.shortInterval), or push with --priority 10, which waits for"
                     + " nothing while its burst lasts.",

@@ -11,7 +11,7 @@ struct EventRecordTests {
             .registered, .removed, .conditions, .extended(.push, seconds: 30),
             .launch(.push, attempt: .max, coalesced: .max), .transfersFinished(count: 0),
             .transfersFinished(count: .max), .namePart(length: 1, place: 0), .namePart(length: 255, place: 7),
-            .namePart(length: 33, place: 1),
+            .namePart(length: 33, place: 1), .worker(length: 1, place: 0), .worker(length: 255, place: 15),
         ]
         kinds += Disposition.allCases.map { .push($0) }
         kinds += WakeOutcome.allCases.map { .result(.push($0)) }
@@ -22,9 +22,65 @@ struct EventRecordTests {
             kinds += TaskOutcome.allCases.map { .result(.task(task, $0)) }
             kinds += TaskDisposition.allCases.map { .taskSubmitted(task, $0) }
             kinds += DiscardReason.ofRequests.map { .discard(kind, $0) }
+            kinds += [.taskRefused(task, .policy(.notPermitted)), .taskRefused(task, .bound(.taskTopicPercentMax))]
         }
         return kinds
     }()
+
+    @Test("A stored wait has its longest holds and the last one")
+    func waits() throws {
+        let wait = Waited(
+            interval: 900_001,
+            times: [
+                .init(.worker, 3), .init(.battery, 10_000_000_000), .init(.network, 50), .init(.battery, 64),
+                .init(.thermal, 7), .init(.memory, 0),
+            ],
+            held: .worker
+        )
+        let kept = Waited(stored: try #require(wait.stored))
+        #expect(kept.held == .worker && kept.interval == 900_001)
+        #expect(
+            kept.spans == [.init(.worker, 3), .init(.battery, 4_294_967_232), .init(.network, 50), .init(.thermal, 7)]
+        )
+        #expect(kept.text == "15 min interval, 3 ms worker, 49 d 17 h battery, 50 ms network, 7 ms thermal")
+        let all = Waited(interval: 0, times: Hold.allCases.map { .init($0, Int64($0.rawValue) + 1) })
+        #expect(all.spans.count == 4 && all.interval == 45 && all.held == nil)
+        #expect(Waited(interval: 0, times: []).stored == nil)
+        #expect(Waited(interval: 0, times: [], held: .paused).stored != nil)
+        #expect(Waited(stored: APNsID(first: .max, second: .max, upperCase: .max)).spans.isEmpty)
+    }
+
+    @Test("Stored changes of conditions are read back, and those of older records are unknown")
+    func changes() {
+        var before = Conditions()
+        before.memoryPressure = .warning
+        var after = Conditions()
+        after.appState = .active
+        after.batteryLevel = 0.125
+        after.charging = true
+        after.network = false
+        after.thermalState = .critical
+        let changes = before.changes(to: after)
+        let event = HistoryEvent(device: 1, at: Instant(milliseconds: 5), kind: .conditions, changed: changes)
+        #expect(event.changed == changes && changes.memoryPressure == .normal && changes.lowPowerMode == nil)
+        let none = after.changes(to: after)
+        #expect(none == ConditionsReport())
+        #expect(HistoryEvent(device: 1, at: event.at, kind: .conditions, changed: none).changed == none)
+        #expect(HistoryEvent(device: 1, at: event.at, kind: .conditions).changed == nil)
+    }
+
+    @Test("A push has the size of its payload, and one of an older record has none", arguments: [0, 2, 228, 4096])
+    func payload(bytes: Int) {
+        let terms = PushTerms(priority: .immediate, lifetime: .seconds(9))
+        let event = HistoryEvent(
+            device: 1,
+            at: Instant(milliseconds: 5),
+            kind: .push(.launched),
+            terms: terms,
+            payloadBytes: bytes
+        )
+        #expect(event.payloadBytes == (bytes == 0 ? nil : bytes) && event.terms == terms)
+    }
 
     /// Returns events with few distinct devices, times and pushes, so that consecutive ones share fields.
     private static func events(_ count: Int, seed: UInt64) -> [HistoryEvent] {

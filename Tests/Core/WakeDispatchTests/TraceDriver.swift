@@ -234,12 +234,12 @@ extension TraceDriver {
         let event = entry.event
         let what: String
         switch event.kind {
-        case .registered, .removed, .conditions, .extended: return
+        case .registered, .removed, .conditions, .extended, .worker: return
         case .push(let disposition): what = "push \(disposition)"
         case .launch(.push, let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
         case .result(.push(let outcome)): what = "result \(outcome.rawValue)"
         case .discard(.push, let reason): what = "discard \(reason.rawValue)"
-        case .launch, .result, .discard, .taskSubmitted, .transfersFinished, .namePart:
+        case .launch, .result, .discard, .taskSubmitted, .taskRefused, .transfersFinished, .namePart:
             if let line = self.taskLine(entry, isCancelled: isCancelled) { self.add(line, device) }
             return
         }
@@ -322,7 +322,9 @@ extension TraceDriver {
         case .discard(_, .replaced): return nil
         case .discard(_, .cancelled) where isCancelled: return nil
         case .discard(_, let reason): what = "discard \(reason.rawValue)"
-        case .registered, .removed, .conditions, .extended, .push, .transfersFinished, .namePart: return nil
+        case .registered, .removed, .conditions, .extended, .push, .taskRefused, .transfersFinished, .worker,
+            .namePart:
+            return nil
         }
         let subject = kind == .urlSession ? "session" : "task"
         return "\(entry.event.at.milliseconds) \(subject) \(name) \(what)"

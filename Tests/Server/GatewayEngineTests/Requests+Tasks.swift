@@ -17,7 +17,8 @@ extension Requests {
         sessions: [String] = [],
         resources: [String] = [],
         takesPushes: Bool = true,
-        reportsConditions: Bool = false
+        reportsConditions: Bool = false,
+        label: String = ""
     ) {
         let subscription = SubscriptionRequest(
             slots: slots,
@@ -26,7 +27,8 @@ extension Requests {
             sessions: sessions.map { IdentifierPattern($0) },
             resources: resources,
             reportsConditions: reportsConditions,
-            devices: []
+            devices: [],
+            label: label
         )
         self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))
     }

@@ -100,7 +100,7 @@ final class HistoryRig {
     }
 
     func push(_ apnsID: APNsID) -> [HistoryEvent] {
-        self.events.filter { ($0.apnsID == apnsID || $0.related == apnsID) && !$0.isNamePart }
+        self.events.filter { ($0.apnsID == apnsID || $0.relatedPush == apnsID) && !$0.isNamePart }
     }
 
     /// Returns the number of bytes in the file and its log.
@@ -161,6 +161,7 @@ final class HistoryRig {
             kinds += TaskOutcome.allCases.map { .result(.task(task, $0)) }
             kinds += TaskDisposition.allCases.map { .taskSubmitted(task, $0) }
             kinds += DiscardReason.ofRequests.map { .discard(LaunchKind(task), $0) }
+            kinds.append(.taskRefused(task, .tooManySessions))
         }
         return kinds
     }()

@@ -158,7 +158,9 @@ struct HistoryTests {
     @Test("An event is 64 bytes, and its kind survives as a number")
     func layout() {
         #expect(MemoryLayout<HistoryEvent>.size == 64)
-        let kinds = Set(HistoryRig.kinds + HistoryRig.taskKinds + [.namePart(length: 255, place: 7)])
+        let kinds = Set(
+            HistoryRig.kinds + HistoryRig.taskKinds + [.namePart(length: 255, place: 7), .worker(length: 9, place: 0)]
+        )
         for kind in kinds {
             let event = HistoryEvent(device: 1, at: .distantPast, kind: kind)
             #expect(event.kind == kind)
@@ -166,6 +168,6 @@ struct HistoryTests {
         }
         let codes = (0...UInt8.max).filter { HistoryEvent.Kind.isCode($0) }
         #expect(codes == Set(kinds.map(\.stored.code)).sorted())
-        #expect(codes == Array(1...21) + Array(24...29))
+        #expect(codes == Array(1...29))
     }
 }

@@ -55,7 +55,7 @@ struct ClientTextTests {
         ]
     )
     func duration(seconds: Int, text: String) {
-        #expect(TimeText.duration(seconds: seconds) == text)
+        #expect(DurationText.text(seconds: seconds) == text)
     }
 
     @Test(

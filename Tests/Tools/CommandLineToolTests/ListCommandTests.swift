@@ -47,7 +47,9 @@ struct PushShowCommandTests {
     func text() throws {
         let waiting = """
             {"apnsID": "9a", "state": "pending", "into": null, "reason": null, "receivedAt": 1700000000000,
-             "device": "ab", "topic": "a.b", "priority": 5, "attempts": 1, "events": [
+             "device": "ab", "topic": "a.b", "priority": 5, "payloadBytes": 228, "attempts": 1, "worker": "builder",
+             "held": ["network", "battery"],
+             "waited": {"interval": 900000, "hold": {"thermal": 61000}, "worker": 0}, "events": [
               {"at": 1700000000000, "event": "received", "detail": "scheduled", "other": null},
               {"at": 1700000000000, "event": "absorbed", "detail": null, "other": "9b"}]}
             """
@@ -59,7 +61,11 @@ struct PushShowCommandTests {
                 topic     a.b
                 priority  5
                 received  2023-11-14T22:13:20Z
+                payload   228 bytes
                 launches  1
+                worker    builder
+                held by   network, battery
+                waited    15 min interval, 1 min 1 s thermal
 
                 2023-11-14T22:13:20Z  received  scheduled
                 2023-11-14T22:13:20Z  absorbed  9b

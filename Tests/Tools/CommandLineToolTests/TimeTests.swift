@@ -143,7 +143,7 @@ struct WrappedTextTests {
         for now in [0, 1, 999] {
             let told = (milliseconds + now + 999) / 1000 - (now + 999) / 1000
             let wait = TimeText.wait(until: Double(milliseconds + now), now: Int64(now))
-            #expect(wait == TimeText.duration(seconds: told))
+            #expect(wait == DurationText.text(seconds: told))
             if milliseconds % 1000 == 0 { #expect(wait == text) }
         }
     }

@@ -452,6 +452,6 @@ extension LoadedDevices {
             passedOver: loaded.passedOver
         )
         self.sliceEnd = loaded.sliceEnd
-        self.keepsMemoryPressure = loaded.oldest >= Schema.memoryPressureFrom
+        self.keepsCauses = loaded.oldest >= Schema.causesFrom
     }
 }

@@ -45,6 +45,8 @@ private struct DeviceWakes {
     var inFlight = WakeID(random: (0, 0))
     /// The most recently ended wakes.
     var ended = Ring<EndedWake>()
+    /// The wait of the pending push so far; nil if the device's state says everything about it.
+    var wait: WaitLog?
 }
 
 extension DeviceRecord {
@@ -67,6 +69,12 @@ extension DeviceRecord {
     /// Notes that a wake with this id is in flight.
     mutating func launched(_ wake: WakeID) {
         self.wakes.change(from: DeviceWakes()) { $0.inFlight = wake }
+    }
+
+    /// The wait of the pending push so far; nil if the device's state says everything about it.
+    var wait: WaitLog? {
+        get { self.wakes.value?.wait }
+        set { self.wakes.change(from: DeviceWakes()) { $0.wait = newValue } }
     }
 
     /// The most recently ended wakes; nil if no wake was ever launched.
@@ -160,8 +168,8 @@ extension DeviceRecord {
 /// The stored form of a device: flags, then the parts that they announce. All integers are little-endian.
 ///
 /// flags (2 bytes), penalty (1), token count (1), token, topic number (4), `registrationChangedAt` (8); then, by flag:
-/// spacing, conditions, pending push, wake in flight, ended wakes, answered pushes. The codes of enumerations are
-/// written out here because they must not change within a version of the journal.
+/// spacing, conditions, pending push, wake in flight, the wait of the pending push (`WaitLog`), ended wakes, answered
+/// pushes. The codes of enumerations are written out here because they must not change within a version of the journal.
 extension DeviceRecord {
     private struct Flags: OptionSet {
         let rawValue: UInt16
@@ -181,8 +189,9 @@ extension DeviceRecord {
         static let pendingTrace = Flags(rawValue: 1 << 10)
         /// True if the push in flight, or one that it coalesced, has a trace.
         static let inFlightTrace = Flags(rawValue: 1 << 11)
+        static let wait = Flags(rawValue: 1 << 12)
         /// All defined flags.
-        static let known = Flags(rawValue: 1 << 12 - 1)
+        static let known = Flags(rawValue: 1 << 13 - 1)
         /// Flags that require a wake in flight.
         static let ofWake: Flags = [.spacingBefore, .discardsRetry, .content, .inFlightTrace]
     }
@@ -212,6 +221,8 @@ extension DeviceRecord {
         let pushesAfter = now - Self.answeredPushMemory
         let answered = self.answeredPushes.value?.count { $0.at > pushesAfter } ?? 0
         if answered > 0 { flags.insert(.answeredPushes) }
+        let wait = state.pending == nil ? nil : self.wait
+        if wait != nil { flags.insert(.wait) }
 
         buffer.appendLittleEndian(flags.rawValue)
         buffer.append(state.penalty)
@@ -229,6 +240,7 @@ extension DeviceRecord {
             if let before = inFlight.spacingBefore { Self.store(before, to: &buffer) }
             Self.store(inFlight.push, to: &buffer)
         }
+        wait?.store(to: &buffer)
         if ended > 0, let wakes = self.endedWakes {
             buffer.append(UInt8(ended))
             wakes.forEach(where: { $0.at > wakesAfter }, { Self.store($0, to: &buffer) })
@@ -245,7 +257,7 @@ extension DeviceRecord {
         var reader = RecordReader(bytes)
         let flags = Flags(rawValue: reader.integer())
         guard flags.isSubset(of: .known), flags.contains(.inFlight) || flags.isDisjoint(with: .ofWake),
-            flags.contains(.pending) || !flags.contains(.pendingTrace)
+            flags.contains(.pending) || flags.isDisjoint(with: [.pendingTrace, .wait])
         else { return nil }
         let penalty = reader.integer(0...UInt8(Parameters.penaltyMax))
         guard let token = DeviceToken(bytes: reader.view(Int(reader.integer(UInt8.self)))) else { return nil }
@@ -283,9 +295,10 @@ extension DeviceRecord {
                 discardsRetry: flags.contains(.discardsRetry)
             )
         }
+        let wait = flags.contains(.wait) ? WaitLog(&reader) : nil
         let endedWakes = flags.contains(.endedWakes) ? Self.endedWakes(&reader) : []
         let answeredPushes = flags.contains(.answeredPushes) ? Self.answeredPushes(&reader) : []
-        guard reader.isWhole else { return nil }
+        guard reader.isWhole, (wait != nil) == flags.contains(.wait) else { return nil }
         self.init(token: token, topic: topic, registeredAt: registrationChangedAt)
         self.state = DeviceState(
             pending: pending,
@@ -295,6 +308,7 @@ extension DeviceRecord {
             penalty: penalty
         )
         if inFlight != nil { self.launched(wake) }
+        if wait != nil { self.wait = wait }
         for wake in endedWakes { _ = self.ended(wake) }
         for answered in answeredPushes { _ = self.answeredPushes.change(from: Ring()) { $0.append(answered) } }
         self.isRegistered = flags.contains(.isRegistered)

@@ -59,14 +59,21 @@ extension EmbeddedEngine {
         )
         let absorbedID = action.absorbed.flatMap { PushContent($0)?.apnsID }
         let terms = PushTerms(push.priority, expiration, at: self.now)
-        self.remember(device, .push(answer.disposition), push.apnsID, related: absorbedID, terms: terms)
+        self.remember(
+            device,
+            .push(answer.disposition),
+            push.apnsID,
+            related: absorbedID,
+            terms: terms,
+            payloadBytes: push.payload.count
+        )
         switch action {
         case .launched(let absorbed):
             self.absorb(absorbed, topic)
             self.times.lateness.record(0)
             answer.wake = self.noteLaunch(device)
         case .waits(let absorbed): self.absorb(absorbed, topic)
-        case .discarded: self.discard(content.handle, .expired, device)
+        case .discarded: self.discard(content.handle, .expired, device, self.waited(device, arriving: priority))
         }
         self.noteAnswer(answer, push, device)
         self.reconcile(device)
@@ -150,7 +157,7 @@ extension EmbeddedEngine {
     /// Accepts a task request for a registered device. Call `catchUp` for the device first.
     ///
     /// - `hasSlot`: true if a stream that takes the request has a free slot for this device.
-    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter has changed then.
+    /// - Throws: `TaskRejection` if the request is not accepted. Only a counter and the log have changed then.
     package func submit(
         _ request: IncomingTask,
         device: DeviceIndex,
@@ -179,11 +186,13 @@ extension EmbeddedEngine {
         )
         if case .refused(let refusal) = action {
             self.count(topic) { $0.requests.refused[refusal] += 1 }
-            throw .policy(refusal)
+            throw self.refused(.policy(refusal), request.kind.taskKind, request.identifier, device)
         }
         let replaced = action.replaced.map { TaskRow.bytes(row.text($0.name), row.details($0)) }
         let bytes = TaskRow.bytes(request.identifier, request.details) - (replaced ?? 0)
-        if let limit = self.limitMet(bytes, count: replaced == nil ? 1 : 0, topic) { throw .bound(limit) }
+        if let limit = self.limitMet(bytes, count: replaced == nil ? 1 : 0, topic) {
+            throw self.refused(.bound(limit), request.kind.taskKind, request.identifier, device)
+        }
         row.keepName(request.identifier)
         self.changeLanes(device) { $0 = lanes }
         let answer = self.taken(request, action, device, lanes, parameters)
@@ -233,7 +242,7 @@ extension EmbeddedEngine {
     ///
     /// - `count`: the number of transfers, at least 1.
     /// - `id`: the id of the event. A remembered id changes nothing.
-    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter has changed then.
+    /// - Throws: `TaskRejection` if the transfers are not accepted. Only a counter and the log have changed then.
     package func transfersFinished(
         session: String,
         count: UInt64,
@@ -250,13 +259,15 @@ extension EmbeddedEngine {
         switch lanes.transfersFinished(name, count: count, at: self.now) {
         case .refused:
             self.count(topic) { $0.sessions.refused += Int64(clamping: count) }
-            throw .tooManySessions
+            throw self.refused(.tooManySessions, .urlSession, session, device)
         case .waits:
             bytes += TaskRow.bytes(session, TaskDetails())
             wakes = 1
         case .takenUp: break
         }
-        if let limit = self.limitMet(bytes, count: wakes, topic) { throw .bound(limit) }
+        if let limit = self.limitMet(bytes, count: wakes, topic) {
+            throw self.refused(.bound(limit), .urlSession, session, device)
+        }
         row.keepName(session)
         self.changeLanes(device) { $0 = lanes }
         if let id {
@@ -266,6 +277,17 @@ extension EmbeddedEngine {
         self.count(topic) { $0.sessions.finished += Int64(clamping: count) }
         self.remember(device, .transfersFinished(count: UInt16(clamping: count)), name: session)
         self.reconcile(device)
+    }
+
+    /// Remembers that a request, or finished transfers, are not taken.
+    private func refused(
+        _ rejection: TaskRejection,
+        _ kind: TaskKind,
+        _ name: String,
+        _ device: DeviceIndex
+    ) -> TaskRejection {
+        if self.keepsCauses { self.remember(device, .taskRefused(kind, rejection), name: name) }
+        return rejection
     }
 
     /// Removes a row that was created for a submission that was not accepted.
@@ -321,11 +343,13 @@ extension EmbeddedEngine {
     /// Records the end of a request, or of a session's transfers, without a result.
     ///
     /// - `isCancelled`: true if it was cancelled while pending, which has a separate counter.
+    /// - `waits`: false if it was in flight.
     func noteDropped(
         _ task: BackgroundTask,
         _ reason: DiscardReason,
         _ device: DeviceIndex,
-        isCancelled: Bool = false
+        isCancelled: Bool = false,
+        waits: Bool = true
     ) {
         self.count(self.devices[device].topic) { books in
             if task.kind == .urlSession {
@@ -338,7 +362,8 @@ extension EmbeddedEngine {
                 books.requests.discarded[reason] += 1
             }
         }
-        self.remember(device, .discard(LaunchKind(task.kind), reason), name: self.text(task, device))
+        let waited = waits ? self.waited(device, task, isLaunched: false) : nil
+        self.remember(device, .discard(LaunchKind(task.kind), reason), name: self.text(task, device), waited: waited)
     }
 }
 

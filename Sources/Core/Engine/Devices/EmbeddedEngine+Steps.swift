@@ -20,7 +20,9 @@ extension EmbeddedEngine {
                 self.wakes.expired(ended, wake.task.kind == .continued ? .progress : .deadline)
             case .taskPressed(let wake, let outcome, let action):
                 self.wakes.expired(self.noteTaskEnd(device, wake, outcome, action), .pressure)
-            case .pendingExpired(let push): self.discard(push, .expired, device)
+            case .pendingExpired(let push):
+                let waited = record.state.pending.map { self.waited(device, $0, isLaunched: false) }
+                self.discard(push, .expired, device, waited)
             }
         }
     }
@@ -99,13 +101,15 @@ extension EmbeddedEngine {
             self.devices[device].held = held
             self.devices[device].isPending = isPending
             self.devices[device].isInFlight = isInFlight
+            if held != before.held { self.noteHold(device, before.held, wasPending: before.isPending) }
         }
     }
 
-    func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex) {
+    /// - Parameter waited: nil for a push that was in flight.
+    func discard(_ push: PushHandle, _ reason: DiscardReason, _ device: DeviceIndex, _ waited: Waited? = nil) {
         self.count(self.devices[device].topic) { $0.discarded[reason] += 1 }
         let content = PushContent(push)
-        self.remember(device, .discard(.push, reason), content?.apnsID)
+        self.remember(device, .discard(.push, reason), content?.apnsID, related: waited?.stored)
         if let content { self.memory.letGo(content, self.devices[device].topic) }
     }
 
@@ -115,15 +119,39 @@ extension EmbeddedEngine {
         _ apnsID: APNsID?,
         related: APNsID? = nil,
         terms: PushTerms? = nil,
+        payloadBytes: Int = 0,
         wake: WakeID? = nil
     ) {
-        self.events.append(device, kind, apnsID, related: related, terms: terms, at: self.now, in: self.devices)
+        self.events.append(
+            device,
+            kind,
+            apnsID,
+            related: related,
+            terms: terms,
+            payloadBytes: self.keepsCauses ? payloadBytes : 0,
+            at: self.now,
+            in: self.devices
+        )
         if let offset = self.watchOffset { self.watch(device, kind, apnsID, related: related, wake: wake, offset) }
     }
 
-    func remember(_ device: DeviceIndex, _ kind: HistoryEvent.Kind, name: String, wake: WakeID? = nil) {
-        self.events.append(device, kind, name: name, at: self.now, in: self.devices)
-        if let offset = self.watchOffset { self.watch(device, kind, nil, wake: wake, name: name, offset) }
+    func remember(
+        _ device: DeviceIndex,
+        _ kind: HistoryEvent.Kind,
+        name: String,
+        waited: Waited? = nil,
+        wake: WakeID? = nil
+    ) {
+        let related = waited?.stored
+        self.events.append(device, kind, name: name, related: related, at: self.now, in: self.devices)
+        guard let offset = self.watchOffset else { return }
+        self.watch(device, kind, nil, related: related, wake: wake, name: name, offset)
+    }
+
+    /// Conditions were reported, of which these changed.
+    func remember(_ device: DeviceIndex, changed: ConditionsReport) {
+        self.events.append(device, changed: changed, at: self.now, in: self.devices)
+        if let offset = self.watchOffset { self.watch(device, .conditions, nil, changed: changed, offset) }
     }
 
     package func parameters(_ topic: TopicIndex) -> Parameters { self.topics.parameters(topic) }
@@ -181,7 +209,7 @@ extension EmbeddedEngine {
         let lanes = DeviceLanes(device: record.state, tasks: row.policy)
         self.deriveReadyTasks(device, row, lanes.launchableTasks(at: self.now, parameters))
         row.tidy()
-        let gauges = row.gauges(lanes, at: self.now, parameters)
+        let gauges = row.gauges(lanes, at: self.now, parameters, notingHolds: self.keepsCauses)
         if gauges != row.counted {
             self.count(record.topic) { $0.change(from: row.counted, to: gauges) }
             self.taskMemory.change(by: gauges.bytes - row.counted.bytes, record.topic)

@@ -117,8 +117,10 @@ extension EmbeddedEngine {
     ///
     /// - Returns: true if one was pending.
     package func cancelPending(_ device: DeviceIndex) -> Bool {
-        guard let push = self.devices[device].state.pendingCancelled() else { return false }
-        self.discard(push, .cancelled, device)
+        guard let pending = self.devices[device].state.pending,
+            let push = self.devices[device].state.pendingCancelled()
+        else { return false }
+        self.discard(push, .cancelled, device, self.waited(device, pending, isLaunched: false))
         self.reconcile(device)
         return true
     }

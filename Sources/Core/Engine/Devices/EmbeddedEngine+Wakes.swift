@@ -287,10 +287,12 @@ extension EmbeddedEngine {
         let record = self.devices[device]
         self.count(record.topic) { $0.noteLaunch(.push) }
         guard let push = record.state.inFlight?.push else { preconditionFailure("a launch is in flight") }
+        let hasWaited = push.firstReceivedAt < self.now || record.wait != nil
         self.remember(
             device,
             .launch(.push, attempt: UInt16(clamping: push.attempts), coalesced: UInt16(clamping: push.coalesced)),
             PushContent(push.handle)?.apnsID,
+            related: hasWaited ? self.waited(device, push, isLaunched: true).stored : nil,
             wake: id
         )
         return id
@@ -322,8 +324,14 @@ extension EmbeddedEngine {
         case .absorbed(let push):
             self.linkTraces(of: push, device)
             self.absorb(push, before.topic)
+            // The pending push waits as long as it did, and not since the one in flight came.
+            if self.keepsCauses, before.wait == nil, let newer = before.state.pending {
+                let hold = before.held == .worker ? nil : before.held
+                self.devices[device].wait = WaitLog(start: newer.firstReceivedAt, hold)
+            }
         case .discarded(let push, let reason): self.discard(push, reason, device)
-        case .retries, .nothing: break
+        case .retries: if self.keepsCauses { self.devices[device].wait = WaitLog(start: self.now) }
+        case .nothing: break
         }
     }
 
@@ -381,12 +389,14 @@ extension EmbeddedEngine {
         let row = self.tasks.row(device)
         let id = WakeID(random: self.random())
         let resumedFrom = row.note(wake.task)?.resumption
+        let waited = self.waited(device, wake.task, isLaunched: true)
+        row.keepWait(nil, of: wake.task.arrival)
         row.takeOff(TaskRow.Flight(arrival: wake.task.arrival, wake: id, resumedFrom: resumedFrom))
         self.tasks.noteChange(device, row)
         self.wakes.launched(id, device)
         self.count(self.devices[device].topic) { $0.noteLaunch(LaunchKind(wake.task.kind)) }
         let event = HistoryEvent.Kind.launch(LaunchKind(wake.task.kind), attempt: UInt16(clamping: wake.task.attempts))
-        self.remember(device, event, name: row.text(wake.task.name), wake: id)
+        self.remember(device, event, name: row.text(wake.task.name), waited: waited, wake: id)
         return id
     }
 }
@@ -416,11 +426,12 @@ extension EmbeddedEngine {
             self.count(self.devices[device].topic) { $0.sessions.completed += Int64(clamping: task.transfers) }
         case .waits(_, let replaced):
             if wake.task.kind == .continued { row.keepResumption(of: flight) }
+            if self.keepsCauses { row.keepWait(WaitLog(start: self.now), of: wake.task.arrival) }
             if let replaced { self.noteDropped(replaced, .replaced, device) }
-        case .replaced(let task): self.noteDropped(task, .replaced, device)
+        case .replaced(let task): self.noteDropped(task, .replaced, device, waits: false)
         case .takenUp: break
         case .discarded(let task, let reason, let replaced):
-            self.noteDropped(task, reason, device)
+            self.noteDropped(task, reason, device, waits: false)
             if let replaced { self.noteDropped(replaced, .replaced, device) }
         }
         return flight.wake

@@ -38,8 +38,8 @@ package final class EmbeddedEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while a gateway that cannot read memory pressure shares the store; reports of it are ignored then.
-    package var keepsMemoryPressure = true
+    /// False while a gateway shares the store that cannot read the waits of pushes and tasks; they are not stored then.
+    package var keepsCauses = true
     /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()
 
@@ -347,6 +347,7 @@ extension EmbeddedEngine {
     package func unregister(_ device: DeviceIndex) {
         self.settle(device)
         guard self.devices[device].isRegistered else { return }
+        let pending = self.devices[device].state.pending
         let action = self.startAfresh(device)
         if let row = self.tasks[device], !row.eventIDs.isEmpty {
             row.forgetEvents()
@@ -356,7 +357,7 @@ extension EmbeddedEngine {
         self.devices[device].registrationChangedAt = self.now
         self.count(self.devices[device].topic) { $0.registered -= 1 }
         self.remember(device, .removed, nil)
-        self.noteDropped(action, .unregistered, device)
+        self.noteDropped(action, pending, .unregistered, device)
         self.reconcile(device)
     }
 
@@ -368,8 +369,17 @@ extension EmbeddedEngine {
     }
 
     /// Records pending launches that were dropped for `reason`.
-    private func noteDropped(_ action: DroppedAction, _ reason: DiscardReason, _ device: DeviceIndex) {
-        if let push = action.discardedPush { self.discard(push, reason, device) }
+    ///
+    /// - `pending`: the push that was pending before.
+    private func noteDropped(
+        _ action: DroppedAction,
+        _ pending: PendingPush?,
+        _ reason: DiscardReason,
+        _ device: DeviceIndex
+    ) {
+        if let push = action.discardedPush {
+            self.discard(push, reason, device, pending.map { self.waited(device, $0, isLaunched: false) })
+        }
         for task in action.discarded { self.noteDropped(task, reason, device) }
     }
 
@@ -377,12 +387,11 @@ extension EmbeddedEngine {
     ///
     /// - Returns: all conditions of the device now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
-        var report = report
-        if !self.keepsMemoryPressure { report.memoryPressure = nil }
         self.settle(device)
+        let before = self.devices[device].state
         let action = self.reported(report, device)
-        self.remember(device, .conditions, nil)
-        self.noteDropped(action, .forceQuit, device)
+        self.remember(device, changed: before.conditions.changes(to: self.devices[device].state.conditions))
+        self.noteDropped(action, before.pending, .forceQuit, device)
         for wake in action.ended {
             self.wakes.expired(self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions)
         }

@@ -278,13 +278,32 @@ package struct EventQueue: ~Copyable {
         _ apnsID: APNsID?,
         related: APNsID? = nil,
         terms: PushTerms? = nil,
+        payloadBytes: Int = 0,
         at now: Instant,
         in devices: borrowing DeviceTable
     ) {
-        let number = self.number(device, devices)
         self.events.append(
-            HistoryEvent(device: number, at: now, kind: kind, apnsID: apnsID, related: related, terms: terms)
+            HistoryEvent(
+                device: self.number(device, devices),
+                at: now,
+                kind: kind,
+                apnsID: apnsID,
+                related: related,
+                terms: terms,
+                payloadBytes: payloadBytes
+            )
         )
+    }
+
+    /// Appends the name of the worker that received the wake of a push.
+    mutating func append(
+        _ device: DeviceIndex,
+        worker name: String,
+        _ push: APNsID,
+        at now: Instant,
+        in devices: borrowing DeviceTable
+    ) {
+        NameParts.append(worker: name, push, device: self.number(device, devices), at: now, to: &self.events)
     }
 
     /// Adds an event of a task or a session of a device.
@@ -294,12 +313,24 @@ package struct EventQueue: ~Copyable {
         _ device: DeviceIndex,
         _ kind: HistoryEvent.Kind,
         name: String,
+        related: APNsID? = nil,
         at now: Instant,
         in devices: borrowing DeviceTable
     ) {
         let number = self.number(device, devices)
         NameParts.append(name, device: number, at: now, to: &self.events)
-        self.events.append(HistoryEvent(device: number, at: now, kind: kind))
+        self.events.append(HistoryEvent(device: number, at: now, kind: kind, related: related))
+    }
+
+    /// Appends a report of conditions, with the fields that changed.
+    mutating func append(
+        _ device: DeviceIndex,
+        changed: ConditionsReport,
+        at now: Instant,
+        in devices: borrowing DeviceTable
+    ) {
+        let number = self.number(device, devices)
+        self.events.append(HistoryEvent(device: number, at: now, kind: .conditions, changed: changed))
     }
 
     private mutating func number(_ device: DeviceIndex, _ devices: borrowing DeviceTable) -> UInt64 {
@@ -329,6 +360,8 @@ package struct WatchedEvent: Sendable {
         /// The topic was paused and launches nothing.
         case paused
         case resumed
+        /// A stream opened; `name` describes it. A stream that names several devices has an event for each.
+        case subscribed
     }
 
     /// Milliseconds since 1970.
@@ -339,11 +372,13 @@ package struct WatchedEvent: Sendable {
     /// The device; nil for events without one.
     package let device: DeviceToken?
     package let apnsID: APNsID?
-    /// The other push of a coalescing.
+    /// The other push of a coalescing; of a launch and a drop the wait, as the history keeps it.
     package let related: APNsID?
     package let wake: WakeID?
-    /// The identifier of a task, or the name of a session.
+    /// The identifier of a task, the name of a session, or what a stream takes.
     package let name: String?
+    /// The conditions that a report changed.
+    package let changed: ConditionsReport?
 
     package init(
         at: Int64,
@@ -353,7 +388,8 @@ package struct WatchedEvent: Sendable {
         apnsID: APNsID? = nil,
         related: APNsID? = nil,
         wake: WakeID? = nil,
-        name: String? = nil
+        name: String? = nil,
+        changed: ConditionsReport? = nil
     ) {
         self.at = at
         self.kind = kind
@@ -363,6 +399,7 @@ package struct WatchedEvent: Sendable {
         self.related = related
         self.wake = wake
         self.name = name
+        self.changed = changed
     }
 }
 
@@ -443,6 +480,17 @@ extension EmbeddedEngine {
         self.watched.append(WatchedEvent(at: moment, kind: kind, topic: self.topics.name(topic)))
     }
 
+    /// Reports to followers that a stream opened.
+    func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
+        guard let offset = self.watchOffset else { return }
+        let (moment, name) = (offset.wall(max(self.now, self.watchedAt)), self.topics.name(topic))
+        for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
+            self.watched.append(
+                WatchedEvent(at: moment, kind: .subscribed, topic: name, device: device, name: request.text)
+            )
+        }
+    }
+
     /// Records an event of the history for watchers.
     func watch(
         _ device: DeviceIndex,
@@ -451,6 +499,7 @@ extension EmbeddedEngine {
         related: APNsID? = nil,
         wake: WakeID? = nil,
         name: String? = nil,
+        changed: ConditionsReport? = nil,
         _ offset: WallOffset
     ) {
         let record = self.devices[device]
@@ -463,7 +512,8 @@ extension EmbeddedEngine {
                 apnsID: apnsID,
                 related: related,
                 wake: wake,
-                name: name
+                name: name,
+                changed: changed
             )
         )
     }

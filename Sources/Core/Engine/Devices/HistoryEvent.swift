@@ -17,8 +17,15 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case extended(LaunchKind, seconds: UInt16)
         /// A request was accepted.
         case taskSubmitted(TaskKind, TaskDisposition)
+        /// A request, or finished transfers, were refused.
+        case taskRefused(TaskKind, TaskRejection)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
+        /// 16 bytes of the name of the worker that received the wake of a push.
+        ///
+        /// - `length`: the length of the whole name, in bytes.
+        /// - `place`: the number of the part, from 0.
+        case worker(length: UInt8, place: UInt8)
         /// Not an event: up to 32 bytes of the identifier or session name of the next event.
         ///
         /// - `length`: the length of the whole name, in bytes.
@@ -35,35 +42,49 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
     /// The kind of event, as a number that may be stored in files. Codes never change their meaning.
     package let code: UInt8
     /// For a launch: the attempt of its push or task. For an extension: the seconds left. For a push: its priority, or
-    /// 0 if that was not kept. For finished transfers: their count. For a part of a name: the length of the name.
+    /// 0 if that was not kept, and above four bits the size of its payload minus one. For finished transfers: their
+    /// count. For a part of a name: the length of the name. For conditions: the lower half of the changed fields.
     package let attempt: UInt16
     /// The other push of a coalescing: the one that this push replaced, or the one that absorbed it. In a part of a
-    /// name: its bytes after the first 16.
+    /// name: its bytes after the first 16; of the name of a worker, all bytes of the part. For a launch or a drop: the
+    /// wait (`Waited`). For conditions: the battery level in the first word, if it changed.
     package let related: APNsID?
     /// For the launch of a push: the number of pushes coalesced into it. For a push: the code of its lifetime. For the
     /// launch or extension of a task: the code of its kind. For the result, submission or drop of a task: the codes of
-    /// its kind and of the outcome, disposition or reason. For a part of a name: its number.
+    /// its kind and of the outcome, disposition or reason. For a part of a name: its number. For conditions: the upper
+    /// half of the changed fields.
     package let coalesced: UInt16
 
     /// Creates an event of a device.
     ///
     /// - `terms`: the terms on which a push was sent; nil for other kinds.
+    /// - `payloadBytes`: the size of the payload of a push, at most 4,096; 0 if it is not kept.
+    /// - `changed`: the conditions that a report changed.
     package init(
         device: UInt64,
         at: Instant,
         kind: Kind,
         apnsID: APNsID? = nil,
         related: APNsID? = nil,
-        terms: PushTerms? = nil
+        terms: PushTerms? = nil,
+        payloadBytes: Int = 0,
+        changed: ConditionsReport? = nil
     ) {
         self.device = device
         self.at = at
         self.apnsID = apnsID
-        self.related = related
         let stored = kind.stored
+        if let changed {
+            self.related = changed.batteryLevel.map { APNsID(first: $0.bitPattern, second: 0, upperCase: 0) }
+            self.code = stored.code
+            self.attempt = UInt16(truncatingIfNeeded: changed.code)
+            self.coalesced = UInt16(changed.code >> 16)
+            return
+        }
+        self.related = related
         self.code = stored.code
         if case .push = kind, let terms {
-            self.attempt = UInt16(terms.priority.rawValue)
+            self.attempt = UInt16(terms.priority.rawValue) | UInt16(min(max(1, payloadBytes), 4096) - 1) << 4
             self.coalesced = terms.lifetime.code
         } else {
             self.attempt = stored.attempt
@@ -94,10 +115,36 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
     /// The terms on which a push was sent; nil for other events, and if they were not kept.
     package var terms: PushTerms? {
-        guard case .push = self.kind, let priority = Priority(rawValue: UInt8(clamping: self.attempt)) else {
-            return nil
-        }
+        guard case .push = self.kind, let priority = Priority(rawValue: UInt8(self.attempt & 15)) else { return nil }
         return PushTerms(priority: priority, lifetime: PushTerms.Lifetime(code: self.coalesced))
+    }
+
+    /// The size of the payload of a push; nil for other events, and if it was not kept.
+    package var payloadBytes: Int? {
+        guard case .push = self.kind, self.attempt >> 4 != 0 else { return nil }
+        return Int(self.attempt >> 4) + 1
+    }
+
+    /// The other push of a coalescing; nil for events without one.
+    package var relatedPush: APNsID? {
+        switch self.code {
+        case 8...12, 16...20: self.related
+        default: nil
+        }
+    }
+
+    /// The wait of a push or task that was launched or dropped; nil if there was none, or if it was not kept.
+    package var waited: Waited? {
+        switch self.kind {
+        case .launch, .discard: self.related.map { Waited(stored: $0) }
+        default: nil
+        }
+    }
+
+    /// The conditions that a report changed; nil for other events, and if they were not kept.
+    package var changed: ConditionsReport? {
+        guard case .conditions = self.kind else { return nil }
+        return ConditionsReport(code: UInt32(self.coalesced) << 16 | UInt32(self.attempt), self.related)
     }
 
     package var kind: Kind {
@@ -124,10 +171,10 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
 extension HistoryEvent.Kind {
     /// The defined codes, one bit each.
-    static var codes: UInt32 { 0x3F3F_FFFE }
+    static var codes: UInt32 { 0x3FFF_FFFE }
 
     /// The codes of tasks, sessions and names, one bit each.
-    private static let codesWithBoundNumbers: UInt32 = 0x1020_E0C0
+    private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
 
     /// Returns true if `code`, which is that of a kind, is valid with some numbers only.
     static func hasBoundNumbers(_ code: UInt8) -> Bool {
@@ -159,6 +206,9 @@ extension HistoryEvent.Kind {
         case .taskSubmitted(let kind, let disposition):
             (14, 0, UInt16(kind.storedCode << 4 | disposition.storedCode))
         case .transfersFinished(let count): (15, count, 0)
+        case .taskRefused(let kind, let rejection):
+            (22, 0, UInt16(kind.storedCode << 4 | TaskRejection.ofEvents.code(rejection)))
+        case .worker(let length, let place): (23, UInt16(length), UInt16(place))
         case .namePart(let length, let place): (13, UInt16(length), UInt16(place))
         }
     }
@@ -173,7 +223,7 @@ extension HistoryEvent.Kind {
         case 3: self = .conditions
         case 4: self = .launch(.push, attempt: attempt, coalesced: coalesced)
         case 5: self = .extended(.push, seconds: attempt)
-        case 6, 7, 13, 14, 15, 21, 28: self.init(boundCode: code, attempt: attempt, coalesced: coalesced)
+        case 6, 7, 13, 14, 15, 21, 22, 23, 28: self.init(boundCode: code, attempt: attempt, coalesced: coalesced)
         case 8: self = .push(.launched)
         case 9: self = .push(.scheduled)
         case 10: self = .push(.coalesced)
@@ -219,6 +269,12 @@ extension HistoryEvent.Kind {
         case (21, _):
             guard let whole else { return nil }
             self = .extended(LaunchKind(whole), seconds: attempt)
+        case (22, 0):
+            guard let upper, let rejection = TaskRejection.ofEvents.element(code: stored & 0xF) else { return nil }
+            self = .taskRefused(upper, rejection)
+        case (23, _):
+            guard let length = UInt8(exactly: attempt), Int(stored) * 16 < Int(length) else { return nil }
+            self = .worker(length: length, place: stored)
         case (28, 0):
             guard let upper, let reason = DiscardReason.ofRequests.element(code: stored & 0xF) else { return nil }
             self = .discard(LaunchKind(upper), reason)
@@ -309,6 +365,23 @@ package enum NameParts {
         }
     }
 
+    /// Appends the name of the worker that received the wake of a push.
+    static func append(
+        worker name: String,
+        _ push: APNsID,
+        device: UInt64,
+        at: Instant,
+        to events: inout [HistoryEvent]
+    ) {
+        guard let length = UInt8(exactly: name.utf8.count) else { return }
+        var bytes = name.utf8.makeIterator()
+        for place in 0..<UInt8((Int(length) + 15) / 16) {
+            let kind = HistoryEvent.Kind.worker(length: length, place: place)
+            let part = self.nextBytes(&bytes)
+            events.append(HistoryEvent(device: device, at: at, kind: kind, apnsID: push, related: part))
+        }
+    }
+
     private static func nextBytes(_ bytes: inout String.UTF8View.Iterator) -> APNsID {
         APNsID(first: self.nextWord(&bytes), second: self.nextWord(&bytes), upperCase: 0)
     }
@@ -335,6 +408,12 @@ package enum NameParts {
 }
 
 extension HistoryEvent {
+    /// The bytes of a part of a worker's name, with zeros behind the last.
+    package var workerBytes: [UInt8] {
+        let words = self.related.map { [$0.first, $0.second] } ?? []
+        return words.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    }
+
     /// True if this is a part of a name, and not an event.
     package var isNamePart: Bool { self.code == 13 }
 
@@ -375,8 +454,9 @@ package struct HistoryEntries {
     /// The number of entries, complete or not.
     package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
 
-    /// Appends the event that precedes the last one.
+    /// Appends the event that precedes the last one. The names of workers make no entries.
     package mutating func append(_ event: HistoryEvent) {
+        if case .worker = event.kind { return }
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
             self.open = event
@@ -420,9 +500,9 @@ extension HistoryEvent.Kind {
         switch self {
         case .launch(let kind, _, _), .discard(let kind, _), .extended(let kind, _): kind.task
         case .result(let outcome): outcome.kind.task
-        case .taskSubmitted(let kind, _): kind
+        case .taskSubmitted(let kind, _), .taskRefused(let kind, _): kind
         case .transfersFinished: .urlSession
-        case .registered, .removed, .push, .conditions, .namePart: nil
+        case .registered, .removed, .push, .conditions, .worker, .namePart: nil
         }
     }
 }

@@ -1,4 +1,5 @@
 package import Policy
+package import Wire
 
 /// An enumeration whose cases records store as one byte. Codes never change their meaning.
 package protocol StoredCase: CaseIterable {
@@ -96,6 +97,15 @@ extension DiscardReason {
     package static let ofRequests: [DiscardReason] = [.replaced, .cancelled, .exhausted, .forceQuit, .unregistered]
 }
 
+extension TaskRejection {
+    /// The reasons of refused requests in events, in the order of their codes, from 1 on.
+    static let ofEvents: [TaskRejection] = [
+        .policy(.notPermitted), .policy(.unavailable), .policy(.notForeground), .policy(.tooManyPendingTaskRequests),
+        .policy(.immediateRunIneligible), .tooManySessions, .bound(.taskRequestsMax), .bound(.taskBytesMax),
+        .bound(.taskTopicPercentMax),
+    ]
+}
+
 extension Disposition: StoredCase {
     package var storedCode: UInt8 { self.rawValue + 1 }
 }
@@ -118,6 +128,40 @@ extension Conditions.MemoryPressure: StoredCase {
         case .warning: 1
         case .critical: 2
         }
+    }
+}
+
+/// The stored form of the conditions that a report changed: bit 0 is always set, bit 1 for a new battery level, which is
+/// stored elsewhere, and three bits for each other field hold 0 if it did not change, and otherwise its code from 1 on.
+extension ConditionsReport {
+    /// The number that an event keeps.
+    package var code: UInt32 {
+        func number(_ flag: Bool?) -> UInt8? { flag.map { $0 ? 2 : 1 } }
+        let fields = [
+            self.appState?.storedCode, self.backgroundRefresh?.storedCode, self.thermalState?.storedCode,
+            self.memoryPressure.map { $0.storedCode + 1 }, number(self.charging), number(self.lowPowerMode),
+            number(self.network),
+        ]
+        let known: UInt32 = 1 | (self.batteryLevel == nil ? 0 : 2)
+        return fields.enumerated().reduce(known) { $0 | UInt32($1.element ?? 0) << (2 + 3 * UInt32($1.offset)) }
+    }
+
+    /// - Parameter level: the battery level as the event keeps it.
+    package init?(code: UInt32, _ level: APNsID?) {
+        guard code & 1 != 0 else { return nil }
+        func field(_ place: UInt32) -> UInt8 { UInt8(code >> (2 + 3 * place) & 7) }
+        func flag(_ place: UInt32) -> Bool? { field(place) == 0 ? nil : field(place) == 2 }
+        self.init()
+        if code & 2 != 0, let level = level.map({ Double(bitPattern: $0.first) }), 0...1 ~= level {
+            self.batteryLevel = level
+        }
+        self.appState = Conditions.AppState(storedCode: field(0))
+        self.backgroundRefresh = Conditions.BackgroundRefresh(storedCode: field(1))
+        self.thermalState = Conditions.ThermalState(storedCode: field(2))
+        self.memoryPressure = field(3) == 0 ? nil : Conditions.MemoryPressure(storedCode: field(3) - 1)
+        self.charging = flag(4)
+        self.lowPowerMode = flag(5)
+        self.network = flag(6)
     }
 }
 

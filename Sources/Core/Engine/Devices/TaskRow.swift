@@ -21,8 +21,10 @@ final class TaskRow {
         var details: TaskDetails
         /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
+        /// The wait of the task since its first hold or its last launch; nil before those, and in flight.
+        var wait: WaitLog?
 
-        var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil }
+        var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil && self.wait == nil }
     }
 
     /// A task that waits only for a slot, and the start of the wait.
@@ -98,7 +100,6 @@ extension TaskRow {
         var isNoted = [Bool](repeating: false, count: self.notes.count)
         func mark(_ task: BackgroundTask) {
             if let place = self.texts.find(task.name.rawValue, { $0.name.rawValue }) { isNamed[place] = true }
-            guard task.kind != .urlSession else { return }
             if let place = self.notes.find(task.arrival, { $0.arrival }) { isNoted[place] = true }
         }
         for task in self.policy.waiting { mark(task) }
@@ -123,7 +124,24 @@ extension TaskRow {
 
     /// The data of a request; nil if it has none.
     func note(_ task: BackgroundTask) -> Note? {
-        task.kind == .urlSession ? nil : self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
+        self.notes.find(task.arrival, { $0.arrival }).map { self.notes[$0] }
+    }
+
+    /// Stores the wait of a task, or nil at its launch.
+    func keepWait(_ wait: WaitLog?, of arrival: UInt64) {
+        if let index = self.notes.find(arrival, { $0.arrival }) {
+            self.notes[index].wait = wait
+        } else {
+            self.restore(Note(arrival: arrival, details: TaskDetails(), wait: wait))
+        }
+    }
+
+    /// Notes the hold of a task that waits.
+    private func noteHold(_ hold: Hold?, of task: BackgroundTask, at now: Instant) {
+        let wait = self.note(task)?.wait
+        guard hold != wait?.hold else { return }
+        if wait == nil { self.keepWait(WaitLog(start: task.waitsSince), of: task.arrival) }
+        self.note(task)?.wait?.change(to: hold, at: now)
     }
 
     /// Notes for a continued task that is pending again that it launched, and its progress.
@@ -254,14 +272,23 @@ extension TaskRow {
     }
 
     /// Returns the device's gauges at `now`.
-    func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
+    ///
+    /// - `notingHolds`: true if the hold of each task is stored with its wait.
+    func gauges(
+        _ lanes: DeviceLanes,
+        at now: Instant,
+        _ parameters: Parameters,
+        notingHolds: Bool
+    ) -> TaskGauges {
         var gauges = TaskGauges()
         gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }
         for task in lanes.tasks.waiting {
             gauges.waiting[task.kind] += 1
             gauges.transfersWaiting += Int64(clamping: task.transfers)
             gauges.bytes += Self.bytes(self.text(task.name), self.details(task))
-            if let hold = lanes.hold(task, at: now, parameters) {
+            let hold = lanes.hold(task, at: now, parameters)
+            if notingHolds { self.noteHold(hold, of: task, at: now) }
+            if let hold {
                 gauges.held[hold] += 1
             } else if self.readySince(task.arrival) != nil {
                 gauges.held[.worker] += 1
@@ -375,12 +402,13 @@ extension TaskRow {
         static let trace = TaskFlags(rawValue: 1 << 4)
         /// The task has launched, and no launch reported progress.
         static let nothingTold = TaskFlags(rawValue: 1 << 5)
-        static let known = TaskFlags(rawValue: 1 << 6 - 1)
+        static let wait = TaskFlags(rawValue: 1 << 6)
+        static let known = TaskFlags(rawValue: 1 << 7 - 1)
     }
 
     /// Stores kind and needs (1 byte each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4),
-    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, and the trace after
-    /// its size (2).
+    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, the wait (`WaitLog`),
+    /// and the trace after its size (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
         buffer.append(task.needs.rawValue)
@@ -401,6 +429,7 @@ extension TaskRow {
         case .nothingTold?: flags.insert(.nothingTold)
         case .progress?: flags.insert(.progress)
         }
+        if note?.wait != nil { flags.insert(.wait) }
         if !details.trace.isEmpty { flags.insert(.trace) }
         buffer.append(flags.rawValue)
         if let title = details.title { buffer.append(text: title) }
@@ -410,6 +439,7 @@ extension TaskRow {
             for resource in details.resources { buffer.append(text: resource) }
         }
         if case .progress(let progress)? = note?.resumption { buffer.append(progress) }
+        note?.wait?.store(to: &buffer)
         guard !details.trace.isEmpty else { return }
         buffer.appendLittleEndian(UInt16(details.trace.count))
         buffer.append(details.trace)
@@ -431,7 +461,7 @@ extension TaskRow {
             attempts: reader.integer(attemptsMin...UInt32(Parameters.countMax))
         )
         let flags = TaskFlags(rawValue: reader.integer())
-        guard !text.isEmpty, flags.isSubset(of: .known), !isSession || flags.isEmpty else { return nil }
+        guard !text.isEmpty, flags.isSubset(of: .known), !isSession || flags.isSubset(of: .wait) else { return nil }
         var details = TaskDetails()
         if flags.contains(.title) { details.title = reader.text() }
         if flags.contains(.subtitle) { details.subtitle = reader.text() }
@@ -441,11 +471,13 @@ extension TaskRow {
         guard !flags.isSuperset(of: [.progress, .nothingTold]) else { return nil }
         var resumption: TaskResumption? = flags.contains(.nothingTold) ? .nothingTold : nil
         if flags.contains(.progress) { resumption = .progress(reader.progress()) }
+        let wait = flags.contains(.wait) ? WaitLog(&reader) : nil
+        guard (wait != nil) == flags.contains(.wait) else { return nil }
         if flags.contains(.trace) {
             details.trace = reader.view(Int(reader.integer(UInt16.self))).array
             guard details.trace.withByteView({ PushTrace($0) != nil }) else { return nil }
         }
-        self.restore(Note(arrival: task.arrival, details: details, resumption: resumption))
+        self.restore(Note(arrival: task.arrival, details: details, resumption: resumption, wait: wait))
         return task
     }
 

@@ -18,6 +18,8 @@ struct Topic {
     var deviceCount = 0
     /// True if the topic is paused: nothing of it launches.
     var isPaused = false
+    /// The moment of its last pause; `distantPast` if it was paused before this engine started, or never.
+    var pausedAt = Instant.distantPast
     /// The time of the last resumption in this engine's lifetime. Waits for a slot before it do not count.
     var resumedAt = Instant.distantPast
     /// True if the topic is in the current step's list of changes.
@@ -74,6 +76,13 @@ package struct TopicTable: ~Copyable {
     /// The time of the topic's last resumption; `distantPast` if there was none.
     package func resumedAt(_ topic: TopicIndex) -> Instant { self.topics[Int(topic.rawValue)].resumedAt }
 
+    /// The part of the last pause of the topic between two moments, in milliseconds.
+    func pausedMilliseconds(_ topic: TopicIndex, since start: Instant, until end: Instant) -> Int64 {
+        let topic = self.topics[Int(topic.rawValue)]
+        let (pausedAt, resumedAt) = (max(start, topic.pausedAt), topic.isPaused ? end : min(end, topic.resumedAt))
+        return resumedAt > pausedAt ? resumedAt.milliseconds - pausedAt.milliseconds : 0
+    }
+
     /// Pauses or resumes a topic.
     ///
     /// - Returns: true if that changed the topic.
@@ -83,6 +92,7 @@ package struct TopicTable: ~Copyable {
         self.topics[place].isPaused = isPaused
         if isPaused {
             self.paused.insert(topic)
+            self.topics[place].pausedAt = now
         } else {
             self.paused.remove(topic)
             self.topics[place].resumedAt = now

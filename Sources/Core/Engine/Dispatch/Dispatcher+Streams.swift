@@ -15,6 +15,7 @@ extension Dispatcher {
         self.streamEnded(address)
         let topic = self.engine.topic(name)
         self.freed.append(self.streams.insert(address, topic, request))
+        self.engine.noteSubscribed(topic, request)
         self.flow()
         return nil
     }

@@ -130,6 +130,7 @@ extension Dispatcher {
             deadline: wake.deadline
         )
         self.output.deliver(wake, to: subscription.address)
+        if !subscription.request.label.isEmpty { self.engine.given(wake.id, to: subscription.request.label) }
     }
 }
 

@@ -51,6 +51,17 @@ package struct SubscriptionRequest: Sendable {
     /// True if it takes tasks or sessions.
     package var takesTasks: Bool { !self.tasks.isEmpty || !self.sessions.isEmpty }
 
+    /// The name of the worker and what it takes, such as `builder: 4 slots, pushes, tasks com.example.*`.
+    var text: String {
+        let lists = [
+            ("tasks", self.tasks.map(\.text)), ("sessions", self.sessions.map(\.text)), ("resources", self.resources),
+        ]
+        let parts =
+            ["\(self.slots) \(self.slots == 1 ? "slot" : "slots")"] + (self.takesPushes ? ["pushes"] : [])
+            + lists.filter { !$0.1.isEmpty }.map { "\($0.0) \($0.1.joined(separator: " "))" }
+        return (self.label.isEmpty ? "" : "\(self.label): ") + parts.joined(separator: ", ")
+    }
+
     /// Returns true if it takes launches of this kind and name, and offers the resources they need.
     package func takes(_ target: LaunchTarget) -> Bool {
         switch target.kind {

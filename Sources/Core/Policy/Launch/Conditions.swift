@@ -60,6 +60,25 @@ extension Conditions {
     }
 }
 
+extension Conditions {
+    /// The fields that differ in `other`, with its values.
+    package func changes(to other: Conditions) -> ConditionsReport {
+        func changed<Value: Equatable>(_ field: KeyPath<Conditions, Value>) -> Value? {
+            self[keyPath: field] == other[keyPath: field] ? nil : other[keyPath: field]
+        }
+        var report = ConditionsReport()
+        report.batteryLevel = changed(\.batteryLevel)
+        report.appState = changed(\.appState)
+        report.backgroundRefresh = changed(\.backgroundRefresh)
+        report.thermalState = changed(\.thermalState)
+        report.memoryPressure = changed(\.memoryPressure)
+        report.charging = changed(\.charging)
+        report.lowPowerMode = changed(\.lowPowerMode)
+        report.network = changed(\.network)
+        return report
+    }
+}
+
 /// The reason why a push or a task is held, in the order in which reasons are checked.
 package enum Hold: UInt8, BitwiseCopyable, Sendable, CaseIterable {
     /// The topic is paused by an operator. This is not a condition of the device.

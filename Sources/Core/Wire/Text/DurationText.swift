@@ -23,6 +23,23 @@ package enum DurationText {
         return milliseconds <= self.millisecondsMax ? milliseconds : nil
     }
 
+    /// Returns a duration in its two largest units, such as `14 min 59 s`.
+    package static func text(seconds: Int) -> String {
+        let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)]
+        var rest = max(0, seconds)
+        var parts: [String] = []
+        for (name, length) in units where parts.count < 2 {
+            if rest >= length || (length == 1 && parts.isEmpty) { parts.append("\(rest / length) \(name)") }
+            rest %= length
+        }
+        return parts.joined(separator: " ")
+    }
+
+    /// Returns a duration in its two largest units; one below a second in milliseconds.
+    package static func text(milliseconds: Int64) -> String {
+        milliseconds < 1000 ? "\(milliseconds) ms" : self.text(seconds: Int(clamping: milliseconds / 1000))
+    }
+
     private static func number(_ text: Substring, digitsMax: Int) -> Int64? {
         guard 1...digitsMax ~= text.count, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
         else { return nil }

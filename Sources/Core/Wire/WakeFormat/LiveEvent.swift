@@ -2,6 +2,7 @@
 package struct LiveEvent: Hashable, Sendable {
     package enum Kind: String, CaseIterable, Sendable {
         case push, refused, launched, result, discarded, registered, removed, paused, resumed
+        case submitted, taskRefused, finished, conditions, subscribed
     }
 
     /// The time, in milliseconds since 1970.
@@ -13,11 +14,11 @@ package struct LiveEvent: Hashable, Sendable {
     package var device: String?
     package var apnsID: String?
     package var wake: String?
-    /// For a push: its immediate outcome, with the values of `wakegate-disposition`.
+    /// For a push or a request: its immediate outcome, with the values of `wakegate-disposition`.
     package var disposition: String?
     /// For a result: the outcome of the wake.
     package var outcome: String?
-    /// For a refused push: the provider API's reason. For a discarded launch: the cause.
+    /// For a refused push or request: the reason in the answer. For a discarded launch: the cause.
     package var reason: String?
     /// Further details for people.
     package var detail: String?

@@ -87,8 +87,9 @@ package struct EventChunkWriter: ~Copyable {
         let identifier = EventFlags.Identifier(event.apnsID, named: self.named)
         let related = EventFlags.Identifier(event.related, named: self.named)
         names.apnsID = identifier == .written
-        names.related = related == .written
-        let upperCase = names.apnsID && event.apnsID?.upperCase != 0 || names.related && event.related?.upperCase != 0
+        names.related = related == .written && event.relatedPush != nil
+        let upperCase =
+            names.apnsID && event.apnsID?.upperCase != 0 || related == .written && event.related?.upperCase != 0
         let flags = EventFlags(
             code: event.code,
             hasNumbers: event.attempt != 0 || event.coalesced != 0,
@@ -104,7 +105,7 @@ package struct EventChunkWriter: ~Copyable {
             self.buffer.append(varint: UInt64(event.coalesced))
         }
         if names.apnsID, let apnsID = event.apnsID { self.write(apnsID, withCase: upperCase) }
-        if names.related, let related = event.related { self.write(related, withCase: upperCase) }
+        if related == .written, let related = event.related { self.write(related, withCase: upperCase) }
         guard !event.isNamePart else { return Names() }
         if let apnsID = event.apnsID { self.named = apnsID }
         return names

@@ -273,7 +273,7 @@ extension HistoryEvent {
     /// Returns true if the event is of this push, or of another push that this one was coalesced with.
     package func names(_ apnsID: APNsID) -> Bool {
         // The bytes of a name may equal those of an identifier.
-        (self.apnsID == apnsID || self.related == apnsID) && !self.isNamePart
+        (self.apnsID == apnsID || self.relatedPush == apnsID) && !self.isNamePart
     }
 }
 

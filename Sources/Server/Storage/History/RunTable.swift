@@ -406,7 +406,9 @@ final class RunWriter {
         let names = self.chunk.append(event)
         let number = self.run.eventChunks.count
         if names.apnsID, let apnsID = event.apnsID { self.append(PushEntry(apnsID, chunk: number, self.table.key)) }
-        if names.related, let related = event.related { self.append(PushEntry(related, chunk: number, self.table.key)) }
+        if names.related, let related = event.relatedPush {
+            self.append(PushEntry(related, chunk: number, self.table.key))
+        }
         self.run.oldest = min(self.run.oldest, event.at)
         self.run.newest = max(self.run.newest, event.at)
         self.run.events += 1

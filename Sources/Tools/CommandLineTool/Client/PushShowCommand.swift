@@ -41,7 +41,11 @@ package enum PushShowCommand {
             ["topic", push["topic"]?.text ?? "-"],
             ["priority", self.number(push["priority"])],
             ["received", TableText.moment(push["receivedAt"])],
+            ["payload", push["payloadBytes"]?.number.map { "\(JSONNumber.text(of: $0)) bytes" } ?? "-"],
             ["launches", self.number(push["attempts"])],
+            ["worker", push["worker"]?.text ?? "-"],
+            ["held by", self.list(push["held"]?.elements.compactMap(\.text) ?? [])],
+            ["waited", self.list(self.waits(push["waited"]))],
         ]
         let steps = (push["events"]?.elements ?? []).map { step in
             let others = step["other"]?.text.map { ["\(step["event"]?.text == "absorbed" ? "" : "into ")\($0)"] } ?? []
@@ -54,6 +58,18 @@ package enum PushShowCommand {
     }
 
     private static func number(_ value: JSONValue?) -> String { value?.number.map { JSONNumber.text(of: $0) } ?? "-" }
+
+    private static func list(_ texts: [String]) -> String { texts.isEmpty ? "-" : texts.joined(separator: ", ") }
+
+    /// The times that the push waited, such as `10 min interval`.
+    private static func waits(_ waited: JSONValue?) -> [String] {
+        let holds = (waited?["hold"]?.members ?? []).map { ($0.name, $0.value) }
+        let waits = [("interval", waited?["interval"] ?? .null)] + holds + [("worker", waited?["worker"] ?? .null)]
+        return waits.compactMap { name, value in
+            guard let time = value.number, time > 0 else { return nil }
+            return "\(DurationText.text(milliseconds: Int64(Int(saturating: time)))) \(name)"
+        }
+    }
 
     private static func state(_ push: JSONValue) -> String {
         let state = push["state"]?.text ?? "-"

@@ -14,19 +14,7 @@ package enum TimeText {
     /// rounded to the same seconds as in printed instants, so that the texts agree.
     package static func wait(until instant: Double, now: Int64) -> String {
         let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
-        return self.duration(seconds: Int(saturating: seconds))
-    }
-
-    /// Formats a duration with its two largest units, such as `14 min 59 s`.
-    package static func duration(seconds: Int) -> String {
-        let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)]
-        var rest = max(0, seconds)
-        var parts: [String] = []
-        for (name, length) in units where parts.count < 2 {
-            if rest >= length || (length == 1 && parts.isEmpty) { parts.append("\(rest / length) \(name)") }
-            rest %= length
-        }
-        return parts.joined(separator: " ")
+        return DurationText.text(seconds: Int(saturating: seconds))
     }
 }
 

@@ -55,7 +55,7 @@ package struct WatchView: Sendable {
         if let gateway = event["gateway"] {
             let state = gateway["state"]?.text ?? ""
             line.append(state, state == "ready" ? .good : state == "draining" ? .warning : .bad)
-            let uptime = TimeText.duration(seconds: Int(saturating: gateway["uptime"]?.number ?? 0))
+            let uptime = DurationText.text(seconds: Int(saturating: gateway["uptime"]?.number ?? 0))
             let memory = Int(saturating: (gateway["memory"]?.number ?? 0) / 1_000_000)
             line.append("  up \(uptime)  \(Self.count(gateway["connections"])) connections  \(memory) MB", .faint)
             line.append("  \(self.accounts(event))", .faint)
@@ -302,7 +302,7 @@ extension WatchView {
     static func lag(_ milliseconds: Double) -> String {
         milliseconds < 1000
             ? "\(Int(saturating: milliseconds)) ms"
-            : TimeText.duration(seconds: Int(saturating: milliseconds / 1000))
+            : DurationText.text(seconds: Int(saturating: milliseconds / 1000))
     }
 
     /// Returns the sum of counters.

@@ -268,7 +268,7 @@ package struct TransferProgressLine: Hashable, Sendable {
         if let rate = self.rate { parts.append("\(ByteText.text(Int64(rate)))/s") }
         if let total = self.total, let rate = self.rate, rate >= 1, total > self.bytes {
             let seconds = Int(saturating: (Double(total - self.bytes) / rate).rounded(.up))
-            parts.append("\(TimeText.duration(seconds: seconds)) left")
+            parts.append("\(DurationText.text(seconds: seconds)) left")
         }
         if self.count > 1 { parts.append("\(self.endedCount) of \(self.count) ended") }
         if let why = self.why { parts.append(TerminalText.harmless(why)) }

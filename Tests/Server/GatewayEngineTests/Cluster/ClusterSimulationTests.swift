@@ -174,7 +174,9 @@ struct ClusterLedger {
             guard let push = event.apnsID else { break }
             if reason == .exhausted { self.checkExhausted(push, givenBack: 0) }
             self.end(push, .discarded(reason))
-        case .discard, .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: break
+        case .discard, .conditions, .extended, .taskSubmitted, .taskRefused, .transfersFinished, .worker,
+            .namePart:
+            break
         }
         self.devices[event.device] = device
     }

@@ -203,7 +203,9 @@ final class EngineContract {
     }
 
     /// Returns a member of the object with which a request was answered, as text; empty if there is none.
-    func member(_ request: Int, _ path: String...) -> String {
+    func member(_ request: Int, _ path: String...) -> String { self.member(request, at: path) }
+
+    func member(_ request: Int, at path: [String]) -> String {
         var value: JSONValue? = try? JSONReader.read(self.text(request))
         for name in path {
             if let index = Int(name), case .array(let elements)? = value {

@@ -17,7 +17,8 @@ const retryMilliseconds = 2000;
 
 const inks = {
   push: "pushes", refused: "bad", launched: "launches", discarded: "bad", registered: "idle", removed: "idle",
-  paused: "warn", resumed: "good", missed: "warn",
+  paused: "warn", resumed: "good", submitted: "pushes", taskRefused: "bad", finished: "idle", conditions: "idle",
+  subscribed: "good", missed: "warn",
 };
 const suggestions = [...new Set([...Object.keys(inks), ...Object.keys(resultNames), ...Object.keys(outcomeNames)])]
   .filter((word) => word !== "missed");

@@ -1,7 +1,7 @@
 // The way of one push.
 
 import { badge, el, link } from "./dom.js";
-import { day } from "./format.js";
+import { count, day, duration } from "./format.js";
 import { address } from "./route.js";
 import { eventList } from "./timeline.js";
 
@@ -18,9 +18,14 @@ export const pushState = ({ state, reason }) => {
 // Whether nothing more happens to a push.
 export const hasEnded = ({ state }) => state !== "pending" && state !== "inFlight";
 
-function facts({ priority, attempts }) {
-  const launches = attempts ? ` Launched ${attempts === 1 ? "once" : `${attempts} times`}.` : " Not launched.";
-  return priority ? ` Priority ${priority}.${launches}` : launches;
+function facts({ priority, payloadBytes, attempts, worker, held, waited }) {
+  const waits = Object.entries({ interval: waited?.interval, ...waited?.hold, worker: waited?.worker })
+    .filter(([, time]) => time > 0).map(([name, time]) => `${duration(time)} (${name})`);
+  return [priority ? ` Priority ${priority}.` : "", payloadBytes ? ` ${count(payloadBytes)} bytes.` : "",
+    attempts ? ` Launched ${attempts === 1 ? "once" : `${attempts} times`}` : " Not launched",
+    worker ? `, last to the worker ${worker}.` : ".",
+    held?.length > 0 ? ` Held by ${held.join(", ")}.` : "",
+    waits.length > 0 ? ` Waited ${waits.join(", ")}.` : ""].join("");
 }
 
 export function pushPanel(push, close) {

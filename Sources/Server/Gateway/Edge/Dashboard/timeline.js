@@ -14,12 +14,13 @@ const taskResults = { success: "good", failure: "warn", expired: "bad" };
 export const outcomeInk = (name) => results[name]?.[1] ?? taskResults[name] ?? "idle";
 
 // What an event is called, and its colour.
-export function describe({ event, detail, kind, task, session }) {
+export function describe({ event, detail: words, kind, task, session, held }) {
+  const detail = held ? `${words}, held by ${held}` : words;
   if (kind) return describeTask(event, detail, kind, task ?? session ?? "a name that is not kept");
   const plain = {
     registered: ["Registered", "idle"], removed: ["Removed", "idle"], push: [`Push, ${detail}`, "pushes"],
     launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
-    conditions: ["Conditions reported", "idle"], extended: [`Given more time, ${detail}`, "idle"],
+    conditions: [detail ? `Conditions: ${detail}` : "Conditions reported", "idle"], extended: [`Given more time, ${detail}`, "idle"],
     received: [`Received, ${detail}`, "pushes"], launched: [`Launched, ${detail}`, "launches"],
     absorbed: ["Took over an older push", "merged"], coalesced: ["Coalesced into a newer push", "merged"],
     discarded: [`Discarded: ${detail}`, "bad"],
@@ -34,7 +35,7 @@ export function describe({ event, detail, kind, task, session }) {
 // What happened to a task or a session is called, and its colour.
 function describeTask(event, detail, kind, name) {
   const plain = {
-    submit: [`Submitted, ${detail}`, "idle"], finished: [`Finished, ${detail}`, "idle"],
+    submit: [`Submitted, ${detail}`, "idle"], refused: [`Refused: ${detail}`, "bad"], finished: [`Finished, ${detail}`, "idle"],
     launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
     extended: [`Given more time, ${detail}`, "idle"],
     result: [`Result: ${detail}`, outcomeInk(detail)],

@@ -283,8 +283,11 @@ extension EngineWork {
                     guard let devices = reading.source.devices(of: [number], reading.key) else {
                         return .more(.shownPush(way, device: number))
                     }
+                    if way.state == .pending, let device = devices[number] {
+                        return .more(.pendingPush(way, device))
+                    }
                     var writer = JSONWriter()
-                    way.write(to: &writer, reading.offset, devices[number])
+                    way.write(to: &writer, reading.offset, devices[number], holds: [])
                     return .outcome(.json(writer))
                 })
             )
@@ -294,10 +297,26 @@ extension EngineWork {
     /// Answers with a push. The engine looks up its device, which the history cannot.
     private static func shownPush(_ way: PushWay, device number: UInt64) -> EngineWork {
         EngineWork { reach in
+            let holds = reach.engine.find(number: number).map { Self.holds(way, $0, reach) } ?? []
             var writer = JSONWriter()
-            way.write(to: &writer, reach.workspace.offset, Self.device(number: number, reach))
+            way.write(to: &writer, reach.workspace.offset, Self.device(number: number, reach), holds: holds)
             return .outcome(.json(writer))
         }
+    }
+
+    /// A push that is pending, with the holds that apply to it.
+    private static func pendingPush(_ way: PushWay, _ logged: LoggedDevice) -> EngineWork {
+        EngineWork(reading: Named(logged.token)) { reach, device in
+            var writer = JSONWriter()
+            way.write(to: &writer, reach.workspace.offset, logged, holds: Self.holds(way, device.index, reach))
+            return .outcome(.json(writer))
+        }
+    }
+
+    /// The holds that apply to the pending push of a device; none if that is another push.
+    private static func holds(_ way: PushWay, _ device: DeviceIndex, _ reach: Reach) -> [Hold] {
+        guard reach.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return [] }
+        return reach.workspace.snapshot(device).held
     }
 
     /// Returns the device that the history knows by `number`, or nil if it has been removed.

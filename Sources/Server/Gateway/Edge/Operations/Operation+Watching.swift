@@ -64,7 +64,8 @@ extension EventFilter {
     package static let outcomes: [String] = {
         let first = LiveEvent.Kind.allCases.map(\.rawValue) + Disposition.allCases.map { "\($0.name)" }
         let results = WakeOutcome.allCases.map(\.rawValue) + TaskOutcome.allCases.map(\.rawValue)
-        return first + results + DiscardReason.allCases.map(\.rawValue) + APNSReason.allCases.map(\.rawValue)
+        let reasons = DiscardReason.allCases.map(\.rawValue) + APNSReason.allCases.map(\.rawValue)
+        return first + results + reasons + TaskRefusal.allCases.map(\.rawValue) + [APIError.tooManySessions.reason]
     }()
 
     /// Parses the query of `GET /v1/events`: `topic=com.example.app&device=<token>&outcome=refused,lost`.

@@ -1,5 +1,17 @@
+import Engine
 import Policy
 import Wire
+
+extension TaskRejection {
+    /// The reason in the answer to the caller.
+    var reason: String {
+        switch self {
+        case .policy(let refusal): refusal.rawValue
+        case .tooManySessions: APIError.tooManySessions.reason
+        case .bound(let limit): APIError.tooManyTasks(limit: limit.rawValue).reason
+        }
+    }
+}
 
 /// The errors of operations on background tasks.
 extension APIError {

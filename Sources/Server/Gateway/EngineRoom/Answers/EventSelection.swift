@@ -11,10 +11,10 @@ package struct EventSelection: Sendable {
         func contains(_ kind: HistoryEvent.Kind) -> Bool {
             switch kind {
             case .push: self == .push
-            case .launch, .result, .discard, .extended, .taskSubmitted, .transfersFinished:
+            case .launch, .result, .discard, .extended, .taskSubmitted, .taskRefused, .transfersFinished:
                 self == (kind.task == nil ? .push : .task)
             case .conditions: self == .conditions
-            case .registered, .removed, .namePart: false
+            case .registered, .removed, .worker, .namePart: false
             }
         }
     }
@@ -100,6 +100,20 @@ extension HistoryEntry {
         }
         writer.key("detail")
         writer.optional(detail) { writer, detail in writer.string(detail) }
+        if case .discard = self.event.kind {
+            writer.key("held")
+            writer.optional(self.event.waited?.held) { writer, hold in writer.string(hold.name) }
+        }
+        if let waited = self.event.waited {
+            writer.key("waited")
+            waited.write(to: &writer)
+        }
+        if let changed = self.event.changed {
+            writer.key("changed")
+            writer.beginObject()
+            changed.writeMembers(to: &writer)
+            writer.endObject()
+        }
         if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
             writer.key("policyVersion")
             writer.integer(number)
@@ -108,20 +122,48 @@ extension HistoryEntry {
     }
 
     private var text: (name: StaticString, detail: String?) {
-        switch self.event.kind {
+        let waited = self.event.waited?.detail ?? ""
+        return switch self.event.kind {
         case .registered: ("registered", nil)
         case .removed: ("removed", nil)
         case .push(let disposition): ("push", "\(disposition.name)")
-        case .launch(.push, let attempt, let coalesced): ("launch", "attempt \(attempt), coalesced \(coalesced)")
-        case .launch(_, let attempt, _): ("launch", "attempt \(attempt)")
+        case .launch(.push, let attempt, let coalesced):
+            ("launch", "attempt \(attempt), coalesced \(coalesced)\(waited)")
+        case .launch(_, let attempt, _): ("launch", "attempt \(attempt)\(waited)")
         case .result(let outcome): ("result", outcome.name)
         case .discard(_, let reason): ("discard", reason.rawValue)
-        case .conditions: ("conditions", nil)
+        case .conditions: ("conditions", self.event.changed?.text)
         case .extended(_, let seconds): ("extended", "\(seconds) s left")
         case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
-        // Entries are created only from complete names.
-        case .namePart: ("name", nil)
+        case .taskRefused(_, let rejection): ("refused", rejection.reason)
+        // Entries are created only from complete names, and not from those of workers.
+        case .worker, .namePart: ("name", nil)
         }
+    }
+}
+
+extension Waited {
+    /// Appends the wait as an object: the interval, each hold but `worker`, and that, in milliseconds.
+    func write(to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("interval")
+        writer.integer(self.interval)
+        writer.key("hold")
+        writer.beginObject()
+        for span in self.spans where span.hold != .worker {
+            writer.key(span.hold.name)
+            writer.integer(span.milliseconds)
+        }
+        writer.endObject()
+        writer.key("worker")
+        writer.integer(self.milliseconds(.worker))
+        writer.endObject()
+    }
+
+    /// The text about the wait at the end of an event's detail.
+    var detail: String {
+        let held = self.held.map { ", held by \($0.name)" } ?? ""
+        return held + (self.text.map { ", waited \($0)" } ?? "")
     }
 }

@@ -30,6 +30,13 @@ struct PushWay {
     /// The time of its end; nil if it has not ended.
     private(set) var endedAt: Instant?
     private(set) var priority: Priority?
+    /// Nil if the log does not have it.
+    private(set) var payloadBytes: Int?
+    /// The total wait before its launches, or until it was discarded; nil if there was none.
+    private(set) var waited: Waited?
+    /// The name of the worker that was given its last wake, if it has one.
+    private(set) var worker: String?
+    private var workerBytes: [UInt8] = []
     /// The number of launches so far.
     private(set) var attempts = 0
     /// The number of its wakes that were lost.
@@ -48,9 +55,7 @@ struct PushWay {
             switch event.kind {
             case .push: self.end(.coalesced(into: other), event)
             case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
-            case .registered, .removed, .launch, .discard, .conditions, .extended, .taskSubmitted, .transfersFinished,
-                .namePart:
-                break
+            default: break
             }
         }
     }
@@ -62,14 +67,16 @@ struct PushWay {
             self.receivedAt = event.at
             self.endedAt = disposition == .noWake ? event.at : nil
             self.priority = event.terms?.priority
+            self.payloadBytes = event.payloadBytes
             self.steps.append(PushStep(at: event.at, event: "received", detail: "\(disposition.name)"))
-            if let older = event.related {
+            if let older = event.relatedPush {
                 self.steps.append(PushStep(at: event.at, event: "absorbed", other: older))
             }
         case .launch(_, let attempt, let coalesced):
             self.state = .inFlight
             self.attempts = Int(attempt)
-            let detail = "attempt \(attempt), coalesced \(coalesced)"
+            self.worker = nil
+            let detail = "attempt \(attempt), coalesced \(coalesced)\(event.waited?.detail ?? "")"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
             self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.name))
@@ -77,19 +84,27 @@ struct PushWay {
             self.state = isCompleted ? .completed : .pending
             if isCompleted { self.endedAt = event.at }
             if outcome == .push(.lost) { self.lost += 1 }
-            if let heir = event.related { self.end(.coalesced(into: heir), event) }
+            if let heir = event.relatedPush { self.end(.coalesced(into: heir), event) }
         case .discard(_, let reason): self.end(.discarded(reason), event)
         case .extended(_, let seconds):
             self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
-        case .registered, .removed, .conditions, .taskSubmitted, .transfersFinished, .namePart: break
+        case .worker(let length, let place):
+            self.workerBytes = (place == 0 ? [] : self.workerBytes) + event.workerBytes
+            if self.workerBytes.count >= Int(length) {
+                self.worker = String(validating: self.workerBytes.prefix(Int(length)), as: UTF8.self)
+            }
+        case .registered, .removed, .conditions, .taskSubmitted, .taskRefused, .transfersFinished, .namePart: break
         }
+        guard let waited = event.waited else { return }
+        self.waited = self.waited?.joined(waited) ?? waited
     }
 
     private mutating func end(_ state: State, _ event: HistoryEvent) {
         self.state = state
         self.endedAt = event.at
         let (other, reason) = self.ending
-        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
+        let waited = event.waited?.detail ?? ""
+        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason.map { $0 + waited }, other: other))
     }
 
     /// The state of the push in one word; the reason if it was discarded.
@@ -133,8 +148,10 @@ extension PushWay {
 
     /// Appends the push with its steps as an object.
     ///
-    /// - Parameter device: the device; nil if it has been removed.
-    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ device: LoggedDevice?) {
+    /// - Parameters:
+    ///   - device: the device; nil if it has been removed.
+    ///   - holds: the holds that apply to the push while it is pending.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ device: LoggedDevice?, holds: [Hold]) {
         writer.beginObject()
         self.writeSummary(to: &writer, offset)
         writer.key("device")
@@ -143,8 +160,18 @@ extension PushWay {
         writer.optional(device) { writer, device in writer.string(device.topic) }
         writer.key("priority")
         writer.optional(self.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
+        writer.key("payloadBytes")
+        writer.optional(self.payloadBytes) { writer, count in writer.integer(count) }
         writer.key("attempts")
         writer.integer(self.attempts)
+        writer.key("worker")
+        writer.optional(self.worker) { writer, name in writer.string(name) }
+        writer.key("held")
+        writer.beginArray()
+        for hold in holds { writer.string(hold.name) }
+        writer.endArray()
+        writer.key("waited")
+        writer.optional(self.waited) { writer, waited in waited.write(to: &writer) }
         writer.key("events")
         writer.beginArray()
         for step in self.steps {
@@ -186,7 +213,7 @@ struct PushList {
                 places[apnsID] = ways.count
                 ways.append(PushWay(apnsID))
             }
-            for named in Set([event.apnsID, event.related].compactMap(\.self)) {
+            for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
                 if let place = places[named] { ways[place].append(event) }
             }
         }

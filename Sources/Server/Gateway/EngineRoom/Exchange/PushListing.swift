@@ -68,7 +68,7 @@ package struct PushListing: Sendable {
                 named[apnsID] = wanted.contains(push) ? push : nil
                 if wanted.contains(push) { ways[push] = PushWay(apnsID) }
             }
-            for apnsID in Set([event.apnsID, event.related].compactMap(\.self)) {
+            for apnsID in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
                 if let push = named[apnsID] { ways[push]?.append(event) }
             }
         }

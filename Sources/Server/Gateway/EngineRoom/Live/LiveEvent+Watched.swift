@@ -3,8 +3,7 @@ import Policy
 package import Wire
 
 extension LiveEvent {
-    /// Creates the event that followers receive; returns nil for the events that they do not receive: conditions,
-    /// extended wakes, and submissions of workers.
+    /// Creates the event that followers receive; returns nil for the events that they do not receive: extended wakes.
     package init?(_ watched: WatchedEvent) {
         switch watched.kind {
         case .kept(let kind):
@@ -16,6 +15,9 @@ extension LiveEvent {
             self.reason = APNSReason.allCases.first { $0.index == reason }?.rawValue
         case .paused: self.init(watched, .paused)
         case .resumed: self.init(watched, .resumed)
+        case .subscribed:
+            self.init(watched, .subscribed)
+            self.detail = watched.name
         }
     }
 
@@ -34,24 +36,39 @@ extension LiveEvent {
         case .launch: .launched
         case .result: .result
         case .discard: .discarded
-        case .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: nil
+        case .conditions: .conditions
+        case .taskSubmitted: .submitted
+        case .taskRefused: .taskRefused
+        case .transfersFinished: .finished
+        case .extended, .worker, .namePart: nil
         }
     }
 
     /// Sets the fields that depend on the kind of event.
     private mutating func tell(_ kind: HistoryEvent.Kind, _ watched: WatchedEvent) {
         self.detail = kind.task.map { Self.name($0, watched.name) }
+        // Of a launch and a drop the history keeps the wait there.
+        let waited = watched.related.map { Waited(stored: $0).detail } ?? ""
         switch kind {
         case .push(let disposition):
             self.disposition = "\(disposition.name)"
             self.detail = watched.related.map { "in place of \(Self.text($0))" }
-        case .launch(.push, let attempt, let coalesced): self.detail = "attempt \(attempt), coalesced \(coalesced)"
-        case .launch(_, let attempt, _): self.detail = self.detail.map { "\($0), attempt \(attempt)" }
+        case .launch(.push, let attempt, let coalesced):
+            self.detail = "attempt \(attempt), coalesced \(coalesced)\(waited)"
+        case .launch(_, let attempt, _): self.detail = self.detail.map { "\($0), attempt \(attempt)\(waited)" }
         case .result(let outcome):
             self.outcome = outcome.name
             if let into = watched.related { self.detail = "coalesced into \(Self.text(into))" }
-        case .discard(_, let reason): self.reason = reason.rawValue
-        case .registered, .removed, .conditions, .extended, .taskSubmitted, .transfersFinished, .namePart: break
+        case .discard(_, let reason):
+            self.reason = reason.rawValue
+            let detail = (self.detail ?? "") + waited
+            self.detail = detail.isEmpty ? nil : detail.hasPrefix(", ") ? String(detail.dropFirst(2)) : detail
+        case .conditions: self.detail = watched.changed?.text
+        case .taskSubmitted(_, let disposition): self.disposition = disposition.rawValue
+        case .transfersFinished(let count):
+            self.detail = self.detail.map { "\($0), \(count) \(count == 1 ? "transfer" : "transfers")" }
+        case .taskRefused(_, let rejection): self.reason = rejection.reason
+        case .registered, .removed, .extended, .worker, .namePart: break
         }
     }
 

@@ -1,0 +1,262 @@
+package import Policy
+package import Wire
+
+/// The time that a push or task waited for its launch, by cause.
+package struct Waited: Hashable, Sendable {
+    /// The time under one hold.
+    package struct Span: Hashable, Sendable {
+        package let hold: Hold
+        package var milliseconds: Int64
+
+        package init(_ hold: Hold, _ milliseconds: Int64) {
+            self.hold = hold
+            self.milliseconds = milliseconds
+        }
+    }
+
+    /// The time without a hold in milliseconds: that of the launch interval, the budget and earlier wakes.
+    package private(set) var interval: Int64 = 0
+    /// The time under each hold, `paused` and `worker` included: the longest first, at most `spansMax`.
+    package private(set) var spans: [Span] = []
+    /// The hold at the end of the wait; nil for a launch.
+    package private(set) var held: Hold?
+
+    /// The most spans that an event keeps; the time of others counts as the interval's.
+    static let spansMax = 4
+
+    /// - Parameters:
+    ///   - times: the time under each hold; a hold may be there several times.
+    ///   - held: the hold at the end of the wait, if it ended without a launch.
+    package init(interval: Int64, times: [Span], held: Hold? = nil) {
+        self.interval = interval
+        self.held = held
+        for span in times where span.milliseconds > 0 || span.hold == held {
+            if let place = self.spans.firstIndex(where: { $0.hold == span.hold }) {
+                self.spans[place].milliseconds += span.milliseconds
+            } else {
+                self.spans.append(span)
+            }
+        }
+        if let held, !self.spans.contains(where: { $0.hold == held }) { self.spans.append(Span(held, 0)) }
+        // The last hold of a wait that ended without a launch is kept in any case.
+        self.spans.sort { ($0.hold == held ? 1 : 0, $0.milliseconds) > ($1.hold == held ? 1 : 0, $1.milliseconds) }
+        while self.spans.count > Self.spansMax { self.interval += self.spans.removeLast().milliseconds }
+    }
+
+    package func milliseconds(_ hold: Hold) -> Int64 { self.spans.first { $0.hold == hold }?.milliseconds ?? 0 }
+
+    /// The wait in words, such as `10 min interval, 5 min battery`; nil if there was none.
+    package var text: String? {
+        let spans =
+            (self.interval > 0 ? [(self.interval, "interval")] : [])
+            + self.spans.map { ($0.milliseconds, "\($0.hold.name)") }
+        let parts = spans.filter { $0.0 > 0 }.map { "\(DurationText.text(milliseconds: $0.0)) \($0.1)" }
+        return parts.isEmpty ? nil : parts.joined(separator: ", ")
+    }
+}
+
+// MARK: - Stored
+
+/// The stored form of a wait, in place of the identifier of a related push, which launches and discards lack. The lower half of the first word is the interval in milliseconds; its upper half, both halves of the second
+/// word and the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and
+/// above bit 5 milliseconds, or units of 64 of them if bit 5 is set. Longer times than fit are the longest that do.
+extension Waited {
+    private static let unit: Int64 = 64
+    private static let amountMax: Int64 = (1 << 26) - 1
+
+    /// The wait as an event keeps it; nil for none.
+    package var stored: APNsID? {
+        guard self.interval > 0 || !self.spans.isEmpty else { return nil }
+        func word(_ place: Int) -> UInt64 { place < self.spans.count ? UInt64(self.code(self.spans[place])) : 0 }
+        return APNsID(
+            first: UInt64(UInt32(clamping: self.interval)) | word(0) << 32,
+            second: word(1) | word(2) << 32,
+            upperCase: UInt32(word(3))
+        )
+    }
+
+    private func code(_ span: Span) -> UInt32 {
+        let isCoarse = span.milliseconds > Self.amountMax
+        let amount = isCoarse ? min(span.milliseconds / Self.unit, Self.amountMax) : span.milliseconds
+        return UInt32(Hold.eventCodes.code(span.hold)) | (span.hold == self.held ? 1 << 4 : 0)
+            | (isCoarse ? 1 << 5 : 0) | UInt32(clamping: amount) << 6
+    }
+
+    /// The wait that an event keeps.
+    package init(stored: APNsID) {
+        self.interval = Int64(UInt32(truncatingIfNeeded: stored.first))
+        let words = [stored.first >> 32, stored.second, stored.second >> 32, UInt64(stored.upperCase)]
+        for word in words.map({ UInt32(truncatingIfNeeded: $0) }) {
+            guard let hold = Hold.eventCodes.element(code: UInt8(word & 15)) else { continue }
+            self.spans.append(Span(hold, Int64(word >> 6) * (word & 1 << 5 == 0 ? 1 : Self.unit)))
+            if word & 1 << 4 != 0 { self.held = hold }
+        }
+    }
+}
+
+extension Hold {
+    /// The holds of pushes and tasks, where the place of each is the code by which events keep it, from 1 on.
+    static let eventCodes: [Hold] = [
+        .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .priority,
+        .worker, .paused, .memory,
+    ]
+}
+
+// MARK: - While it waits
+
+/// The past holds of a push or task that still waits.
+///
+/// A push has a log after the first change of its hold, and after a wake that ended in a retry; before that, its device
+/// says everything.
+final class WaitLog {
+    /// When the wait began.
+    let start: Instant
+    private(set) var hold: Hold?
+    private var holdSince: Instant
+    /// The holds that have ended.
+    private var ended: [Waited.Span] = []
+
+    /// - Parameter hold: the hold since the beginning of the wait.
+    init(start: Instant, _ hold: Hold? = nil) {
+        self.start = start
+        self.hold = hold
+        self.holdSince = start
+    }
+
+    /// Records that another hold applies from now on, or none.
+    func change(to hold: Hold?, at now: Instant) {
+        guard hold != self.hold else { return }
+        self.ended = self.times(until: now)
+        self.hold = hold
+        self.holdSince = now
+    }
+
+    /// The time under each hold.
+    func times(until now: Instant) -> [Waited.Span] {
+        guard let hold = self.hold else { return self.ended }
+        let time = max(0, now.milliseconds - self.holdSince.milliseconds)
+        return Waited(interval: 0, times: self.ended + [Waited.Span(hold, time)]).spans
+    }
+
+    /// Stores the start of the wait and of the current hold (8 bytes each), the code of the hold (1, 0 for none), and the
+    /// ended holds after their number (1): code (1) and milliseconds (8).
+    func store(to buffer: inout ByteBuffer) {
+        buffer.appendLittleEndian(self.start.milliseconds)
+        buffer.appendLittleEndian(self.holdSince.milliseconds)
+        buffer.append(self.hold.map { Hold.eventCodes.code($0) } ?? 0)
+        buffer.append(UInt8(self.ended.count))
+        for span in self.ended {
+            buffer.append(Hold.eventCodes.code(span.hold))
+            buffer.appendLittleEndian(span.milliseconds)
+        }
+    }
+
+    /// Reads the log that `store` wrote; returns nil for anything else.
+    init?(_ reader: inout RecordReader) {
+        self.start = reader.moment()
+        self.holdSince = reader.moment()
+        let code: UInt8 = reader.integer()
+        self.hold = Hold.eventCodes.element(code: code)
+        guard self.hold != nil || code == 0 else { return nil }
+        for _ in 0..<reader.integer(0...UInt8(Waited.spansMax)) {
+            guard let hold = Hold.eventCodes.element(code: reader.integer()) else { return nil }
+            self.ended.append(Waited.Span(hold, reader.count()))
+        }
+    }
+}
+
+extension Waited {
+    /// Returns the sum of this wait and a later one of the same push.
+    package func joined(_ other: Waited) -> Waited {
+        Waited(interval: self.interval + other.interval, times: self.spans + other.spans, held: other.held)
+    }
+}
+
+extension EmbeddedEngine {
+    /// Records the name of the worker that received a wake.
+    func given(_ wake: WakeID, to worker: String) {
+        guard self.keepsCauses, let device = self.wakes.device(of: wake), self.devices[device].wake == wake,
+            let push = self.devices[device].state.inFlight.flatMap({ PushContent($0.push.handle)?.apnsID })
+        else { return }
+        self.events.append(device, worker: worker, push, at: self.now, in: self.devices)
+    }
+
+    /// Returns the wait of a push that is discarded on arrival: no time, under the hold that applies to it.
+    func waited(_ device: DeviceIndex, arriving priority: Priority) -> Waited {
+        let record = self.devices[device]
+        let (state, parameters) = (record.state, self.parameters(record.topic))
+        let highest = max(priority, state.pending?.priority ?? priority)
+        let answer = PushAnswer(
+            .discarded,
+            heldBy: state.hold(highest, parameters),
+            eligibleAt: state.eligibleAt(highest, parameters),
+            isLaneFull: self.isShortLaneFull(device),
+            isPaused: self.isPaused(record.topic),
+            at: self.now
+        )
+        return Waited(interval: 0, times: [], held: answer.held)
+    }
+
+    /// Returns the wait of a task whose wait ends now.
+    ///
+    /// - `isLaunched`: true if it is launched, false if it is dropped.
+    func waited(_ device: DeviceIndex, _ task: BackgroundTask, isLaunched: Bool) -> Waited {
+        let row = self.tasks.row(device)
+        return self.waited(
+            row.note(task)?.wait ?? WaitLog(start: task.waitsSince),
+            readySince: row.readySince(task.arrival),
+            self.devices[device].topic,
+            isLaunched: isLaunched
+        )
+    }
+
+    /// Records that the hold of a device's push was `before` and has changed.
+    func noteHold(_ device: DeviceIndex, _ before: Hold?, wasPending: Bool) {
+        let record = self.devices[device]
+        guard self.keepsCauses, let pending = record.state.pending else { return }
+        let hold = record.held == .worker ? nil : record.held
+        if record.wait == nil {
+            let before = before == .worker ? nil : before
+            // A push that came under a hold needs no log until that changes.
+            guard wasPending, hold != before else { return }
+            self.devices[device].wait = WaitLog(start: pending.firstReceivedAt, before)
+        }
+        self.devices[device].wait?.change(to: hold, at: self.now)
+    }
+
+    /// Returns the wait of a push whose wait ends now, before the device's hold is brought up to date.
+    ///
+    /// - `isLaunched`: true if it is launched, false if it is discarded.
+    func waited(_ device: DeviceIndex, _ push: PendingPush, isLaunched: Bool) -> Waited {
+        let record = self.devices[device]
+        let log = record.wait
+        if log != nil { self.devices[device].wait = nil }
+        let hold = record.held == .worker ? nil : record.held
+        return self.waited(
+            log ?? WaitLog(start: push.firstReceivedAt, hold),
+            readySince: record.isReady ? self.readySince(device) : nil,
+            record.topic,
+            isLaunched: isLaunched
+        )
+    }
+
+    /// Returns the wait that ends now.
+    ///
+    /// - `readySince`: the moment from which only a free slot was missing; nil if something else is missing.
+    func waited(_ log: WaitLog, readySince: Instant?, _ topic: TopicIndex, isLaunched: Bool) -> Waited {
+        let times = log.times(until: self.now)
+        var rest = times.reduce(self.now.milliseconds - log.start.milliseconds) { $0 - $1.milliseconds }
+        let paused = min(max(0, rest), self.topics.pausedMilliseconds(topic, since: log.start, until: self.now))
+        rest -= paused
+        var worker: Int64 = 0
+        if let ready = readySince.map({ max($0, log.start) }) {
+            let pausedSince = self.topics.pausedMilliseconds(topic, since: ready, until: self.now)
+            worker = min(max(0, rest), self.now.milliseconds - ready.milliseconds - pausedSince)
+        }
+        return Waited(
+            interval: max(0, rest - worker),
+            times: times + [Waited.Span(.paused, paused), Waited.Span(.worker, worker)],
+            held: isLaunched ? nil : self.isPaused(topic) ? .paused : log.hold ?? readySince.map { _ in .worker }
+        )
+    }
+}
