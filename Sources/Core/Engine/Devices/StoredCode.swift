@@ -131,8 +131,8 @@ extension Conditions.MemoryPressure: StoredCase {
     }
 }
 
-/// The stored form of the conditions that a report changed: bit 0 is always set, bit 1 for a new battery level, which is
-/// stored elsewhere, and three bits for each other field hold 0 if it did not change, and otherwise its code from 1 on.
+/// The stored form of the conditions that a report changed: bit 0 is always set, bit 1 for a new battery level, which
+/// is stored elsewhere, and three bits for each other field hold 0 if it did not change, and otherwise its code from 1 on.
 extension ConditionsReport {
     /// The number that an event keeps.
     package var code: UInt32 {
@@ -193,5 +193,35 @@ extension Conditions.ThermalState: StoredCase {
         case .serious: 3
         case .critical: 4
         }
+    }
+}
+
+// MARK: - Parts of tasks
+
+extension ByteBuffer {
+    /// Appends a text of at most 65,535 bytes after its byte count.
+    mutating func append(text: String) {
+        self.appendLittleEndian(UInt16(text.utf8.count))
+        self.append(text)
+    }
+
+    /// Appends completed and total (8 bytes each), title and subtitle; a missing text is stored as empty.
+    mutating func append(_ progress: TaskProgress) {
+        self.appendLittleEndian(progress.completed)
+        self.appendLittleEndian(progress.total)
+        self.append(text: progress.title ?? "")
+        self.append(text: progress.subtitle ?? "")
+    }
+}
+
+extension RecordReader {
+    mutating func text() -> String { self.view(Int(self.integer(UInt16.self))).string }
+
+    mutating func progress() -> TaskProgress {
+        var progress = TaskProgress(completed: self.integer(), total: self.integer())
+        let (title, subtitle) = (self.text(), self.text())
+        if !title.isEmpty { progress.title = title }
+        if !subtitle.isEmpty { progress.subtitle = subtitle }
+        return progress
     }
 }

@@ -407,8 +407,8 @@ extension TaskRow {
     }
 
     /// Stores kind and needs (1 byte each), name, arrivedAt, waitsSince, arrival, transfers (8 each), attempts (4),
-    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, the wait (`WaitLog`),
-    /// and the trace after its size (2).
+    /// flags (1), and by flag title, subtitle, resources after their count (1), the last progress, the wait
+    /// (`WaitLog`), and the trace after its size (2).
     private func store(_ task: BackgroundTask, to buffer: inout ByteBuffer) {
         buffer.append(task.kind.storedCode)
         buffer.append(task.needs.rawValue)
@@ -587,35 +587,5 @@ extension TaskRow {
         // The policy never runs more than one of these at a time.
         let isCrowded = [Lane.short, .processing].contains { lane in wakes.count { $0.task.kind.lane == lane } > 1 }
         return isCrowded ? nil : wakes
-    }
-}
-
-// MARK: - Parts
-
-extension ByteBuffer {
-    /// Appends a text of at most 65,535 bytes after its byte count.
-    fileprivate mutating func append(text: String) {
-        self.appendLittleEndian(UInt16(text.utf8.count))
-        self.append(text)
-    }
-
-    /// Appends completed and total (8 bytes each), title and subtitle; a missing text is stored as empty.
-    fileprivate mutating func append(_ progress: TaskProgress) {
-        self.appendLittleEndian(progress.completed)
-        self.appendLittleEndian(progress.total)
-        self.append(text: progress.title ?? "")
-        self.append(text: progress.subtitle ?? "")
-    }
-}
-
-extension RecordReader {
-    fileprivate mutating func text() -> String { self.view(Int(self.integer(UInt16.self))).string }
-
-    fileprivate mutating func progress() -> TaskProgress {
-        var progress = TaskProgress(completed: self.integer(), total: self.integer())
-        let (title, subtitle) = (self.text(), self.text())
-        if !title.isEmpty { progress.title = title }
-        if !subtitle.isEmpty { progress.subtitle = subtitle }
-        return progress
     }
 }

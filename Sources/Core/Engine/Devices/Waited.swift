@@ -57,9 +57,11 @@ package struct Waited: Hashable, Sendable {
 
 // MARK: - Stored
 
-/// The stored form of a wait, in place of the identifier of a related push, which launches and discards lack. The lower half of the first word is the interval in milliseconds; its upper half, both halves of the second
-/// word and the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and
-/// above bit 5 milliseconds, or units of 64 of them if bit 5 is set. Longer times than fit are the longest that do.
+/// The stored form of a wait, in place of the identifier of a related push, which launches and discards lack.
+///
+/// The lower half of the first word is the interval in milliseconds. Its upper half, both halves of the second word and
+/// the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and from bit 6
+/// on milliseconds, or units of 64 of them if bit 5 is set. Longer times are stored as the longest that fit.
 extension Waited {
     private static let unit: Int64 = 64
     private static let amountMax: Int64 = (1 << 26) - 1
@@ -138,8 +140,8 @@ final class WaitLog {
         return Waited(interval: 0, times: self.ended + [Waited.Span(hold, time)]).spans
     }
 
-    /// Stores the start of the wait and of the current hold (8 bytes each), the code of the hold (1, 0 for none), and the
-    /// ended holds after their number (1): code (1) and milliseconds (8).
+    /// Stores the start of the wait and of the current hold (8 bytes each), the code of the hold (1, 0 for none), and
+    /// the ended holds after their number (1): code (1) and milliseconds (8).
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.start.milliseconds)
         buffer.appendLittleEndian(self.holdSince.milliseconds)
