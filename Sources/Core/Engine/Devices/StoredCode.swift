@@ -132,7 +132,7 @@ extension Conditions.MemoryPressure: StoredCase {
 }
 
 /// The stored form of the conditions that a report changed: bit 0 is always set, bit 1 for a new battery level, which
-/// is stored elsewhere, and three bits for each other field hold 0 if it did not change, and otherwise its code from 1 on.
+/// is stored elsewhere, and three bits for each other field hold 0 if it did not change, or else its code from 1 on.
 extension ConditionsReport {
     /// The number that an event keeps.
     package var code: UInt32 {

@@ -60,8 +60,8 @@ package struct Waited: Hashable, Sendable {
 /// The stored form of a wait, in place of the identifier of a related push, which launches and discards lack.
 ///
 /// The lower half of the first word is the interval in milliseconds. Its upper half, both halves of the second word and
-/// the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and from bit 6
-/// on milliseconds, or units of 64 of them if bit 5 is set. Longer times are stored as the longest that fit.
+/// the bits of the letters are a span each: the hold's code in bits 0 to 3, bit 4 for the hold at the end, and from
+/// bit 6 on milliseconds, or units of 64 of them if bit 5 is set. Longer times are stored as the longest that fit.
 extension Waited {
     private static let unit: Int64 = 64
     private static let amountMax: Int64 = (1 << 26) - 1
