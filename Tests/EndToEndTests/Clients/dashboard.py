@@ -545,7 +545,7 @@ def token(page, watcher):
     check(page, watcher, "token")
     page.get_by_label("Operator token").fill("wg1.e30.AAAA")
     page.get_by_role("button", name="Show the dashboard").click()
-    expect(page.locator("#token-reason")).to_contain_text("no bearer token of this gateway")
+    expect(page.locator("#token-reason")).to_contain_text("not a bearer token of this gateway")
     page.get_by_label("Operator token").fill(settings.operator)
     page.keyboard.press("Enter")
     wait_for_ready(page)
@@ -898,7 +898,7 @@ def older(page, watcher):
     page.route(re.compile("/v1/devices/[0-9a-f]+/(pending|push)$"), lambda route: route.fulfill(**absent))
     wait_for_ready(page)
     words = "This gateway is of a version that cannot"
-    for name, what in (("devices", "list devices"), ("pushes", "list pushes"), ("events", "tell what happens")):
+    for name, what in (("devices", "list devices"), ("pushes", "list pushes"), ("events", "show events")):
         page.locator(f"#views a[data-view={name}]").click()
         expect(page.locator("#list [role=status]", has_text=f"{words} {what}")).to_be_visible()
         check(page, watcher, f"older-{name}")
@@ -907,7 +907,7 @@ def older(page, watcher):
     expect(page.get_by_text(f"{words} act on a list of devices")).to_be_visible()
     inspect_device(page)
     page.get_by_role("button", name="Show headers and payload").click()
-    expect(page.get_by_text(f"{words} show what waits")).to_be_visible()
+    expect(page.get_by_text(f"{words} show pending work")).to_be_visible()
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text(f"{words} send test pushes")).to_be_visible()
 
