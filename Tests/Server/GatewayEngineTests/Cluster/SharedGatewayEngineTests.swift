@@ -477,19 +477,6 @@ struct SharedGatewayEngineTests {
         return (scene, rows)
     }
 
-    @Test("A record stores the wait of its push only while no older program is attached", arguments: [false, true])
-    func waits(isKept: Bool) throws {
-        let (scene, former) = try Self.sceneWithDevice()
-        var rows = former
-        rows.keepsCauses = isKept
-        _ = scene.heard { $0.conditions(4, 1) { $0.network = false } }
-        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
-        _ = scene.heard { _ in }
-        let record = try #require(scene.store.written.last?.record)
-        // Bit 12 of the flags, which come first.
-        #expect((record[1] & 1 << 4 != 0) == isKept)
-    }
-
     @Test("A row that can never be read is given up, and what streams are owed of others is read then")
     func conditionsGivenUp() throws {
         let (scene, rows) = try Self.sceneWithDevice()

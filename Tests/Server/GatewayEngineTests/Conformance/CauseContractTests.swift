@@ -69,7 +69,7 @@ struct CauseContractTests {
         #expect(self.event(contract, 8, 0, "event") == "discard" && self.event(contract, 8, 0, "held") == "paused")
         #expect(self.event(contract, 8, 0, "waited", "hold", "network") == "11000")
         #expect(self.event(contract, 8, 2, "event") == "discard" && self.event(contract, 8, 2, "held") == "network")
-        #expect(self.event(contract, 8, 2, "waited", "hold", "network") == "100000")
+        #expect(self.event(contract, 8, 2, "waited", "hold", "network") == "101000")
         #expect(self.event(contract, 8, 4, "event") == "discard" && self.event(contract, 8, 4, "held") == "network")
         #expect(self.event(contract, 8, 4, "detail") == "expired")
         contract.ask { $0.push(9, 2, topic: 1, expiration: 0) }
