@@ -26,7 +26,7 @@ enum Bounds {
         "Signatures fileBytesMax": Proof(path: transport + "ProviderKeyTests.swift", text: "larger than 65536 bytes"),
         "FieldCoding tableBytesMax": Proof(
             path: transport + "HPACK/FieldDecoderTests.swift",
-            text: "An entry as large as the table is kept, one byte larger empties it"
+            text: "An entry of the table's size is kept, and one byte more empties the table"
         ),
         "ListenAddress pathBytesMax": Proof(path: transport + "ListenAddressTests.swift", text: "count: 107"),
         "OpenStreams cutShortMax": Proof(
@@ -44,7 +44,7 @@ enum Bounds {
         "StreamState keptBytesMax": Proof(path: transport + "OpenStreamTests.swift", text: "(10_000...16_384)"),
         "EventLoop+Turns bytesPerPauseMax": Proof(
             path: transport + "TurnOrderTests.swift",
-            text: "A pause that busy connections make leaves the others 64 KiB, and them nothing"
+            text: "In a pause caused by busy connections 64 KiB of the others are read, and nothing of the busy ones"
         ),
         "EventLoop+Turns busyBytesPerTurnMax": nil,
         "FieldCoding codedBytesMax": nil, "FieldCoding keptBytesMax": nil, "FieldTables shortBitsMax": nil,

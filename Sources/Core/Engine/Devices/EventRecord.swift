@@ -480,17 +480,6 @@ extension EmbeddedEngine {
         self.watched.append(WatchedEvent(at: moment, kind: kind, topic: self.topics.name(topic)))
     }
 
-    /// Reports to followers that a stream opened.
-    func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
-        guard let offset = self.watchOffset else { return }
-        let (moment, name) = (offset.wall(max(self.now, self.watchedAt)), self.topics.name(topic))
-        for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
-            self.watched.append(
-                WatchedEvent(at: moment, kind: .subscribed, topic: name, device: device, name: request.text)
-            )
-        }
-    }
-
     /// Records an event of the history for watchers.
     func watch(
         _ device: DeviceIndex,

@@ -290,3 +290,16 @@ enum ResourceNames {
         needed.allSatisfy { offered.contains($0) }
     }
 }
+
+extension EmbeddedEngine {
+    /// Reports to followers that a stream opened.
+    func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
+        guard let offset = self.watchOffset else { return }
+        let (moment, name) = (offset.wall(max(self.now, self.watchedAt)), self.topics.name(topic))
+        for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
+            self.watched.append(
+                WatchedEvent(at: moment, kind: .subscribed, topic: name, device: device, name: request.text)
+            )
+        }
+    }
+}

@@ -76,7 +76,8 @@ struct PushWay {
             self.state = .inFlight
             self.attempts = Int(attempt)
             self.worker = nil
-            let detail = "attempt \(attempt), coalesced \(coalesced)\(event.waited?.detail ?? "")"
+            // Programs compare this text; the wait is a member of the answer.
+            let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
         case .result(let outcome):
             self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.name))
@@ -103,8 +104,7 @@ struct PushWay {
         self.state = state
         self.endedAt = event.at
         let (other, reason) = self.ending
-        let waited = event.waited?.detail ?? ""
-        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason.map { $0 + waited }, other: other))
+        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
     }
 
     /// The state of the push in one word; the reason if it was discarded.
