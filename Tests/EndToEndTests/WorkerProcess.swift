@@ -202,6 +202,17 @@ final class ScriptedGateway {
     @discardableResult
     func request(_ end: String) throws -> String { try self.requestLine(end).body }
 
+    /// Returns the bodies of the next requests whose paths have these suffixes, which may arrive in any order.
+    func requests(_ ends: String...) throws -> [String] {
+        var bodies: [String: String] = [:]
+        while bodies.count < ends.count, let line = try self.process.line() {
+            let words = line.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+            guard words.count > 1, let end = ends.first(where: { words[1].hasSuffix($0) }) else { continue }
+            bodies[end] = String(words.last ?? "")
+        }
+        return ends.map { bodies[$0] ?? "" }
+    }
+
     /// Returns the path, including the query, of the next request whose path has this suffix.
     func path(_ end: String) throws -> String { try self.requestLine(end).path }
 
