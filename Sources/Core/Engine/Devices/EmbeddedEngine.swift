@@ -38,7 +38,8 @@ package final class EmbeddedEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while a gateway shares the store that cannot read the waits of pushes and tasks; they are not stored then.
+    /// False while a gateway shares the store that cannot read memory pressure and the waits of pushes and tasks. Reports
+    /// of the former are ignored then, and waits are not stored.
     package var keepsCauses = true
     /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()
@@ -387,6 +388,8 @@ extension EmbeddedEngine {
     ///
     /// - Returns: all conditions of the device now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
+        var report = report
+        if !self.keepsCauses { report.memoryPressure = nil }
         self.settle(device)
         let before = self.devices[device].state
         let action = self.reported(report, device)
