@@ -150,6 +150,21 @@ struct StoredReportTests {
         #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
     }
 
+    @Test("Sums of durations that no gateway can have are bounded, so that many of them can be added")
+    func impossibleDurations() throws {
+        var report = Self.report
+        var counts = DurationCounts()
+        counts.add(1, bucket: 0)
+        counts.add(sum: .max, max: .max)
+        report.durations = [.init(topic: .first, kind: .push, worker: nil, counts: counts)]
+        let bytes = report.stored()
+        let found = try #require(bytes.withByteView { GatewayReport(stored: $0) }).durations.map(\.counts)
+        let sum = try #require(found.first)
+        var all = DurationCounts()
+        for _ in 0..<1000 { all += sum }
+        #expect(found != [counts] && all != sum)
+    }
+
     @Test("Offers are kept up to a size")
     func longOffers() throws {
         var report = Self.report

@@ -150,6 +150,37 @@ struct RoomTimeTests {
         #expect(try self.rig.shown(free, in: "free")["state"]?.text == "running")
     }
 
+    @Test("A force-quit holds nothing after ten minutes without an answer of the gateway")
+    func forceQuitUnanswered() throws {
+        let id = try self.rig.download()
+        self.rig.world.answerQuestion(true)
+        self.rig.turn()
+        #expect(try self.state(id) == "waiting")
+        for _ in 0..<(AgentRoom.unansweredMax / AgentRoom.questionsEvery) {
+            self.rig.pass(AgentRoom.questionsEvery)
+            self.rig.world.answerQuestion(nil)
+            self.rig.turn()
+        }
+        #expect(try self.state(id) == "waiting")
+        self.rig.pass(AgentRoom.questionsEvery)
+        self.rig.world.answerQuestion(nil)
+        self.rig.turn()
+        #expect(try self.state(id) == "running")
+    }
+
+    @Test("Devices are asked about in turn, even if answers take longer than the time between questions")
+    func questionsInTurn() throws {
+        for number in 1...6 {
+            #expect(self.rig.put("s\(number)") { $0.device = String(repeating: "0\(number)", count: 32) } == 201)
+            _ = try self.rig.download(in: "s\(number)")
+        }
+        let first = self.rig.world.questions.map(\.device)
+        self.rig.pass(AgentRoom.questionsEvery)
+        for _ in first { self.rig.world.answerQuestion(false) }
+        self.rig.turn()
+        #expect(first.count == 4 && Set(first + self.rig.world.questions.map(\.device)).count == 6)
+    }
+
     @Test("An explanation names the earliest time, and also the condition that holds the transfer")
     func reasons() throws {
         let moment = self.rig.world.wall + 10 * Self.hour

@@ -152,7 +152,9 @@ extension GatewayReport {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
             var counts = DurationCounts()
-            counts.add(sum: Int64(clamping: fields.word()), max: Int64(clamping: fields.word()))
+            // Bounded, so that no sum of many rows overflows.
+            let (sum, longest) = (fields.word(), fields.word())
+            counts.add(sum: min(Int64(clamping: sum), 1 << 44), max: min(Int64(clamping: longest), 1 << 44))
             for _ in 0..<fields.count() where !fields.isShort {
                 let (bucket, times) = (fields.halfWord(), fields.halfWord())
                 if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }

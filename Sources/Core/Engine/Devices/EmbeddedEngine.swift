@@ -38,8 +38,8 @@ package final class EmbeddedEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while a gateway shares the store that cannot read memory pressure and the waits of pushes and tasks. Reports
-    /// of the former are ignored then, and waits are not stored.
+    /// False while a gateway shares the store that cannot read memory pressure and the waits of pushes and tasks.
+    /// Reports of the former are ignored then, and waits are not stored.
     package var keepsCauses = true
     /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()

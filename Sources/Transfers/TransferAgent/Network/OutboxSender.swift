@@ -100,10 +100,11 @@ package final class ForceQuitQuestion: HTTPAgent, @unchecked Sendable {
 
     package func received(_ event: HTTPEvent, on loop: HTTPLoop) {
         guard case .ended(_, let result) = event else { return }
-        guard case .success(let response) = result, response.status == 200,
-            let state = JSONValue(response.body)?["appState"]?.text
-        else { return self.report(nil) }
-        self.report(state == "forceQuit")
+        guard case .success(let response) = result else { return self.report(nil) }
+        // A device that is not registered is not force-quit.
+        if response.status == 404 || response.status == 410 { return self.report(false) }
+        let state = response.status == 200 ? JSONValue(response.body)?["appState"]?.text : nil
+        self.report(state.map { $0 == "forceQuit" })
     }
 }
 

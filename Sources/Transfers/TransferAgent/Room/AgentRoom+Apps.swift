@@ -2,12 +2,16 @@
 struct AppQuestion {
     var nextAt: Int64
     var isOnItsWay = false
+    /// The time of the first of the latest questions without an answer.
+    var unansweredSince: Int64?
 }
 
 /// Force-quits, which the gateway knows: they hold the transfers of the device's sessions.
 extension AgentRoom {
     /// The milliseconds between two questions about a device.
     package static let questionsEvery: Int64 = 10_000
+    /// The milliseconds without an answer after which a force-quit holds nothing any more.
+    package static let unansweredMax: Int64 = 600_000
     /// The most questions at a time.
     private static let questionsMax = 4
 
@@ -20,11 +24,15 @@ extension AgentRoom {
             _ = self.book.forceQuitReported(false, device: device)
         }
         var onTheirWay = self.apps.values.count(where: \.isOnItsWay)
-        for device in devices.sorted() where onTheirWay < Self.questionsMax {
-            let question = self.apps[device] ?? AppQuestion(nextAt: self.now)
+        // The devices that were not asked for the longest time come first, so that slow answers leave out none.
+        let inTurn = devices.map { (self.apps[$0]?.nextAt ?? .min, $0) }.sorted { $0 < $1 }
+        for (_, device) in inTurn where onTheirWay < Self.questionsMax {
+            var question = self.apps[device] ?? AppQuestion(nextAt: self.now)
             guard !question.isOnItsWay, question.nextAt <= self.now else { continue }
             onTheirWay += 1
-            self.apps[device] = AppQuestion(nextAt: self.now + Self.questionsEvery, isOnItsWay: true)
+            question.nextAt = self.now + Self.questionsEvery
+            question.isOnItsWay = true
+            self.apps[device] = question
             self.world.askForceQuit(device) { [tell = self.tell] in tell(.forceQuit(device: device, $0)) }
         }
         // An answer leads to the next look.
@@ -32,11 +40,15 @@ extension AgentRoom {
         self.nextLook = onTheirWay < Self.questionsMax ? idle.map(\.nextAt).min() : nil
     }
 
-    /// The gateway has answered; nil if it did not, and what was known stays.
-    func forceQuitTold(_ isQuit: Bool?, device: String) {
-        self.apps[device]?.isOnItsWay = false
+    /// Takes the answer of the gateway; nil if there was none. Then the last state applies for `unansweredMax`.
+    func forceQuitTold(_ answer: Bool?, device: String) {
         self.nextLook = self.now
-        guard let isQuit, self.apps[device] != nil else { return }
+        guard var question = self.apps[device] else { return }
+        question.isOnItsWay = false
+        question.unansweredSince = answer == nil ? question.unansweredSince ?? self.now : nil
+        self.apps[device] = question
+        let isOver = question.unansweredSince.map { self.now - $0 >= Self.unansweredMax } ?? false
+        guard let isQuit = isOver ? false : answer else { return }
         for id in self.book.forceQuitReported(isQuit, device: device) { self.hold(id) }
     }
 }
