@@ -9,7 +9,8 @@ submit() { wakegate task submit "$device" "$task" --kind processing --requires-p
 
 if [[ -z "${WAKEGATE_WAKE:-}" ]]; then
     # A request that is pending keeps its place; another submission would replace it.
-    wakegate task list "$device" | grep -q "^$task " || submit
+    pending=$(wakegate task list "$device")
+    [[ $'\n'"$pending" == *$'\n'"$task "* ]] || submit
     exec wakegate worker --topic "$topic" --task "$task" --device "$device" --no-pushes --output inherit -- \
         bash "$0" "$@"
 fi

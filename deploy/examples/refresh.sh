@@ -8,7 +8,8 @@ submit() { wakegate task submit "$device" "$task" --kind appRefresh "$@" >/dev/n
 
 if [[ -z "${WAKEGATE_WAKE:-}" ]]; then
     # A request that is pending keeps its moment; another submission would replace it.
-    wakegate task list "$device" | grep -q "^$task " || submit
+    pending=$(wakegate task list "$device")
+    [[ $'\n'"$pending" == *$'\n'"$task "* ]] || submit
     exec wakegate worker --topic "$topic" --task "$task" --device "$device" --no-pushes --output inherit -- \
         bash "$0" "$@"
 fi
