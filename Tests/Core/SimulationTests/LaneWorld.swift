@@ -422,7 +422,7 @@ extension LaneWorld {
     /// replace none.
     private mutating func replace(_ twin: Int?, _ replaced: BackgroundTask?) {
         guard replaced != nil else { return }
-        guard let twin else { return self.broke("there is no request to replace") }
+        guard let twin else { return self.broke("the replaced request is missing") }
         self.waiting.remove(at: twin)
         self.requests.replaced += 1
     }
