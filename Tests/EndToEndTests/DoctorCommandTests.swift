@@ -55,9 +55,9 @@ struct DoctorCommandTests {
             import("data:text/javascript," + encodeURIComponent(require("fs").readFileSync(process.argv[1])))
                 .then((page) => console.log(page.local(process.argv[2])))
             """
-        let sentence = "It waits until 2026-11-28T09:00:01Z: a.2026-11-28 is no moment."
+        let sentence = "It waits until 2026-11-28T09:00:01Z: a.2026-11-28 is not a time."
         let told = try ChildProcess.run("env", ["TZ=Asia/Tokyo", "node", "-e", script, page, sentence])
-        let text = "It waits until 28 Nov 2026, 18:00:01 GMT+9: a.2026-11-28 is no moment.\n"
+        let text = "It waits until 28 Nov 2026, 18:00:01 GMT+9: a.2026-11-28 is not a time.\n"
         #expect(told.output == text, "\(told.errors)")
     }
 }

@@ -94,6 +94,6 @@ struct ShownCommandTests {
         try #require(shown.count == 1)
         let script = "\(shown[0].command) nowhere"
         let ended = try ChildProcess.run("bash", ["-c", script], folder: RunningGateway.root)
-        #expect(ended.status == 64 && ended.errors.contains("there is no target nowhere; there are: "), "\(ended)")
+        #expect(ended.status == 64 && ended.errors.contains("no target is named nowhere; there are: "), "\(ended)")
     }
 }
