@@ -121,12 +121,12 @@ struct CertificateTests {
         let list = self.authority.folder.appendingPathComponent("list.pem")
         try self.authority.revocations().write(to: list)
         let gateway = try self.gateway("tls.clientCRL=\(list.path)")
-        let stranger = try TestAuthority("Stranger")
+        let unknownPeer = try TestAuthority("Stranger")
         let broken = "1.2.840.113635.100.6.3.6 = ASN1:UTF8:\(Self.topic)"
         let cases = [
             (try self.authority.issue(Self.subject, .yesterday), "certificate has expired"),
             (try self.authority.issue(Self.subject, .tomorrow), "certificate is not yet valid"),
-            (try stranger.issue(Self.subject), "unable to get local issuer certificate"),
+            (try unknownPeer.issue(Self.subject), "unable to get local issuer certificate"),
             (revoked, "certificate revoked"),
             (
                 try self.authority.issue(Self.subject, extensions: "extendedKeyUsage = serverAuth"),
@@ -224,8 +224,8 @@ struct CertificateTests {
 
     @Test("Files that cannot be used are faults of the configuration, each by its key")
     func files() throws {
-        let stranger = self.authority.folder.appendingPathComponent("stranger.pem").path
-        try TestAuthority("Stranger").revocations().write(to: URL(fileURLWithPath: stranger))
+        let unknownPeer = self.authority.folder.appendingPathComponent("stranger.pem").path
+        try TestAuthority("Stranger").revocations().write(to: URL(fileURLWithPath: unknownPeer))
         let empty = self.authority.folder.appendingPathComponent("empty.pem").path
         try Data().write(to: URL(fileURLWithPath: empty))
         let own = "tls.clientCA=\(self.authority.certificate)"
@@ -233,12 +233,15 @@ struct CertificateTests {
             (["tls.clientCA=/nonexistent"], "tls.clientCA: /nonexistent cannot be read (no such file); "),
             (["tls.clientCA=/dev/null"], "tls.clientCA: /dev/null is not a regular file; "),
             (["tls.clientCA=\(empty)"], "tls.clientCA: \(empty) holds no certificate in PEM; "),
-            (["tls.clientCRL=\(stranger)"], "tls.clientCRL: means nothing alone; "),
+            (["tls.clientCRL=\(unknownPeer)"], "tls.clientCRL: means nothing alone; "),
             (
                 [own, "tls.clientCRL=\(empty)"],
                 "tls.clientCRL: \(empty) holds no list of revoked certificates in PEM; "
             ),
-            ([own, "tls.clientCRL=\(stranger)"], "tls.clientCRL: \(stranger) holds a list that no authority in "),
+            (
+                [own, "tls.clientCRL=\(unknownPeer)"],
+                "tls.clientCRL: \(unknownPeer) holds a list that no authority in "
+            ),
         ] {
             let folder = try RestartFolder()
             let ended = try ChildProcess.run(

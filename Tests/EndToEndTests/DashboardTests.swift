@@ -7,7 +7,7 @@ struct DashboardTests {
     private let topic = "com.example.dashboard"
     private let device = String(repeating: "da5b", count: 16)
     /// An unanswered wake stays in flight for as long as a test takes.
-    private let patience = ["--set", "policy.executionWindow=3600"]
+    private let longWindows = ["--set", "policy.executionWindow=3600"]
 
     /// One line of the browser's script.
     private struct Scene: Decodable {
@@ -45,7 +45,7 @@ struct DashboardTests {
 
     @Test("The dashboard shows tasks with their reasons, launches, expires and cancels them, and escapes their texts")
     func tasks() throws {
-        let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
+        let gateway = try RunningGateway(self.longWindows + ["--set", "policy.progressWindow=3600"])
         let worker = try self.taskWorker(gateway)
         try self.play(["tasks"], "http://\(gateway.admin)", push: "")
         let stats = try gateway.stats()
@@ -61,7 +61,7 @@ struct DashboardTests {
 
     @Test("A continued task has a card, live, from its start to its end, and is cancelled there")
     func cards() throws {
-        let gateway = try RunningGateway(self.patience + ["--set", "policy.progressWindow=3600"])
+        let gateway = try RunningGateway(self.longWindows + ["--set", "policy.progressWindow=3600"])
         let registration = #"{"token":"\#(self.device)"}"#
         #expect(try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", registration).status == 201)
         let worker = try gateway.curlWorker(topic: self.topic, query: "&push=0&task=com.example.*")
@@ -214,14 +214,14 @@ struct DashboardTests {
     @Test("The dashboard says that the gateway is gone, keeps its data, and reconnects automatically")
     func gone() throws {
         let folder = try RestartFolder()
-        let gateway = try folder.start(self.patience)
+        let gateway = try folder.start(self.longWindows)
         let (worker, push) = try self.work(gateway)
         let browser = try self.browser(["gone"], "http://\(gateway.admin)", push: push)
         #expect(try self.scene(browser, "alive") == [])
         try folder.end(gateway, SIGKILL)
         try browser.write("killed")
         #expect(try self.scene(browser, "gone") == [])
-        let next = try folder.start(self.patience, admin: gateway.admin)
+        let next = try folder.start(self.longWindows, admin: gateway.admin)
         let others = try self.work(next)
         try browser.write("back")
         #expect(try self.scene(browser, "gone") == [])
@@ -265,7 +265,7 @@ struct DashboardTests {
 
     /// Returns a gateway with a device that has a wake in flight and pending pushes.
     private func gatewayAtWork() throws -> (gateway: RunningGateway, worker: EventStream, push: String) {
-        let gateway = try RunningGateway(self.patience)
+        let gateway = try RunningGateway(self.longWindows)
         let (worker, push) = try self.work(gateway)
         return (gateway, worker, push)
     }

@@ -133,9 +133,9 @@ struct ProxyTests {
     func operators(shown: Shown) throws {
         let proxy = try Proxy(shown)
         let certificate = ["--cert", "\(proxy.gateway.folder.path)/.wakegate/worker.pem"]
-        let stranger = try ChildProcess.run("curl", proxy.curl("admin", "/readyz"))
-        let isRefused = try stranger.status != 0 || Answer(curlOutput: stranger.output).status == 400
-        #expect(isRefused, "\(stranger.output)")
+        let unknownPeer = try ChildProcess.run("curl", proxy.curl("admin", "/readyz"))
+        let isRefused = try unknownPeer.status != 0 || Answer(curlOutput: unknownPeer.output).status == 400
+        #expect(isRefused, "\(unknownPeer.output)")
         #expect(try proxy.ask("admin", "/", certificate[0], certificate[1]).status == 200)
         let events = try proxy.follow("admin", "/v1/events", certificate[0], certificate[1])
         #expect(try events.output(containing: ": events follow\n\n", within: 15).contains("text/event-stream"))

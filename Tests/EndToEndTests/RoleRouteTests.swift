@@ -7,7 +7,7 @@ struct RoleRouteTests {
     /// The caller: without credentials, with an invalid token, with a token of another gateway, or with a role and a
     /// topic.
     enum Caller: String, CaseIterable {
-        case nobody, garbage, stranger, otherWorker, otherOperator, worker, topicOperator, operatorOfAll
+        case nobody, garbage, unknownPeer, otherWorker, otherOperator, worker, topicOperator, operatorOfAll
     }
 
     /// A request with the status for each caller.
@@ -77,7 +77,7 @@ struct RoleRouteTests {
         try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true, attributes: mode)
         return [
             .garbage: "wg1.e30.AAAA",
-            .stranger: try gateway.issue("--role", "operator", state: elsewhere).token,
+            .unknownPeer: try gateway.issue("--role", "operator", state: elsewhere).token,
             .otherWorker: try gateway.issue("--role", "worker", "--topic", other).token,
             .otherOperator: try gateway.issue("--role", "operator", "--topic", other).token,
             .worker: try gateway.issue("--role", "worker", "--topic", "x", "--topic", mine).token,

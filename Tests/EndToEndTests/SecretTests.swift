@@ -50,7 +50,7 @@ final class SecretScene {
     private let rig: WebhookRig
     private let receiver: WebhookReceiver
     private let authority: TestAuthority
-    private let stranger: TestAuthority
+    private let unknownPeer: TestAuthority
     private let keys: URL
     /// The credentials by name. They must not appear anywhere; a payload and a device token may appear in the
     /// databases.
@@ -60,7 +60,7 @@ final class SecretScene {
         self.rig = try WebhookRig()
         self.receiver = try self.rig.receiver()
         self.authority = try TestAuthority()
-        self.stranger = try TestAuthority("Stranger")
+        self.unknownPeer = try TestAuthority("Stranger")
         self.keys = self.rig.folder.folder.appendingPathComponent("keys")
         try FileManager.default.createDirectory(at: self.keys, withIntermediateDirectories: true)
         let state = self.rig.folder.state.path
@@ -115,7 +115,9 @@ final class SecretScene {
                 for body in bodies { _ = try self.push(body, proof, listener) }
             }
         }
-        for certificate in [try self.issue(self.authority, "client key"), try self.issue(self.stranger, "other key")] {
+        for certificate in [
+            try self.issue(self.authority, "client key"), try self.issue(self.unknownPeer, "other key"),
+        ] {
             let device = "/3/device/\(String(repeating: "ab", count: 32))"
             _ = try? self.gateway.ask(.edge, "POST", device, body: bodies[0], certificate: certificate)
         }

@@ -4,7 +4,7 @@ import Testing
 @Suite("Background tasks over HTTP", .serialized, .timeLimit(.minutes(15)))
 struct TaskRouteTests {
     @Test("Every reason and outcome of tasks and sessions is counted from the beginning")
-    func books() throws {
+    func counters() throws {
         let stats = try RunningGateway().stats()
         func names(_ path: String...) -> Set<String> {
             var value: Any? = try? JSONSerialization.jsonObject(with: Data(stats.body.utf8))

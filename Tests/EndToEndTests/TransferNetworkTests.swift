@@ -102,8 +102,8 @@ final class TransferNetworkTests: TransferScene {
             #expect(ended.status == 0, "\(ended.errors)")
             #expect(self.content(at: self.path("film-\(address)")) == content)
         }
-        let stranger = try RunningTransferAgent(nil, trust)
-        let refused = try stranger.transfer("add", Self.session, "https://\(self.server.tls)/private/film", "--wait")
+        let unknownPeer = try RunningTransferAgent(nil, trust)
+        let refused = try unknownPeer.transfer("add", Self.session, "https://\(self.server.tls)/private/film", "--wait")
         #expect(refused.status == 1 && refused.errors.contains("HTTPStatus"), "\(refused.errors)")
         let missing = try RunningTransferAgent(nil, trust + ["--set", "certificate=/nowhere/own.pem"])
         let failed = try missing.transfer("add", Self.session, "https://\(self.server.tls)/private/film", "--wait")

@@ -225,7 +225,7 @@ struct WorkerRestartTests {
         // The handler takes longer than its window: the next gateway also grants more time.
         let delivered = try worker.wait(for: "delivered")
         #expect(delivered.text("wake") == again && delivered.text("result") == "newData")
-        try self.checkBooks(second, lost: 1)
+        try self.checkCounters(second, lost: 1)
         #expect(try worker.stop() == 0)
     }
 
@@ -242,7 +242,7 @@ struct WorkerRestartTests {
         let dropped = try worker.wait(for: "dropped")
         #expect(dropped.text("wake") == lost && dropped.text("code") == "wakeEnded")
         #expect(try worker.wait(for: "delivered").text("result") == "newData")
-        try self.checkBooks(second, lost: 1)
+        try self.checkCounters(second, lost: 1)
         #expect(try worker.stop() == 0)
     }
 
@@ -262,12 +262,12 @@ struct WorkerRestartTests {
         let second = try folder.start(settings, edge: first.edge)
         try worker.wait(for: "disconnected")
         try worker.wait(for: "subscribed")
-        try self.checkBooks(second, lost: 0)
+        try self.checkCounters(second, lost: 0)
         #expect(try worker.stop() == 0)
     }
 
     /// Expects one push, completed once.
-    private func checkBooks(_ gateway: RunningGateway, lost: Int) throws {
+    private func checkCounters(_ gateway: RunningGateway, lost: Int) throws {
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == 1)
         #expect(stats.integer("pushes", "completed") == 1)

@@ -25,7 +25,7 @@ enum FolderLayers {
             "Answers", "Access", "Access/Credentials", "Access/Certificates", "Access/Callers", "Access/Providers",
             "Settings/Database", "Settings", "Settings/FaultRules", "EngineRoom/Members", "EngineRoom/Answers",
             "EngineRoom/Live", "EngineRoom/WhatIf", "EngineRoom/Exchange", "EngineRoom/History", "EngineRoom/Metrics",
-            "EngineRoom/Store", "EngineRoom/World", "EngineRoom/Commits", "EngineRoom/Desks", "EngineRoom/Engine",
+            "EngineRoom/Store", "EngineRoom/World", "EngineRoom/Commits", "EngineRoom/Services", "EngineRoom/Engine",
             "EngineRoom/Cluster", "EngineRoom/Import", "Webhooks", "Edge/Dashboard", "Edge/OpenAPI", "Edge/Faults",
             "Edge/Operations", "Edge/Handler", "Process/Reload", "Process",
         ],
@@ -45,7 +45,7 @@ enum FolderLayers {
     /// Returns the folders that the order does not name, and the folders that it names but that do not exist.
     ///
     /// - Parameter paths: every file of the repository, from its root.
-    static func strangers(in paths: [String], order: [String: [String]] = Self.order) -> [String] {
+    static func unexpected(in paths: [String], order: [String: [String]] = Self.order) -> [String] {
         var found: [String: Set<String>] = [:]
         for path in paths where path.hasPrefix("Sources/") {
             let folder = self.folder(of: path)

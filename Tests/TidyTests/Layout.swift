@@ -18,7 +18,7 @@ enum Layout {
     }
 
     /// Returns the names at the top that should not be there, and the missing ones.
-    static func strangers(in names: [String]) -> [String] {
+    static func unexpected(in names: [String]) -> [String] {
         Set(names).symmetricDifference(self.topLevel).sorted()
     }
 

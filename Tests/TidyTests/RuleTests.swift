@@ -115,10 +115,10 @@ struct RuleTests {
             "Sources/Server/Sample/Texts/a.json", "Sources/Core/Flat/A.swift", "Tests/Core/FlatTests/Some/A.swift",
         ]
         let order = ["Sample": [".", "One", "One/Two", "Texts"]]
-        #expect(FolderLayers.strangers(in: paths, order: order).isEmpty)
-        let found = FolderLayers.strangers(in: paths, order: ["Sample": [".", "One", "Three"]])
+        #expect(FolderLayers.unexpected(in: paths, order: order).isEmpty)
+        let found = FolderLayers.unexpected(in: paths, order: ["Sample": [".", "One", "Three"]])
         #expect(found == ["Sample/One/Two", "Sample/Texts", "Sample/Three"])
-        #expect(FolderLayers.strangers(in: paths, order: [:]).count == 4)
+        #expect(FolderLayers.unexpected(in: paths, order: [:]).count == 4)
     }
 
     @Test("A second importer of a C library is found")
@@ -209,8 +209,8 @@ struct RuleTests {
 
     @Test("An unknown or missing entry at the top level is reported")
     func layout() {
-        #expect(Layout.strangers(in: Layout.topLevel).isEmpty)
-        #expect(Layout.strangers(in: Layout.topLevel.dropLast() + ["notes.txt"]) == ["deploy", "notes.txt"])
+        #expect(Layout.unexpected(in: Layout.topLevel).isEmpty)
+        #expect(Layout.unexpected(in: Layout.topLevel.dropLast() + ["notes.txt"]) == ["deploy", "notes.txt"])
     }
 
     @Test("The first line of a private key is found")
@@ -270,7 +270,7 @@ struct RuleTests {
     }
 
     @Test("A missing file or function on the push path page is found, and so is a wrong figure")
-    func wayOfAPush() {
+    func pushPath() {
         let page = """
             ## In
             | `A/A.swift` | `run` | runs |
@@ -286,7 +286,7 @@ struct RuleTests {
             "Sources/Core/B/B.swift": "struct B {\n    init() {}\n}\n",
             "Tests/Core/A/Gone.swift": "func look() {}\n",
         ]
-        let found = WayOfAPush.violations(in: page, files: texts.keys.sorted()) { texts[$0, default: ""] }
+        let found = PushPath.violations(in: page, files: texts.keys.sorted()) { texts[$0, default: ""] }
         #expect(found.map(\.line) == [2, 3, 1])
         #expect(
             found.map(\.message) == [

@@ -42,15 +42,15 @@ struct TidyTests {
 
     @Test("The top level has exactly the visible entries that the style names")
     func topLevel() throws {
-        let strangers = Layout.strangers(in: try Repository.topLevel())
-        #expect(strangers.isEmpty)
+        let unexpected = Layout.unexpected(in: try Repository.topLevel())
+        #expect(unexpected.isEmpty)
     }
 
     @Test("Every folder of every module is named in its module's order")
     func folders() throws {
         let files = try Repository.committedFiles()
         #expect(files.count > 50, "the tidy test must see the files")
-        #expect(FolderLayers.strangers(in: files).isEmpty)
+        #expect(FolderLayers.unexpected(in: files).isEmpty)
     }
 
     @Test("No private key is committed, and git ignores the keys in certs")
@@ -83,11 +83,11 @@ struct TidyTests {
     }
 
     @Test("Every file and function on the push path page exists, and the page's figures match its rows")
-    func wayOfAPush() throws {
-        let text = try Repository.text(of: WayOfAPush.page)
-        #expect(WayOfAPush.steps(in: text).count > 100, "the tidy test must see the page's rows")
+    func pushPath() throws {
+        let text = try Repository.text(of: PushPath.page)
+        #expect(PushPath.steps(in: text).count > 100, "the tidy test must see the page's rows")
         let files = try Repository.committedFiles()
-        let found = try WayOfAPush.violations(in: text, files: files, text: Repository.text)
+        let found = try PushPath.violations(in: text, files: files, text: Repository.text)
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 
@@ -99,7 +99,7 @@ struct TidyTests {
         #expect(Locks.listed(in: text).contains { $0.taken.count > 5 }, "the tidy test must see taken locks")
         let found =
             try Locks.violations(in: text, files: files)
-            + WayOfAPush.missing(in: text, of: Locks.page, files: Repository.committedFiles(), text: Repository.text)
+            + PushPath.missing(in: text, of: Locks.page, files: Repository.committedFiles(), text: Repository.text)
         #expect(found.isEmpty, "\n\(found.map(\.description).joined(separator: "\n"))")
     }
 

@@ -20,7 +20,7 @@ struct Measurement {
         var configuration = EngineConfiguration()
         configuration.devicesMax = count
         var number: UInt64 = 0
-        let engine = EmbeddedEngine(
+        let engine = DeviceEngine(
             configuration: configuration,
             now: Instant(milliseconds: 1_700_000_000_000),
             historyKey: HashKey((1, 2))
@@ -64,12 +64,12 @@ struct Measurement {
         return token
     }
 
-    private static func register(_ device: Int, _ engine: EmbeddedEngine) {
+    private static func register(_ device: Int, _ engine: DeviceEngine) {
         _ = engine.register(Self.token(device), topic: ByteView("com.example.app"))
         if device & 255 == 255 { Self.takeChanges(engine) }
     }
 
-    private static func push(_ device: Int, _ engine: EmbeddedEngine) {
+    private static func push(_ device: Int, _ engine: DeviceEngine) {
         guard let index = engine.find(Self.token(device)) else { preconditionFailure("it was registered") }
         Array(repeating: UInt8(ascii: " "), count: Self.payloadBytes).withByteView { payload in
             var push = Push()
@@ -86,7 +86,7 @@ struct Measurement {
     }
 
     /// Takes the changes that a driver takes after each step.
-    private static func takeChanges(_ engine: EmbeddedEngine) {
+    private static func takeChanges(_ engine: DeviceEngine) {
         _ = engine.takeStep()
         var events: [HistoryEvent] = []
         engine.takeEvents(into: &events)

@@ -220,14 +220,14 @@ extension BackgroundSession {
         }
         let rest = "/transfers/\(id)/take"
         do throws(BackgroundTransferError) {
-            return try self.calls.transfer(try await self.calls.answer("POST", rest, body, isUnhurried: true))
+            return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
         } catch {
             guard error.code == .interrupted || error.code == .timedOut else { throw error }
         }
         // The agent ended during the request. It has moved the file, or the next request moves it.
         let transfer = try await self.calls.transfer(id)
         guard !transfer.isTaken else { return transfer }
-        return try self.calls.transfer(try await self.calls.answer("POST", rest, body, isUnhurried: true))
+        return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
     }
 
     /// Cancels a transfer. If it has ended and its file was not taken, the file is deleted.

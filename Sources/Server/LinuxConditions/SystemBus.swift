@@ -148,7 +148,7 @@ final class PropertyWatch {
         /// The shortest time between two queries, regardless of signals.
         static let pause: Int64 = 500
         /// The timeout for an answer.
-        static let patience: Int64 = 10_000
+        static let gracePeriod: Int64 = 10_000
         /// The delay before the next connection after a failed one; it doubles each time.
         static let firstRetry: Int64 = 1000
         static let lastRetry: Int64 = 60_000
@@ -220,7 +220,7 @@ final class PropertyWatch {
         guard self.bus != nil else { return self.connectsAt }
         guard !self.isBehind, let askedAt = self.askedAt else { return .min }
         guard self.question != nil else { return self.asksAt }
-        return askedAt + (self.isSilent ? self.subject.abandonment : Timing.patience)
+        return askedAt + (self.isSilent ? self.subject.abandonment : Timing.gracePeriod)
     }
 
     /// The earliest time of the next query after the last one was answered.
@@ -274,7 +274,7 @@ final class PropertyWatch {
 
     private func ask(_ bus: SystemBus, now: Int64, _ tell: (News) -> Void) throws(SystemError) {
         if self.question != nil, let askedAt = self.askedAt {
-            if now >= askedAt + Timing.patience {
+            if now >= askedAt + Timing.gracePeriod {
                 self.isSilent = true
                 tell(.silence)
             }
@@ -413,7 +413,7 @@ package final class MeteredWatch {
             path: "/org/freedesktop/NetworkManager",
             service: "org.freedesktop.NetworkManager",
             interval: 60_000,
-            abandonment: PropertyWatch.Timing.patience
+            abandonment: PropertyWatch.Timing.gracePeriod
         )
         self.property = PropertyWatch(subject, socket: socket)
     }

@@ -41,7 +41,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     private var isTurnAwaited = false
     /// The time when the thread's sleep ends without an event, in nanoseconds of the monotonic clock.
     private var sleepsUntil: Int64 = 0
-    private var isRung = false
+    private var isSignaled = false
     private var isClosed = false
 
     package init() {}
@@ -72,7 +72,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     @discardableResult
     package func perform(_ batch: inout Batch) -> Bool {
         guard let work = self.takeTurn() else {
-            if batch.isEmpty { self.ring() } else { self.submit(&batch) }
+            if batch.isEmpty { self.signal() } else { self.submit(&batch) }
             return false
         }
         self.endTurn(waitingAtMost: work(batch))
@@ -80,9 +80,9 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     }
 
     /// Ends the current or next wait of the thread, even without work.
-    package func ring() {
+    package func signal() {
         self.monitor.lock()
-        self.isRung = true
+        self.isSignaled = true
         self.monitor.unlock()
         self.monitor.signal()
     }
@@ -100,7 +100,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     private func takeTurn() -> Work? {
         self.monitor.withLock {
             guard let work = self.work, self.isSleeping, !self.isTurnTaken, self.incoming.isEmpty,
-                !self.isRung, !self.isClosed, SystemClock.monotonicNanoseconds < self.sleepsUntil
+                !self.isSignaled, !self.isClosed, SystemClock.monotonicNanoseconds < self.sleepsUntil
             else { return nil }
             self.isTurnTaken = true
             return work
@@ -128,7 +128,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
         self.monitor.withLock { self.work = work }
     }
 
-    /// Waits until there is work or `ring` is called, at most `milliseconds`, and moves the work into `batch`, which
+    /// Waits until there is work or `signal` is called, at most `milliseconds`, and moves the work into `batch`, which
     /// must be empty.
     ///
     /// - Parameters:
@@ -144,19 +144,19 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
             let now = SystemClock.monotonicNanoseconds
             if rest > 0 {
                 self.isResting = true
-                self.pause(until: now + min(rest, milliseconds) * 1_000_000) { self.isHurried }
+                self.pause(until: now + min(rest, milliseconds) * 1_000_000) { self.hasUrgentWork }
                 self.isResting = false
             }
             self.pause(until: now + milliseconds * 1_000_000) { !self.isIdle }
         }
-        self.isRung = false
+        self.isSignaled = false
         swap(&self.incoming, &batch)
         return !(self.isClosed && batch.isEmpty)
     }
 
-    private var isHurried: Bool { self.incoming.isUrgent || self.isRung || self.isClosed }
+    private var hasUrgentWork: Bool { self.incoming.isUrgent || self.isSignaled || self.isClosed }
 
-    private var isIdle: Bool { self.incoming.isEmpty && !self.isRung && !self.isClosed }
+    private var isIdle: Bool { self.incoming.isEmpty && !self.isSignaled && !self.isClosed }
 
     /// Sleeps until a time, which `endTurn` may change, or until `isOver`; in any case until no other thread does the
     /// thread's work.

@@ -24,7 +24,7 @@ package final class DispatchRig {
         )
     }
 
-    package var engine: EmbeddedEngine { self.rig.engine }
+    package var engine: DeviceEngine { self.rig.engine }
 
     package static func address(_ stream: Int) -> StreamAddress {
         .stream(LoopStream(loop: 0, connectionIndex: UInt32(stream), connectionGeneration: 1, number: 1))

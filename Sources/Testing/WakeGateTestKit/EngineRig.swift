@@ -4,7 +4,7 @@ package import Wire
 
 /// A production engine in virtual time, with devices and topics identified by numbers.
 package final class EngineRig {
-    package let engine: EmbeddedEngine
+    package let engine: DeviceEngine
     /// The policy time in milliseconds.
     package private(set) var now: Int64
     /// The number of the last push, from which its apns-id is made.
@@ -21,7 +21,7 @@ package final class EngineRig {
     ) {
         var generator = SeededGenerator(seed: seed)
         self.now = start
-        self.engine = EmbeddedEngine(
+        self.engine = DeviceEngine(
             configuration: configuration,
             now: Instant(milliseconds: start),
             historyKey: Self.historyKey

@@ -117,9 +117,9 @@ enum TokenCommands {
             throw CommandFailure(.failed, "\(error)")
         }
         Console.out("\(text)\n")
-        let reach = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
+        let scope = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
         Console.error(
-            "wakegate: token \(token.id) (\(role.rawValue), \(reach)) is good until "
+            "wakegate: token \(token.id) (\(role.rawValue), \(scope)) is good until "
                 + "\(TimeText.instant(Double(token.expiresAt) * 1000))"
         )
         return 0

@@ -31,9 +31,9 @@ struct ConnectTests {
         #expect(missing.kind == .notAllowed)
         #expect(missing.message.contains("no password supplied"))
 
-        let stranger = try self.failure("postgresql://stranger@\(place)/postgres")
-        #expect(stranger.kind == .notAllowed)
-        #expect(stranger.state == "28000")
+        let unknownPeer = try self.failure("postgresql://stranger@\(place)/postgres")
+        #expect(unknownPeer.kind == .notAllowed)
+        #expect(unknownPeer.state == "28000")
 
         let database = try self.failure("postgresql://postgres@\(place)/nowhere")
         #expect(database.kind == .noDatabase)
@@ -109,7 +109,7 @@ struct ConnectTests {
 struct TLSTests {
     @Test("A server is trusted only if the authority certifies it for the name in the address")
     func verified() throws {
-        let (authority, stranger) = (try TestAuthority(), try TestAuthority("Another"))
+        let (authority, unknownPeer) = (try TestAuthority(), try TestAuthority("Another"))
         let certificate = try authority.issue(
             "/CN=localhost",
             extensions: "subjectAltName = DNS:localhost\nextendedKeyUsage = serverAuth"
@@ -121,7 +121,7 @@ struct TLSTests {
         }
         let link = try LinkUnderTest.connected(address("localhost", authority))
         #expect(link.link.isEncrypted)
-        let unknown = LinkUnderTest(try PostgresAddress(address("localhost", stranger))).link.failure
+        let unknown = LinkUnderTest(try PostgresAddress(address("localhost", unknownPeer))).link.failure
         #expect(unknown?.kind == .untrusted)
         #expect(unknown?.message.contains("certificate verify failed") == true)
         let other = LinkUnderTest(try PostgresAddress(address("127.0.0.1", authority))).link.failure

@@ -23,7 +23,7 @@ struct ConflictTests {
     private func writes(_ devices: [Int], _ loaded: LoadedDevices) -> ClusterWrites {
         var writes = ClusterWrites()
         writes.devices = devices.map { .of($0, loaded) }
-        writes.counts = [(.first, StoreRig.books(accepted: Int64(devices.count)))]
+        writes.counts = [(.first, StoreRig.counters(accepted: Int64(devices.count)))]
         return writes
     }
 

@@ -37,7 +37,7 @@ struct DoubtTests {
             let (number, loaded) = try self.rig.load(.tokens([1]))
             var writes = ClusterWrites()
             writes.devices = [.of(1, loaded, record: record)]
-            writes.counts = [(.first, StoreRig.books(accepted: 1))]
+            writes.counts = [(.first, StoreRig.counters(accepted: 1))]
             self.rig.submit(.commit(number, writes))
             count += 1
             while !self.rig.isAnswered(number) {
@@ -76,7 +76,7 @@ struct DoubtTests {
         try blocker.query("SELECT FROM wakegate.connection WHERE gateway = \(self.rig.number.rawValue) FOR UPDATE")
         var writes = ClusterWrites()
         writes.devices = [.of(1, loaded, record: 3)]
-        writes.counts = [(.first, StoreRig.books(accepted: 1))]
+        writes.counts = [(.first, StoreRig.counters(accepted: 1))]
         self.rig.submit(.commit(number, writes))
         let isBlocked = "wait_event_type = 'Lock' AND query LIKE '%mark%'"
         try self.server.wait(for: "1", of: "SELECT count(*) FROM pg_stat_activity WHERE \(isBlocked)")

@@ -10,9 +10,9 @@ final class StoreRig {
     /// The test waits here for the store's thread, and can also stop that thread here.
     ///
     /// `@unchecked Sendable`: `monitor` guards every field.
-    private final class Bell: @unchecked Sendable {
+    private final class Wakeup: @unchecked Sendable {
         private let monitor = Monitor()
-        private var isRung = false
+        private var isSignaled = false
         private var isHeld = false
         private var warnings: [String] = []
 
@@ -33,9 +33,9 @@ final class StoreRig {
             }
         }
 
-        func ring() {
+        func signal() {
             self.monitor.withLock {
-                self.isRung = true
+                self.isSignaled = true
                 self.monitor.broadcast()
                 while self.isHeld { self.monitor.wait() }
             }
@@ -44,9 +44,9 @@ final class StoreRig {
         /// - Returns: false if the moment came first.
         func wait(untilNanoseconds moment: Int64) -> Bool {
             self.monitor.withLock {
-                defer { self.isRung = false }
-                while !self.isRung {
-                    guard self.monitor.wait(untilNanoseconds: moment) else { return self.isRung }
+                defer { self.isSignaled = false }
+                while !self.isSignaled {
+                    guard self.monitor.wait(untilNanoseconds: moment) else { return self.isSignaled }
                 }
                 return true
             }
@@ -68,7 +68,7 @@ final class StoreRig {
     static let waitSeconds: Int64 = 60
 
     private let store: PostgresStore
-    private let bell: Bell
+    private let wakeup: Wakeup
     private var replies: [ClusterReply] = []
     private var count: UInt64 = 0
     /// The number from the last attachment.
@@ -92,9 +92,9 @@ final class StoreRig {
         settings.lockMilliseconds = lockMilliseconds
         settings.questionStatementMilliseconds = questionMilliseconds
         if let clock { settings.clock = clock }
-        let bell = Bell()
-        self.bell = bell
-        self.store = try PostgresStore(settings, ring: { bell.ring() }, onWarning: { bell.warn($0) })
+        let wakeup = Wakeup()
+        self.wakeup = wakeup
+        self.store = try PostgresStore(settings, signal: { wakeup.signal() }, onWarning: { wakeup.warn($0) })
         self.attachment = Attachment(
             number: self.number,
             topics: [],
@@ -131,7 +131,7 @@ final class StoreRig {
                     return found
                 }
             }
-            guard self.bell.wait(untilNanoseconds: deadline) else {
+            guard self.wakeup.wait(untilNanoseconds: deadline) else {
                 throw Missing(description: "\(what) did not come; \(self.replies.count) other replies did")
             }
         }
@@ -140,7 +140,7 @@ final class StoreRig {
     /// Waits for the next warning of a setting.
     func warning() throws -> String {
         let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
-        guard let warning = self.bell.takeWarning(untilNanoseconds: deadline) else {
+        guard let warning = self.wakeup.takeWarning(untilNanoseconds: deadline) else {
             throw Missing(description: "no warning came")
         }
         return warning
@@ -165,10 +165,10 @@ final class StoreRig {
     func stop() { self.store.stop() }
 
     /// Makes the store's thread stop when it next reports something.
-    func hold() { self.bell.hold(true) }
+    func hold() { self.wakeup.hold(true) }
 
     /// Lets the store's thread continue.
-    func letGo() { self.bell.hold(false) }
+    func letGo() { self.wakeup.hold(false) }
 
     // MARK: Transactions
 
@@ -263,7 +263,7 @@ final class StoreRig {
         let (number, loaded) = try self.load(.tokens(devices))
         var writes = ClusterWrites()
         writes.devices = devices.map { change($0, loaded) }
-        writes.counts = [(.first, Self.books(accepted: Int64(devices.count)))]
+        writes.counts = [(.first, Self.counters(accepted: Int64(devices.count)))]
         self.store.submit(.commit(number, writes))
         return try self.committed(number)
     }
@@ -277,11 +277,11 @@ final class StoreRig {
         try self.committed(number)
     }
 
-    static func books(accepted: Int64) -> Books {
-        var books = Books()
-        books.accepted = accepted
-        books.stock.devices = accepted
-        return books
+    static func counters(accepted: Int64) -> ActivityCounters {
+        var counters = ActivityCounters()
+        counters.accepted = accepted
+        counters.stock.devices = accepted
+        return counters
     }
 
     /// Returns true if a commit has been answered.

@@ -30,7 +30,7 @@ struct Base64Tests {
     }
 
     @Test("Invalid base64 is refused", arguments: ["A", "AAAAA", "AA A", "AA\n", "A=AA", "AAA*", "A===", "ÄAA"])
-    func strangers(text: String) {
+    func unknown(text: String) {
         #expect(text.withByteView { Base64.decoded($0) } == nil)
     }
 

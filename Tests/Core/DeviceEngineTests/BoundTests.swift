@@ -50,9 +50,9 @@ struct BoundTests {
         #expect(rig.push(1) != nil)
         #expect(rig.push(2, workerIsFree: true)?.disposition == .launched)
         #expect(rig.engine.contentBytes == 2 * Self.pushBytes)
-        let books = rig.engine.totals
+        let counters = rig.engine.totals
         #expect(rig.push(3) == nil)
-        #expect(rig.engine.totals.accepted == books.accepted)
+        #expect(rig.engine.totals.accepted == counters.accepted)
         rig.makePush(.considerate) { push, _ in
             #expect(self.refusal(rig, push, 3) == .noMemory)
         }
@@ -154,13 +154,13 @@ struct PushRateTests {
         #expect(rig.push(1) != nil)
         rig.advance(by: 59_000)
         for _ in 0..<2 { #expect(rig.push(1) != nil) }
-        let (books, state) = (rig.engine.totals, rig.snapshot(1).state)
+        let (counters, state) = (rig.engine.totals, rig.snapshot(1).state)
         _ = rig.engine.takeStep()
         _ = rig.takeEvents(1)
         for _ in 0..<5 { #expect(rig.push(1) == nil) }
         let end = rig.instant + 1000
         #expect(rig.engine.rateRefusal(rig.index(1)) == .tooMany(until: end))
-        #expect(rig.engine.totals == books && rig.snapshot(1).state == state)
+        #expect(rig.engine.totals == counters && rig.snapshot(1).state == state)
         #expect(rig.engine.takeStep().isEmpty && rig.takeEvents(1).isEmpty)
         rig.advance(by: 999)
         #expect(rig.push(1) == nil)

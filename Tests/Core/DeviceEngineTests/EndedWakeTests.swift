@@ -29,14 +29,14 @@ struct EndedWakeTests {
     func secondAnswer(outcome: WakeOutcome, answer: FetchResult) throws {
         let rig = EngineRig()
         let wake = try Self.endedWake(outcome, rig)
-        let books = rig.engine.totals
-        #expect(books.results[outcome] == 1)
+        let counters = rig.engine.totals
+        #expect(counters.results[outcome] == 1)
         let state = rig.snapshot(1).state
         let expected: ReportOutcome =
             outcome.rawValue == answer.rawValue ? .repeated : .endedOtherwise(.push(outcome))
         #expect(rig.engine.report(.push(answer), wake: wake) == expected)
         rig.engine.lose(wake)
-        #expect(rig.engine.totals == books)
+        #expect(rig.engine.totals == counters)
         #expect(rig.snapshot(1).state == state)
         #expect(rig.engine.launchedWake(wake) == nil)
     }

@@ -12,7 +12,7 @@ struct EngineVerbTests {
         rig.register(1)
         for round in 0..<4 {
             let before = rig.snapshot(1)
-            let books = rig.engine.totals
+            let counters = rig.engine.totals
             _ = rig.engine.takeStep()
             _ = rig.takeEvents(1)
             let foretold = rig.makePush(priority) {
@@ -24,7 +24,7 @@ struct EngineVerbTests {
                     workerIsFree: workerIsFree
                 )
             }
-            #expect(rig.engine.totals == books)
+            #expect(rig.engine.totals == counters)
             #expect(rig.engine.takeStep().isEmpty && rig.takeEvents(1).isEmpty)
             let after = rig.snapshot(1)
             #expect(after.state == before.state && after.held == before.held)
@@ -47,10 +47,10 @@ struct EngineVerbTests {
         let launched = try #require(rig.engine.launchedWake(wake))
         #expect(launched.content == nil)
         #expect(rig.snapshot(1).inFlightID == nil && rig.snapshot(1).wake == wake)
-        var books = Books()
-        books.registered = 1
-        books.launched = 1
-        #expect(rig.engine.totals == books)
+        var counters = ActivityCounters()
+        counters.registered = 1
+        counters.launched = 1
+        #expect(rig.engine.totals == counters)
         #expect(rig.engine.launchForced(rig.index(1)) == .laneIsFull)
         #expect(rig.engine.report(.push(result), wake: wake) == .ended)
         #expect(rig.engine.totals.results.sum == 1)

@@ -14,7 +14,7 @@ struct LaunchKindRecordTests {
         return (try #require(stored[.topic]), try #require(stored[.device]), wake)
     }
 
-    private static func stored(_ engine: EmbeddedEngine) -> [RecordKey.Kind: [UInt8]] {
+    private static func stored(_ engine: DeviceEngine) -> [RecordKey.Kind: [UInt8]] {
         var batch = RecordBatch()
         engine.takeStep(into: &batch)
         var records: [RecordKey.Kind: [UInt8]] = [:]
@@ -24,7 +24,7 @@ struct LaunchKindRecordTests {
     }
 
     /// Returns an engine restored from these records; nil if it refuses one.
-    private static func engine(_ topic: [UInt8], _ device: [UInt8], at rig: EngineRig) -> EmbeddedEngine? {
+    private static func engine(_ topic: [UInt8], _ device: [UInt8], at rig: EngineRig) -> DeviceEngine? {
         let next = EngineRig(start: rig.now, seed: 99).engine
         do {
             for (key, content) in [(RecordKey(.topic), topic), (RecordKey(.device), device)] {

@@ -19,15 +19,15 @@ struct RegistrationTests {
         rig.advance(by: 5)
         rig.engine.unregister(rig.index(1))
         let removedAt = rig.instant
-        let books = rig.engine.totals
-        #expect(books.discarded[.unregistered] == 1 && books.pending == 0 && books.registered == 0)
-        #expect(books.held.sum == 0)
+        let counters = rig.engine.totals
+        #expect(counters.discarded[.unregistered] == 1 && counters.pending == 0 && counters.registered == 0)
+        #expect(counters.held.sum == 0)
         rig.advance(by: 100)
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
         // A second removal has no effect.
         rig.engine.unregister(rig.index(1))
         #expect(Self.admit(rig, 1) == .refused(.unregistered(removedAt)))
-        #expect(rig.engine.totals == books)
+        #expect(rig.engine.totals == counters)
         #expect(rig.takeEvents(1).last?.kind == .discard(.push, .unregistered))
     }
 
@@ -76,10 +76,10 @@ struct RegistrationTests {
             #expect(rig.push(1, workerIsFree: true)?.disposition == .scheduled)
         }
         #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
-        let books = rig.engine.totals
-        #expect(books.discarded[.unregistered] == 1 && books.inFlight == 0)
-        #expect(books.pending == (registersAgain ? 1 : 0))
-        #expect(books.accepted == books.accountedFor)
+        let counters = rig.engine.totals
+        #expect(counters.discarded[.unregistered] == 1 && counters.inFlight == 0)
+        #expect(counters.pending == (registersAgain ? 1 : 0))
+        #expect(counters.accepted == counters.accountedFor)
         // The launch of the old registration does not count for the new one.
         if registersAgain { #expect(rig.snapshot(1).held == [.worker]) }
     }
@@ -94,11 +94,11 @@ struct RegistrationTests {
         #expect(rig.register(1, topic: 1) == .device(rig.index(1)))
         #expect(rig.snapshot(1).topic == EngineRig.topicName(1))
         rig.push(1, topic: 1)
-        let books = rig.engine.topicSnapshots.map(\.books)
-        #expect(books.map(\.registered) == [0, 1])
-        #expect(books.map(\.accepted) == [1, 1])
-        #expect(books.map(\.completed) == [1, 0])
-        #expect(books.map(\.pending) == [0, 1])
+        let counters = rig.engine.topicSnapshots.map(\.counters)
+        #expect(counters.map(\.registered) == [0, 1])
+        #expect(counters.map(\.accepted) == [1, 1])
+        #expect(counters.map(\.completed) == [1, 0])
+        #expect(counters.map(\.pending) == [0, 1])
     }
 
     @Test("devicesMax tokens fit and not one more; removed ones count")

@@ -43,8 +43,8 @@ struct RepeatedPushTests {
         let first = try #require(situation.push(rig))
         if situation == .scheduled { #expect(first.eligibleAt != nil) }
         if situation == .held { #expect(first.held == .network) }
-        let books = rig.engine.totals
-        #expect(books.accepted + books.noWake > 0)
+        let counters = rig.engine.totals
+        #expect(counters.accepted + counters.noWake > 0)
         rig.advance(by: 5000)
         if let wake = first.wake { #expect(rig.engine.report(.push(.newData), wake: wake) == .ended) }
         if situation == .held { rig.conditions(1) { $0.network = true } }
@@ -58,7 +58,7 @@ struct RepeatedPushTests {
             #expect(again.wake == nil, "no second launch")
         }
         #expect(rig.engine.totals == before)
-        #expect(before.accepted == books.accepted && before.noWake == books.noWake)
+        #expect(before.accepted == counters.accepted && before.noWake == counters.noWake)
         #expect(rig.snapshot(1).state == state)
         #expect(rig.takeEvents(1).isEmpty)
     }
@@ -116,13 +116,13 @@ struct RepeatedPushTests {
         }
         try next.engine.finishRestoring(now: rig.instant)
         next.engine.loseEveryWake()
-        let books = next.engine.totals
+        let counters = next.engine.totals
         let again = try #require(situation.push(next))
         #expect(again.disposition == first.disposition)
         #expect(again.eligibleAt == first.eligibleAt && again.held == first.held && again.wake == nil)
-        #expect(next.engine.totals == books)
+        #expect(next.engine.totals == counters)
         next.advance(by: 599_000)
         situation.push(next)
-        #expect(next.engine.totals.accepted + next.engine.totals.noWake == books.accepted + books.noWake + 1)
+        #expect(next.engine.totals.accepted + next.engine.totals.noWake == counters.accepted + counters.noWake + 1)
     }
 }

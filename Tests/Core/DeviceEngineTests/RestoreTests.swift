@@ -59,7 +59,7 @@ struct RestoreTests {
         let next = try Self.restored(store, at: rig, losingWakes: false)
         #expect(next.engine.totals == rig.engine.totals)
         #expect(next.engine.topicSnapshots.map(\.name) == rig.engine.topicSnapshots.map(\.name))
-        #expect(next.engine.topicSnapshots.map(\.books) == rig.engine.topicSnapshots.map(\.books))
+        #expect(next.engine.topicSnapshots.map(\.counters) == rig.engine.topicSnapshots.map(\.counters))
         #expect(!next.engine.hasChanges)
         for device in 0..<40 {
             #expect((rig.find(device) == nil) == (next.find(device) == nil))
@@ -82,9 +82,9 @@ struct RestoreTests {
         next.engine.loseEveryWake()
         #expect(next.engine.report(.push(.newData), wake: answered) == .repeated)
         #expect(next.engine.report(.push(.newData), wake: lost) == .endedOtherwise(.push(.lost)))
-        let books = next.engine.totals
-        #expect(books.completed == 1 && books.results[.newData] == 1 && books.results[.lost] == 1)
-        #expect(books.pending == 1 && books.inFlight == 0)
+        let counters = next.engine.totals
+        #expect(counters.completed == 1 && counters.results[.newData] == 1 && counters.results[.lost] == 1)
+        #expect(counters.pending == 1 && counters.inFlight == 0)
     }
 
     @Test("Content of the maximum size is restored byte for byte, on tokens of every length", arguments: [16, 33, 100])

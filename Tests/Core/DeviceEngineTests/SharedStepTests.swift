@@ -97,7 +97,7 @@ struct SharedStepTests {
         rig.engine.beginSharedStep(now: rig.instant, deviceCount: 1)
         _ = rig.engine.advance(to: rig.instant, devicesMax: 1000)
         rows = rig.engine.takeSharedChanges().map(\.device)
-        var expected = Books()
+        var expected = ActivityCounters()
         expected.held[.worker] = -1
         expected.held[.battery] = 1
         let counts = rig.engine.takeSharedCounts()
@@ -115,7 +115,7 @@ struct SharedStepTests {
         configuration.pendingBytesMax = 1000
         configuration.devicesMax = 2
         let rig = try self.engine(configuration)
-        var total = Books()
+        var total = ActivityCounters()
         total.stock.contentBytes = 990
         rig.engine.show(total, byTopic: [Self.topic: total])
         _ = try self.step(rig) { #expect(rig.push(1) == nil) }
@@ -264,7 +264,7 @@ struct SharedStepTests {
             #expect(rig.engine.takenCount == 0)
             #expect(rig.engine.wakesKnown == (0, 0))
             #expect(rig.engine.contentBytes == 0 && rig.engine.taskBytes == 0)
-            #expect(rig.engine.totals == Books() && rig.engine.nextDue == nil && !rig.engine.hasChanges)
+            #expect(rig.engine.totals == ActivityCounters() && rig.engine.nextDue == nil && !rig.engine.hasChanges)
             #expect(rig.find(0) == nil && rig.engine.longestReady(Self.topic) == nil)
         }
     }

@@ -33,7 +33,7 @@ struct TaskRestoreTests {
             #expect(rig.isConserved)
             if generator.once(in: 2) { try store.commit(from: rig.engine) }
         }
-        rig.engine.hurryProgress()
+        rig.engine.flushProgress()
         try store.commit(from: rig.engine)
         let next = try Self.restored(store, at: rig)
         #expect(next.engine.totals == rig.engine.totals && !next.engine.hasChanges)

@@ -57,8 +57,9 @@ extension EngineRig {
 
     /// True if every request and every transfer is accounted for exactly once.
     var isConserved: Bool {
-        let books = self.engine.totals
-        return books.requests.submitted.sum == books.requestsAccountedFor
-            && books.sessions.finished == books.sessions.accountedFor && books.accepted == books.accountedFor
+        let counters = self.engine.totals
+        return counters.requests.submitted.sum == counters.requestsAccountedFor
+            && counters.sessions.finished == counters.sessions.accountedFor
+            && counters.accepted == counters.accountedFor
     }
 }

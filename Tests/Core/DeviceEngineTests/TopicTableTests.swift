@@ -46,12 +46,12 @@ struct TopicTableTests {
     }
 
     @Test("Counts of a topic are included in the totals, and in no other topic")
-    func books() {
+    func counters() {
         var table = Self.table(3)
         table.count(Self.topic(0)) { $0.accepted += 2 }
         table.count(Self.topic(2)) { $0.accepted += 5 }
         table.count(Self.topic(2)) { $0.discarded[.expired] += 1 }
-        #expect([0, 1, 2].map { table.books(Self.topic($0)).accepted } == [2, 0, 5])
+        #expect([0, 1, 2].map { table.counters(Self.topic($0)).accepted } == [2, 0, 5])
         #expect(table.totals.accepted == 7 && table.totals.discarded[.expired] == 1)
         table.countDevices(Self.topic(1), 1)
         table.countDevices(Self.topic(1), 1)
@@ -103,7 +103,7 @@ struct TopicTableTests {
         next.beginSteps()
         #expect(next.hasChanges == false)
         #expect([0, 1, 2].map { next.name(Self.topic($0)) } == (0..<3).map(EngineRig.topicName))
-        #expect([0, 1, 2].map { next.books(Self.topic($0)).accepted } == [0, 4, 5])
+        #expect([0, 1, 2].map { next.counters(Self.topic($0)).accepted } == [0, 4, 5])
         #expect(next.totals.accepted == 9 && next.totals.registered == 1)
     }
 
@@ -138,7 +138,7 @@ struct TopicTableTests {
         var next = TopicTable(key: HashKey((7, 8)))
         #expect(after.withByteView { next.restore(0, $0) } == true)
         try next.finishRestoring(EngineRig.open())
-        #expect(next.books(Self.topic(0)).discarded[.cancelled] == 3)
+        #expect(next.counters(Self.topic(0)).discarded[.cancelled] == 3)
     }
 
     @Test("Missing records, and records with another's name, are refused", arguments: [[0, 2], [0, 1, 0]])

@@ -30,7 +30,7 @@ struct LaneWorld {
     }
 
     /// The numbers of requests or transfers that arrived and ended.
-    struct Books {
+    struct ActivityCounters {
         var arrived: UInt64 = 0
         var replaced: UInt64 = 0
         var cancelled: UInt64 = 0
@@ -48,8 +48,8 @@ struct LaneWorld {
     private var lastPush: UInt64 = 0
     private var waiting: [Item] = []
     private var flights: [Flight] = []
-    private var requests = Books()
-    private var transfers = Books()
+    private var requests = ActivityCounters()
+    private var transfers = ActivityCounters()
 
     private static let requestNames = (0..<12).map { TaskName(rawValue: $0) }
     private static let sessionNames = (8..<20).map { TaskName(rawValue: $0) }
@@ -441,9 +441,12 @@ extension LaneWorld {
         self.expect(arrivals == arrivals.sorted(), "the waiting requests are not in the order of arrival")
     }
 
-    private mutating func balance(_ books: Books, _ what: String, _ weight: (Item) -> UInt64) {
+    private mutating func balance(_ counters: ActivityCounters, _ what: String, _ weight: (Item) -> UInt64) {
         let open = (self.waiting + self.flights.map(\.item)).map(weight).reduce(0, +)
-        let gone = books.replaced + books.cancelled + books.discarded + books.ended
-        self.expect(books.arrived == gone + open, "the counters of \(what) do not balance: \(books), \(open) open")
+        let gone = counters.replaced + counters.cancelled + counters.discarded + counters.ended
+        self.expect(
+            counters.arrived == gone + open,
+            "the counters of \(what) do not balance: \(counters), \(open) open"
+        )
     }
 }

@@ -63,7 +63,7 @@ struct TaskLedger {
     let trace: TaskTrace
     private(set) var violations: [String] = []
     private(set) var sightings = Sightings()
-    private(set) var books = Summary()
+    private(set) var counters = Summary()
     private(set) var waiting: [Item] = []
     private(set) var flights: [Flight] = []
 
@@ -231,7 +231,7 @@ extension TaskLedger {
             self.waiting[index].count += count
             self.sightings.saw("session.takenUp")
         } else if self.waiting.count(where: { $0.kind == "urlSession" }) >= 8 {
-            self.books.sessions.refused += count
+            self.counters.sessions.refused += count
             self.sightings.saw("session.refused")
             return
         } else {
@@ -239,12 +239,12 @@ extension TaskLedger {
             item.count = count
             self.waiting.append(item)
         }
-        self.books.sessions.finished += count
+        self.counters.sessions.finished += count
     }
 
     private mutating func cancelled(_ identifier: String) {
         let isMeant = { (item: Item) in item.isRequest && item.name == identifier }
-        self.books.tasks.cancelled += self.waiting.count(where: isMeant)
+        self.counters.tasks.cancelled += self.waiting.count(where: isMeant)
         self.waiting.removeAll(where: isMeant)
         for index in self.flights.indices where isMeant(self.flights[index].item) {
             self.flights[index].isCancelled = true
@@ -356,13 +356,13 @@ extension TaskLedger {
         self.sightings.saw("submit.\(disposition)")
         if let refusal = self.refusal(request) {
             if disposition != refusal.rawValue { self.broke("refusal: \(name) is \(disposition), not \(refusal)") }
-            self.books.tasks.refused[refusal, default: 0] += 1
+            self.counters.tasks.refused[refusal, default: 0] += 1
             return
         }
-        self.books.tasks.submitted += 1
+        self.counters.tasks.submitted += 1
         let before = self.waiting.count
         self.waiting.removeAll { $0.isRequest && $0.name == name }
-        self.books.tasks.replaced += before - self.waiting.count
+        self.counters.tasks.replaced += before - self.waiting.count
         let earliest = request.kind == "continued" ? self.now : request.earliestBegin ?? self.now
         let place = Place(since: max(self.now, earliest), arrival: self.arrived())
         var item = Item(name: name, kind: request.kind, place: place)
@@ -481,7 +481,7 @@ extension TaskLedger {
         }
         let retries = flight.item.isRequest ? ["lost"] : ["lost", "failure", "failed", "expired"]
         guard retries.contains(outcome) else {
-            if flight.item.kind == "urlSession" { self.books.sessions.completed += flight.item.count }
+            if flight.item.kind == "urlSession" { self.counters.sessions.completed += flight.item.count }
             return
         }
         if ["failed", "expired"].contains(outcome) { flight.item.priority = min(flight.item.priority, 5) }
@@ -498,8 +498,8 @@ extension TaskLedger {
 
     private mutating func count(_ item: Item, _ outcome: TaskOutcome?) {
         guard let outcome, item.kind != "push" else { return }
-        if item.isRequest { self.books.tasks.results[outcome, default: 0] += 1 }
-        if !item.isRequest { self.books.sessions.results[outcome, default: 0] += 1 }
+        if item.isRequest { self.counters.tasks.results[outcome, default: 0] += 1 }
+        if !item.isRequest { self.counters.sessions.results[outcome, default: 0] += 1 }
     }
 
     private mutating func retry(_ flight: Flight) {
@@ -525,7 +525,7 @@ extension TaskLedger {
             return
         }
         if let other {
-            self.books.tasks.replaced += 1
+            self.counters.tasks.replaced += 1
             self.sightings.saw("retry.twin")
             if self.waiting[other].place.arrival > item.place.arrival { return }
             self.waiting.remove(at: other)
@@ -557,7 +557,7 @@ extension TaskLedger {
         guard let reason = DiscardReason.ofTasks.first(where: { $0.rawValue == reason }), isRequest != nil else {
             return
         }
-        if item.isRequest { self.books.tasks.discarded[reason, default: 0] += 1 }
-        if !item.isRequest { self.books.sessions.discarded[reason, default: 0] += item.count }
+        if item.isRequest { self.counters.tasks.discarded[reason, default: 0] += 1 }
+        if !item.isRequest { self.counters.sessions.discarded[reason, default: 0] += item.count }
     }
 }

@@ -41,10 +41,10 @@ struct TaskRun {
             self.violations += ledgers[name]?.violations ?? []
             self.sightings.add(ledgers[name]?.sightings ?? Sightings())
         }
-        self.checkBooks(summary, Array(ledgers.values), trace)
+        self.checkCounters(summary, Array(ledgers.values), trace)
     }
 
-    private mutating func checkBooks(_ summary: Summary, _ ledgers: [TaskLedger], _ trace: TaskTrace) {
+    private mutating func checkCounters(_ summary: Summary, _ ledgers: [TaskLedger], _ trace: TaskTrace) {
         let tasks = summary.tasks
         let ended = tasks.results.filter { $0.key != .lost }.values.reduce(0, +)
         let gone = tasks.replaced + tasks.cancelled + tasks.discarded.values.reduce(0, +) + ended
@@ -66,9 +66,11 @@ struct TaskRun {
         func total(_ count: (TaskLedger) -> Int) -> Int { ledgers.map(count).reduce(0, +) }
         var told = [tasks.submitted, tasks.replaced, tasks.cancelled, tasks.waiting]
         told += [sessions.finished, sessions.refused, sessions.completed]
-        var counted = [total(\.books.tasks.submitted), total(\.books.tasks.replaced), total(\.books.tasks.cancelled)]
-        counted += [total { $0.waiting.count(where: \.isRequest) }, total(\.books.sessions.finished)]
-        counted += [total(\.books.sessions.refused), total(\.books.sessions.completed)]
+        var counted = [
+            total(\.counters.tasks.submitted), total(\.counters.tasks.replaced), total(\.counters.tasks.cancelled),
+        ]
+        counted += [total { $0.waiting.count(where: \.isRequest) }, total(\.counters.sessions.finished)]
+        counted += [total(\.counters.sessions.refused), total(\.counters.sessions.completed)]
         told += [tasks.inFlight, sessions.waiting, sessions.inFlight, summary.pending, summary.inFlight]
         counted += [total { $0.flights.count(where: \.item.isRequest) }]
         counted += [total { $0.waiting.filter { $0.kind == "urlSession" }.map(\.count).reduce(0, +) }]
@@ -77,17 +79,17 @@ struct TaskRun {
         counted.append(total { $0.flights.count { $0.item.kind == "push" } })
         for outcome in TaskOutcome.allCases {
             told += [tasks.results[outcome] ?? 0, sessions.results[outcome] ?? 0]
-            counted.append(total { $0.books.tasks.results[outcome] ?? 0 })
-            counted.append(total { $0.books.sessions.results[outcome] ?? 0 })
+            counted.append(total { $0.counters.tasks.results[outcome] ?? 0 })
+            counted.append(total { $0.counters.sessions.results[outcome] ?? 0 })
         }
         for reason in DiscardReason.ofTasks {
             told += [tasks.discarded[reason] ?? 0, sessions.discarded[reason] ?? 0]
-            counted.append(total { $0.books.tasks.discarded[reason] ?? 0 })
-            counted.append(total { $0.books.sessions.discarded[reason] ?? 0 })
+            counted.append(total { $0.counters.tasks.discarded[reason] ?? 0 })
+            counted.append(total { $0.counters.sessions.discarded[reason] ?? 0 })
         }
         for refusal in TaskRefusal.allCases {
             told.append(tasks.refused[refusal] ?? 0)
-            counted.append(total { $0.books.tasks.refused[refusal] ?? 0 })
+            counted.append(total { $0.counters.tasks.refused[refusal] ?? 0 })
         }
         if told != counted { self.violations.append("books: the summary says \(told), the lines \(counted)") }
     }

@@ -95,13 +95,13 @@ struct TraceComparison {
             }
         }
         self.compare("deliveries", launches.values.reduce(0, +), Int64(driver.deliveryCount))
-        self.compare("launches of pushes", launches[.push] ?? 0, driver.books.launched)
+        self.compare("launches of pushes", launches[.push] ?? 0, driver.counters.launched)
         for kind in TaskKind.allCases {
-            self.compare("launches of \(kind)", launches[LaunchKind(kind)] ?? 0, driver.books.tasks.launched[kind])
+            self.compare("launches of \(kind)", launches[LaunchKind(kind)] ?? 0, driver.counters.tasks.launched[kind])
         }
-        self.comparePushes(driver.books, summary)
-        self.compareRequests(driver.books, summary.tasks)
-        self.compareSessions(driver.books, summary.sessions)
+        self.comparePushes(driver.counters, summary)
+        self.compareRequests(driver.counters, summary.tasks)
+        self.compareSessions(driver.counters, summary.sessions)
     }
 
     private static func sortedByMoment(_ lines: [String]) -> [String] {
@@ -127,55 +127,55 @@ struct TraceComparison {
     }
 }
 
-// MARK: - Books
+// MARK: - ActivityCounters
 
 extension TraceComparison {
-    private mutating func comparePushes(_ books: Books, _ summary: Summary) {
-        self.compare("accepted", summary.accepted, books.accepted)
-        self.compare("launched", summary.launched, books.launched)
-        self.compare("completed", summary.completed, books.completed)
-        self.compare("coalesced", summary.coalesced, books.coalesced)
-        self.compare("pending", summary.pending, books.pending)
-        self.compare("inFlight", summary.inFlight, books.inFlight)
+    private mutating func comparePushes(_ counters: ActivityCounters, _ summary: Summary) {
+        self.compare("accepted", summary.accepted, counters.accepted)
+        self.compare("launched", summary.launched, counters.launched)
+        self.compare("completed", summary.completed, counters.completed)
+        self.compare("coalesced", summary.coalesced, counters.coalesced)
+        self.compare("pending", summary.pending, counters.pending)
+        self.compare("inFlight", summary.inFlight, counters.inFlight)
         for reason in DiscardReason.ofPushes {
-            self.compare("discarded.\(reason)", summary.discarded[reason], books.discarded[reason])
+            self.compare("discarded.\(reason)", summary.discarded[reason], counters.discarded[reason])
         }
         for outcome in WakeOutcome.allCases {
-            self.compare("results.\(outcome)", summary.results[outcome], books.results[outcome])
+            self.compare("results.\(outcome)", summary.results[outcome], counters.results[outcome])
         }
     }
 
-    private mutating func compareRequests(_ books: Books, _ summary: Summary.Tasks) {
-        self.compare("tasks.submitted", summary.submitted, books.requests.submitted.sum)
-        self.compare("tasks.replaced", summary.replaced, books.requests.replaced)
-        self.compare("tasks.cancelled", summary.cancelled, books.requests.cancelled)
-        self.compare("tasks.waiting", summary.waiting, books.requests.waiting.sum)
-        self.compare("tasks.inFlight", summary.inFlight, books.requests.inFlight.sum)
+    private mutating func compareRequests(_ counters: ActivityCounters, _ summary: Summary.Tasks) {
+        self.compare("tasks.submitted", summary.submitted, counters.requests.submitted.sum)
+        self.compare("tasks.replaced", summary.replaced, counters.requests.replaced)
+        self.compare("tasks.cancelled", summary.cancelled, counters.requests.cancelled)
+        self.compare("tasks.waiting", summary.waiting, counters.requests.waiting.sum)
+        self.compare("tasks.inFlight", summary.inFlight, counters.requests.inFlight.sum)
         for refusal in TaskRefusal.allCases {
-            self.compare("tasks.refused.\(refusal)", summary.refused[refusal], books.requests.refused[refusal])
+            self.compare("tasks.refused.\(refusal)", summary.refused[refusal], counters.requests.refused[refusal])
         }
         for reason in DiscardReason.ofTasks {
-            self.compare("tasks.discarded.\(reason)", summary.discarded[reason], books.requests.discarded[reason])
+            self.compare("tasks.discarded.\(reason)", summary.discarded[reason], counters.requests.discarded[reason])
         }
         for outcome in TaskOutcome.allCases {
-            self.compare("tasks.results.\(outcome)", summary.results[outcome], books.requestResults(outcome))
+            self.compare("tasks.results.\(outcome)", summary.results[outcome], counters.requestResults(outcome))
         }
-        self.compare("requests accounted for", books.requests.submitted.sum, books.requestsAccountedFor)
+        self.compare("requests accounted for", counters.requests.submitted.sum, counters.requestsAccountedFor)
     }
 
-    private mutating func compareSessions(_ books: Books, _ summary: Summary.Sessions) {
-        self.compare("sessions.finished", summary.finished, books.sessions.finished)
-        self.compare("sessions.refused", summary.refused, books.sessions.refused)
-        self.compare("sessions.completed", summary.completed, books.sessions.completed)
-        self.compare("sessions.waiting", summary.waiting, books.sessions.waiting)
-        self.compare("sessions.inFlight", summary.inFlight, books.sessions.inFlight)
+    private mutating func compareSessions(_ counters: ActivityCounters, _ summary: Summary.Sessions) {
+        self.compare("sessions.finished", summary.finished, counters.sessions.finished)
+        self.compare("sessions.refused", summary.refused, counters.sessions.refused)
+        self.compare("sessions.completed", summary.completed, counters.sessions.completed)
+        self.compare("sessions.waiting", summary.waiting, counters.sessions.waiting)
+        self.compare("sessions.inFlight", summary.inFlight, counters.sessions.inFlight)
         for reason in DiscardReason.ofTasks {
-            self.compare("sessions.discarded.\(reason)", summary.discarded[reason], books.sessions.discarded[reason])
+            self.compare("sessions.discarded.\(reason)", summary.discarded[reason], counters.sessions.discarded[reason])
         }
         for outcome in TaskOutcome.allCases {
-            self.compare("sessions.results.\(outcome)", summary.results[outcome], books.tasks[.urlSession][outcome])
+            self.compare("sessions.results.\(outcome)", summary.results[outcome], counters.tasks[.urlSession][outcome])
         }
-        self.compare("transfers accounted for", books.sessions.finished, books.sessions.accountedFor)
+        self.compare("transfers accounted for", counters.sessions.finished, counters.sessions.accountedFor)
     }
 }
 

@@ -47,7 +47,7 @@ extension DispatchSimulation {
         let clock = ClockRecord(now: self.now, wall: lives.wall)
         // Every other commit includes the progress of continued tasks.
         let hasProgress = lives.commits.isMultiple(of: 2)
-        if hasProgress { self.rig.engine.hurryProgress() }
+        if hasProgress { self.rig.engine.flushProgress() }
         var batch = RecordBatch()
         batch.append(RecordKey(.clock)) { clock.store(to: &$0) }
         batch.append(RecordKey(.origin)) { $0.append(memoryOf: lives.commits.littleEndian) }
@@ -64,7 +64,7 @@ extension DispatchSimulation {
         commit.configuration = self.configuration
         commit.hasProgress = hasProgress
         commit.devices = self.frozenDevices(self.rig, hasProgress: hasProgress)
-        commit.books = self.rig.engine.totals
+        commit.counters = self.rig.engine.totals
         commit.clock = clock
         commit.records = records
         commit.effects = lives.staged
@@ -296,8 +296,8 @@ extension DispatchSimulation {
             self.fail("\(when) device \(device) is \(devices[device] as Any), and was \(commit.devices[device] as Any)")
             return false
         }
-        guard rig.engine.totals == commit.books else {
-            self.fail("\(when) the counters are \(rig.engine.totals), and were \(commit.books)")
+        guard rig.engine.totals == commit.counters else {
+            self.fail("\(when) the counters are \(rig.engine.totals), and were \(commit.counters)")
             return false
         }
         return true

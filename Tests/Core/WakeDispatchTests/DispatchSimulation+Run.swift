@@ -117,8 +117,8 @@ extension DispatchSimulation {
 
     /// True if everything that was accepted has ended.
     private var isDone: Bool {
-        let books = self.rig.engine.totals
-        return books.pending + books.inFlight == 0 && self.models.tasks.ledger.isDone
+        let counters = self.rig.engine.totals
+        return counters.pending + counters.inFlight == 0 && self.models.tasks.ledger.isDone
     }
 
     private func reportConditions(_ device: Int) {
@@ -222,7 +222,7 @@ extension DispatchSimulation {
         }
         guard !sent.isEmpty, !self.models.removed.contains(token) else { return }
         let first = self.repeats.pick(sent)
-        let books = self.rig.engine.totals
+        let counters = self.rig.engine.totals
         let before = self.rig.rig.find(device).map { FrozenDevice(self.rig.engine.snapshot($0)) }
         let number = self.rig.rig.lastPush
         let answer = self.rig.push(
@@ -237,7 +237,7 @@ extension DispatchSimulation {
         guard let answer, first.matches(answer) else {
             return self.fail("push \(first.number) was answered \(first), and \(answer as Any) when it came again")
         }
-        if self.rig.engine.totals != books { self.fail("push \(first.number) is counted again") }
+        if self.rig.engine.totals != counters { self.fail("push \(first.number) is counted again") }
         if self.rig.rig.find(device).map({ FrozenDevice(self.rig.engine.snapshot($0)) }) != before {
             self.fail("push \(first.number) changed its device again")
         }

@@ -182,10 +182,12 @@ extension DispatchSimulation {
         }
     }
 
-    func checkTaskBooks(_ books: Books) {
-        let requests = books.requests
-        if requests.submitted.sum != books.requestsAccountedFor { self.fail("requests do not conserve: \(requests)") }
-        let sessions = books.sessions
+    func checkTaskCounters(_ counters: ActivityCounters) {
+        let requests = counters.requests
+        if requests.submitted.sum != counters.requestsAccountedFor {
+            self.fail("requests do not conserve: \(requests)")
+        }
+        let sessions = counters.sessions
         if sessions.finished != sessions.accountedFor { self.fail("transfers do not conserve: \(sessions)") }
     }
 

@@ -119,7 +119,7 @@ extension DispatchSimulation {
 
     private func advance() {
         let devicesMax = self.generator.pick([1, 2, 5, 1000])
-        while !self.rig.dispatcher.advance(to: self.now, devicesMax: devicesMax) { self.checkBooks() }
+        while !self.rig.dispatcher.advance(to: self.now, devicesMax: devicesMax) { self.checkCounters() }
         self.took()
         for token in self.tokens { self.models.ledger.expire(token, at: self.now) }
     }
@@ -440,18 +440,18 @@ extension DispatchSimulation {
         }
     }
 
-    private func checkBooks() {
-        let books = self.rig.engine.totals
-        if books.accepted != books.accountedFor { self.fail("the counters do not balance: \(books)") }
+    private func checkCounters() {
+        let counters = self.rig.engine.totals
+        if counters.accepted != counters.accountedFor { self.fail("the counters do not balance: \(counters)") }
         let busy = self.rig.dispatcher.workerCounts(nil).busy
-        let launched = books.launched + books.tasks.launched.sum
-        let ended = books.results.sum + TaskKind.allCases.reduce(0) { $0 + books.tasks[$1].sum }
+        let launched = counters.launched + counters.tasks.launched.sum
+        let ended = counters.results.sum + TaskKind.allCases.reduce(0) { $0 + counters.tasks[$1].sum }
         if launched != ended + Int64(busy) { self.fail("\(launched) launches are not \(ended) + \(busy)") }
-        self.checkTaskBooks(books)
+        self.checkTaskCounters(counters)
         // During a step, the models lag behind.
         guard self.rig.output.events.isEmpty else { return }
-        if books.launched != self.models.launched || books.results != self.models.results {
-            self.fail("the counters have \(books.launched) launches, and there were \(self.models.launched)")
+        if counters.launched != self.models.launched || counters.results != self.models.results {
+            self.fail("the counters have \(counters.launched) launches, and there were \(self.models.launched)")
         }
     }
 
@@ -463,7 +463,7 @@ extension DispatchSimulation {
 
     private func verify() {
         guard self.fault == nil else { return }
-        self.checkBooks()
+        self.checkCounters()
         self.models.checker.stepEnded(at: self.now)
         // Without restarts, no store takes the changes.
         let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil

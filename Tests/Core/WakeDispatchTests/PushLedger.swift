@@ -127,16 +127,16 @@ struct PushLedger {
     }
 
     /// Compares with the counters of the gateway.
-    mutating func compare(_ books: Books) {
+    mutating func compare(_ counters: ActivityCounters) {
         var counts: [(String, Int64, Int64)] = [
-            ("accepted", Int64(self.accepted), books.accepted),
-            ("completed", self.count(.completed), books.completed),
-            ("coalesced", self.count(.coalesced), books.coalesced),
-            ("pending", Int64(self.devices.values.count { $0.pending != nil }), books.pending),
-            ("inFlight", Int64(self.devices.values.count { $0.inFlight != nil }), books.inFlight),
+            ("accepted", Int64(self.accepted), counters.accepted),
+            ("completed", self.count(.completed), counters.completed),
+            ("coalesced", self.count(.coalesced), counters.coalesced),
+            ("pending", Int64(self.devices.values.count { $0.pending != nil }), counters.pending),
+            ("inFlight", Int64(self.devices.values.count { $0.inFlight != nil }), counters.inFlight),
         ]
         for reason in DiscardReason.ofPushes {
-            counts.append((reason.rawValue, self.count(.discarded(reason)), books.discarded[reason]))
+            counts.append((reason.rawValue, self.count(.discarded(reason)), counters.discarded[reason]))
         }
         for (name, mine, theirs) in counts where mine != theirs {
             self.faults.append("\(name) is \(theirs), and should be \(mine)")

@@ -317,7 +317,7 @@ extension RequestLedger {
     }
 
     /// Compares with the counters of the gateway.
-    mutating func compare(_ books: Books) {
+    mutating func compare(_ counters: ActivityCounters) {
         var waiting = ItemTally()
         var inFlight = ItemTally()
         for device in self.devices(where: { _ in true }) {
@@ -325,33 +325,33 @@ extension RequestLedger {
             for flight in device.inFlight { inFlight.add(flight.item) }
         }
         let counts = self.counts
-        self.compare("replaced", counts.replaced, books.requests.replaced)
-        self.compare("cancelled", counts.cancelled, books.requests.cancelled)
-        self.compare("finished", counts.finished, books.sessions.finished)
-        self.compare("refused transfers", counts.transfersRefused, books.sessions.refused)
-        self.compare("completed transfers", counts.transfersCompleted, books.sessions.completed)
-        self.compare("waiting transfers", waiting.transfers, books.sessions.waiting)
-        self.compare("transfers in flight", inFlight.transfers, books.sessions.inFlight)
-        self.compare("requests accounted for", books.requests.submitted.sum, books.requestsAccountedFor)
-        self.compare("transfers accounted for", books.sessions.finished, books.sessions.accountedFor)
+        self.compare("replaced", counts.replaced, counters.requests.replaced)
+        self.compare("cancelled", counts.cancelled, counters.requests.cancelled)
+        self.compare("finished", counts.finished, counters.sessions.finished)
+        self.compare("refused transfers", counts.transfersRefused, counters.sessions.refused)
+        self.compare("completed transfers", counts.transfersCompleted, counters.sessions.completed)
+        self.compare("waiting transfers", waiting.transfers, counters.sessions.waiting)
+        self.compare("transfers in flight", inFlight.transfers, counters.sessions.inFlight)
+        self.compare("requests accounted for", counters.requests.submitted.sum, counters.requestsAccountedFor)
+        self.compare("transfers accounted for", counters.sessions.finished, counters.sessions.accountedFor)
         for kind in TaskKind.allCases {
-            self.compare("submitted \(kind)", counts.submitted[kind], books.requests.submitted[kind])
-            self.compare("launched \(kind)", counts.launched[kind], books.tasks.launched[kind])
+            self.compare("submitted \(kind)", counts.submitted[kind], counters.requests.submitted[kind])
+            self.compare("launched \(kind)", counts.launched[kind], counters.tasks.launched[kind])
             let results = counts.results[kind] ?? PerCase()
             for outcome in TaskOutcome.allCases {
-                self.compare("\(kind) \(outcome)", results[outcome], books.tasks[kind][outcome])
+                self.compare("\(kind) \(outcome)", results[outcome], counters.tasks[kind][outcome])
             }
             guard kind != .urlSession else { continue }
-            self.compare("waiting \(kind)", waiting.items[kind], books.requests.waiting[kind])
-            self.compare("\(kind) in flight", inFlight.items[kind], books.requests.inFlight[kind])
+            self.compare("waiting \(kind)", waiting.items[kind], counters.requests.waiting[kind])
+            self.compare("\(kind) in flight", inFlight.items[kind], counters.requests.inFlight[kind])
         }
         for reason in DiscardReason.ofTasks {
-            self.compare("discarded \(reason)", counts.discarded[reason], books.requests.discarded[reason])
+            self.compare("discarded \(reason)", counts.discarded[reason], counters.requests.discarded[reason])
             let transfers = counts.transfersDiscarded[reason]
-            self.compare("discarded transfers, \(reason)", transfers, books.sessions.discarded[reason])
+            self.compare("discarded transfers, \(reason)", transfers, counters.sessions.discarded[reason])
         }
         for refusal in TaskRefusal.allCases {
-            self.compare("refused \(refusal)", counts.refused[refusal], books.requests.refused[refusal])
+            self.compare("refused \(refusal)", counts.refused[refusal], counters.requests.refused[refusal])
         }
     }
 

@@ -79,7 +79,7 @@ extension SharedComparison {
     func perform(
         _ name: String,
         _ tokens: [DeviceToken],
-        _ verb: (Dispatcher, EmbeddedEngine, (WakeID) -> WakeID) -> String
+        _ verb: (Dispatcher, DeviceEngine, (WakeID) -> WakeID) -> String
     ) throws {
         self.history.append(name)
         let expected = verb(self.local.dispatcher, self.local.engine) { $0 }
@@ -197,9 +197,9 @@ extension SharedComparison {
         let open = self.shared.wakes.values.count { $0.endedAt == nil }
         self.compare("wakes in flight", Int64(open), inFlight)
         for snapshot in self.local.engine.topicSnapshots {
-            var books = self.shared.books[snapshot.index] ?? Books()
-            books.stock = StockBooks()
-            self.compare("books of \(snapshot.name)", books, snapshot.books)
+            var counters = self.shared.counters[snapshot.index] ?? ActivityCounters()
+            counters.stock = StockCounters()
+            self.compare("books of \(snapshot.name)", counters, snapshot.counters)
         }
     }
 
@@ -275,7 +275,7 @@ extension SharedComparison {
     }
 
     /// Returns the complete state of all devices.
-    private func facts(_ engine: EmbeddedEngine, _ twin: (WakeID) -> WakeID) -> [String] {
+    private func facts(_ engine: DeviceEngine, _ twin: (WakeID) -> WakeID) -> [String] {
         self.tokens.map { token in
             guard let device = engine.find(token) else { return "" }
             let snapshot = engine.snapshot(device)

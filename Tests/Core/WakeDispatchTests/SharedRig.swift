@@ -13,14 +13,14 @@ final class SharedRig {
         var ready: [SharedDeviceChange.ReadyLane] = []
     }
 
-    let engine: EmbeddedEngine
+    let engine: DeviceEngine
     let dispatcher: Dispatcher
     private let output = RecordingOutput()
     private(set) var rows: [DeviceToken: Row] = [:]
     /// The devices of wakes, and the end of each.
     private(set) var wakes: [WakeID: (token: DeviceToken, endedAt: Instant?)] = [:]
-    private(set) var books: [TopicIndex: Books] = [:]
-    private(set) var total = Books()
+    private(set) var counters: [TopicIndex: ActivityCounters] = [:]
+    private(set) var total = ActivityCounters()
     private(set) var events: [HistoryEvent] = []
     private var told: [RecordingOutput.Event] = []
     var now: Instant
@@ -35,7 +35,7 @@ final class SharedRig {
     init(_ configuration: EngineConfiguration, start: Instant, topics: [String], seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         self.now = start
-        self.engine = EmbeddedEngine(configuration: configuration, now: start, historyKey: EngineRig.historyKey) {
+        self.engine = DeviceEngine(configuration: configuration, now: start, historyKey: EngineRig.historyKey) {
             (generator.next(), generator.next())
         }
         self.dispatcher = Dispatcher(engine: self.engine, output: self.output)
@@ -126,7 +126,7 @@ extension SharedRig {
     }
 
     private func load(_ tokens: [DeviceToken]) throws {
-        self.engine.show(self.total, byTopic: self.books)
+        self.engine.show(self.total, byTopic: self.counters)
         let rows = Set(tokens).compactMap { self.rows[$0] }.sorted { $0.device.token.isBefore($1.device.token) }
         for row in rows { _ = try self.engine.take(row.device) }
         self.engine.beginSharedStep(now: self.now, deviceCount: self.rows.count)
@@ -137,7 +137,7 @@ extension SharedRig {
         self.check(false, "a step must end")
     }
 
-    private func write(_ changes: [SharedDeviceChange], _ counts: [(topic: TopicIndex, added: Books)]) {
+    private func write(_ changes: [SharedDeviceChange], _ counts: [(topic: TopicIndex, added: ActivityCounters)]) {
         for (change, next) in zip(changes, changes.dropFirst()) {
             self.check(change.device.token.isBefore(next.device.token), "changes come in the order of tokens")
         }
@@ -163,7 +163,7 @@ extension SharedRig {
             }
         }
         for (topic, added) in counts {
-            self.books[topic, default: Books()] += added
+            self.counters[topic, default: ActivityCounters()] += added
             self.total += added
         }
     }

@@ -231,7 +231,7 @@ struct SharedStreamTests {
     @Test("A now-or-never push has two seconds if another gateway has the slot and it could launch now")
     func nowOrNever() throws {
         var expirations: [Expiration] = []
-        func reach(_ device: Int) {
+        func scope(_ device: Int) {
             self.rig.rig.makePush(.immediate, .nowOrNever) { made, expiration in
                 EngineRig.topicName(0).withByteView { topic in
                     var push = made
@@ -243,14 +243,14 @@ struct SharedStreamTests {
         }
         self.commit(
             try self.step {
-                reach(1)
+                scope(1)
                 self.rig.push(2)
                 self.rig.conditions(2) { $0.appState = .forceQuit }
-                reach(2)
+                scope(2)
             }
         )
         self.rig.subscribe(1, slots: 5)
-        self.commit(try self.step { reach(3) })
+        self.commit(try self.step { scope(3) })
         #expect(expirations == [.at(self.rig.rig.instant + 2000), .nowOrNever, .nowOrNever])
     }
 

@@ -57,7 +57,7 @@ struct SimulatedLives {
         var devices: [FrozenDevice?] = []
         /// True if it includes all progress of continued tasks.
         var hasProgress = true
-        var books = Books()
+        var counters = ActivityCounters()
         var clock: ClockRecord?
         var records: SimulatedStore.Records = [:]
         var effects: [Effect] = []
@@ -204,12 +204,12 @@ struct SimulationCoverage {
     /// Launches of priority 10 before the interval had passed.
     var jumps = 0
 
-    mutating func add(_ books: Books) {
-        self.launched += books.launched
-        self.completed += books.completed
-        self.coalesced += books.coalesced
-        self.discarded += books.discarded
-        self.results += books.results
+    mutating func add(_ counters: ActivityCounters) {
+        self.launched += counters.launched
+        self.completed += counters.completed
+        self.coalesced += counters.coalesced
+        self.discarded += counters.discarded
+        self.results += counters.results
     }
 
     /// The names of events that never occurred.

@@ -235,8 +235,8 @@ struct StreamStateTests {
         // A launch requested by an operator has no push.
         let isEmpty = event == .simulateLaunch && state == .free
         #expect(scene.rig.engine.totals.inFlight == Int64(isEmpty ? held - 1 : held))
-        let books = scene.rig.engine.totals
-        #expect(books.accepted == books.accountedFor)
+        let counters = scene.rig.engine.totals
+        #expect(counters.accepted == counters.accountedFor)
     }
 }
 

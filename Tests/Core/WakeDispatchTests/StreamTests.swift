@@ -105,8 +105,8 @@ struct StreamTests {
         rig.push(1, .considerate, .at(rig.rig.instant + 30_000))
         _ = rig.output.take()
         rig.advance(by: 30_000)
-        let books = rig.engine.totals
-        #expect(books.results[.expired] == 1 && books.coalesced == 1 && books.discarded[.expired] == 1)
+        let counters = rig.engine.totals
+        #expect(counters.results[.expired] == 1 && counters.coalesced == 1 && counters.discarded[.expired] == 1)
         #expect(rig.takeDeliveries().isEmpty)
     }
 

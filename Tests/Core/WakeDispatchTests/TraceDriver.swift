@@ -35,7 +35,7 @@ final class TraceDriver {
         self.configuration.permittedTasks = .all
     }
 
-    var books: Books { self.rig.engine.totals }
+    var counters: ActivityCounters { self.rig.engine.totals }
 
     /// Takes the next line of the trace.
     func take(_ line: String) throws {

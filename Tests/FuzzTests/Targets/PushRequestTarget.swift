@@ -73,7 +73,7 @@ private struct ExpectedPush {
     let method: [UInt8]
     let path: [UInt8]
     private var values: [String: [UInt8]] = [:]
-    private var strangers: Set<[UInt8]> = []
+    private var unknown: Set<[UInt8]> = []
     private(set) var hasDuplicates = false
     private(set) var isDryRun = false
     private(set) var isDryRunUnclear = false
@@ -95,10 +95,10 @@ private struct ExpectedPush {
             if self.values[name] != nil { self.hasDuplicates = true } else { self.values[name] = value }
         } else if nameBytes.starts(with: Array("apns-".utf8)) {
             // Only the first four are remembered.
-            if self.strangers.contains(nameBytes) {
+            if self.unknown.contains(nameBytes) {
                 self.hasDuplicates = true
-            } else if self.strangers.count < 4 {
-                self.strangers.insert(nameBytes)
+            } else if self.unknown.count < 4 {
+                self.unknown.insert(nameBytes)
             }
         }
     }

@@ -82,11 +82,11 @@ enum RecordTarget {
         guard let stored = Topic.read(stored: content), let name = String(validating: stored.name, as: UTF8.self)
         else { return }
         var topic = Topic(parameters: Parameters())
-        topic.books = stored.books
+        topic.counters = stored.counters
         var written = ByteBuffer()
         topic.store(name, to: &written)
         let again = Topic.read(stored: written.view)
-        try promise(again?.name == stored.name && again?.books == stored.books, "a topic changed when rewritten")
+        try promise(again?.name == stored.name && again?.counters == stored.counters, "a topic changed when rewritten")
     }
 
     /// Checks that a record that was read and written again has the same content. Records must not contain data that is

@@ -12,7 +12,7 @@ enum RestoredEngine {
         var number: UInt64 = 0
         var configuration = EngineConfiguration()
         configuration.permittedTasks = .all
-        let engine = EmbeddedEngine(
+        let engine = DeviceEngine(
             configuration: configuration,
             now: Instant(milliseconds: 0),
             historyKey: HashKey((1, 2))
@@ -21,7 +21,7 @@ enum RestoredEngine {
             return (number, number)
         }
         guard let (now, deviceCount) = self.restore(engine, input, losesWakes: losesWakes) else { return }
-        try self.checkBooks(engine, deviceCount, after: "restoring")
+        try self.checkCounters(engine, deviceCount, after: "restoring")
         var moment = now
         for span in self.spans {
             moment = moment + span
@@ -33,14 +33,14 @@ enum RestoredEngine {
             }
             var batch = RecordBatch()
             engine.takeStep(into: &batch)
-            try self.checkBooks(engine, deviceCount, after: "\(span) ms")
+            try self.checkCounters(engine, deviceCount, after: "\(span) ms")
         }
     }
 
     /// - Returns: the policy time at which the engine continues, and the number of its devices; nil if the records are
     ///   rejected.
     private static func restore(
-        _ engine: EmbeddedEngine,
+        _ engine: DeviceEngine,
         _ input: ByteView,
         losesWakes: Bool
     ) -> (now: Instant, deviceCount: UInt32)? {
@@ -67,7 +67,7 @@ enum RestoredEngine {
         return (now, deviceCount)
     }
 
-    private static func step(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ choice: Int) {
+    private static func step(_ engine: DeviceEngine, _ device: DeviceIndex, _ choice: Int) {
         _ = engine.snapshot(device)
         let wake = engine.claim(device, hasSlot: { _ in true })?.id ?? engine.wakesInFlight(device).last
         if let wake {
@@ -94,7 +94,7 @@ enum RestoredEngine {
         }
     }
 
-    private static func stepTasks(_ engine: EmbeddedEngine, _ device: DeviceIndex, _ wake: WakeID?, _ choice: Int) {
+    private static func stepTasks(_ engine: DeviceEngine, _ device: DeviceIndex, _ wake: WakeID?, _ choice: Int) {
         var report = ConditionsReport()
         report.appState = choice % 3 == 0 ? .active : choice % 3 == 1 ? .background : .forceQuit
         _ = engine.conditions(report, device)
@@ -108,8 +108,8 @@ enum RestoredEngine {
     }
 
     /// Checks the counts of the devices. Other counters may still be damaged.
-    private static func checkBooks(
-        _ engine: EmbeddedEngine,
+    private static func checkCounters(
+        _ engine: DeviceEngine,
         _ deviceCount: UInt32,
         after what: String
     ) throws(BrokenPromise) {
@@ -120,7 +120,10 @@ enum RestoredEngine {
             if state.pending != nil { pending += 1 }
             if let push = state.inFlight?.push, push.handle != .none { inFlight += 1 }
         }
-        let books = engine.totals
-        try promise(books.pending == pending && books.inFlight == inFlight, "the counters are wrong after \(what)")
+        let counters = engine.totals
+        try promise(
+            counters.pending == pending && counters.inFlight == inFlight,
+            "the counters are wrong after \(what)"
+        )
     }
 }

@@ -184,7 +184,7 @@ struct BackgroundSessionTests {
     }
 
     @Test("An idempotent request waits for an agent that restarts")
-    func patience() async throws {
+    func gracePeriod() async throws {
         let agent = try await ScriptedAgent()
         let session = try agent.session()
         try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(), lasts: true)

@@ -88,7 +88,7 @@ struct ArgumentTests {
 }
 
 @Suite("Files of credentials that are written while they are read")
-struct CredentialPatienceTests {
+struct CredentialGracePeriodTests {
     private enum Step {
         /// A token was read, and the gateway accepted it.
         case read(String)
@@ -100,19 +100,19 @@ struct CredentialPatienceTests {
 
     /// Returns the answers to the steps, in order.
     private static func answers(_ steps: Step...) -> [Bool] {
-        var patience = CredentialPatience()
+        var gracePeriod = CredentialGracePeriod()
         return steps.compactMap { step in
             switch step {
-            case .read(let token): patience.read(token)
-            case .accepted: patience.accepted()
-            case .failed(let now): return patience.failed(now: now)
-            case .refused(let now): return patience.refused(now: now)
+            case .read(let token): gracePeriod.read(token)
+            case .accepted: gracePeriod.accepted()
+            case .failed(let now): return gracePeriod.failed(now: now)
+            case .refused(let now): return gracePeriod.refused(now: now)
             }
             return nil
         }
     }
 
-    private static let limit = CredentialPatience.limit
+    private static let limit = CredentialGracePeriod.limit
 
     @Test("Credentials that never worked fail immediately")
     func neverGood() {

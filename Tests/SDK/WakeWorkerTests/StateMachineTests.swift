@@ -224,7 +224,7 @@ struct StopStateMachineTests {
     }
 
     @Test("A second request ends an idle worker immediately, and any other within seconds")
-    func hurried() {
+    func cancelledEarly() {
         var idle = StopStateMachine()
         idle.stopRequested(now: 0)
         #expect(idle.workChanged(handlers: 0, wakes: 0, now: 0) == .nothing)
@@ -255,7 +255,7 @@ struct StopStateMachineTests {
     }
 
     @Test("A second request shortens the remaining time, and never prolongs it")
-    func lateHurry() {
+    func lateCancellation() {
         var machine = StopStateMachine()
         machine.stopRequested(now: 0)
         #expect(machine.workChanged(handlers: 1, wakes: 1, now: 0) == .nothing)
@@ -519,14 +519,14 @@ struct ProgressStateMachineTests {
     }
 
     @Test("A last report that does not arrive delays the result for a limited time")
-    mutating func patience() {
+    mutating func gracePeriod() {
         var machine = ProgressStateMachine()
         machine.changed()
         #expect(machine.momentReached(now: 0) == .tell)
         machine.answered(.failed(retryAfter: 60_000), now: 0, using: &self.generator)
         machine.handlerEnded(now: 100)
-        #expect(machine.holdsResult && machine.nextMoment == 100 + ProgressStateMachine.lastReportPatience)
-        #expect(machine.momentReached(now: 100 + ProgressStateMachine.lastReportPatience) == .giveUp)
+        #expect(machine.holdsResult && machine.nextMoment == 100 + ProgressStateMachine.lastReportTimeout)
+        #expect(machine.momentReached(now: 100 + ProgressStateMachine.lastReportTimeout) == .giveUp)
         #expect(!machine.holdsResult && machine.nextMoment == nil)
         machine.changed()
         #expect(machine.momentReached(now: 1_000_000) == .nothing)
@@ -538,7 +538,7 @@ struct ProgressStateMachineTests {
         machine.changed()
         #expect(machine.momentReached(now: 0) == .tell)
         machine.handlerEnded(now: 0)
-        #expect(machine.momentReached(now: ProgressStateMachine.lastReportPatience) == .giveUp && !machine.holdsResult)
+        #expect(machine.momentReached(now: ProgressStateMachine.lastReportTimeout) == .giveUp && !machine.holdsResult)
         machine.answered(.failed(retryAfter: 0), now: 6000, using: &self.generator)
         #expect(!machine.holdsResult && machine.nextMoment == nil)
     }

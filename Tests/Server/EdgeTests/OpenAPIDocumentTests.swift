@@ -7,7 +7,7 @@ import Wire
 struct OpenAPIDocumentTests {
     @Test("The document describes each operation as declared, and no others")
     func agreement() throws {
-        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
         let document = try OpenAPIDocument(try #require(served.text))
         #expect(document.differences(from: Operation.all) == [])
         #expect(document.count == Operation.all.count { $0.access.role != .provider })
@@ -16,7 +16,7 @@ struct OpenAPIDocumentTests {
 
     @Test("The policy has exactly the parameters of the code, by name")
     func policy() throws {
-        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
         let document = try JSONReader.read(try #require(served.text))
         let policy = try #require(document["components"]?["schemas"]?["Policy"])
         #expect(Set(policy["properties"]?.members.map(\.name) ?? []) == Set(PolicyParameter.allCases.map(\.rawValue)))
@@ -62,7 +62,7 @@ struct OpenAPIDocumentTests {
     }
 
     private func document() throws -> JSONValue {
-        let served = try OperationDesk().serve("GET /openapi.json", isLocal: true)
+        let served = try OperationService().serve("GET /openapi.json", isLocal: true)
         return try JSONReader.read(try #require(served.text))
     }
 

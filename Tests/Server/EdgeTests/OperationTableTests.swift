@@ -222,41 +222,42 @@ struct MadeUpOperationTests {
         return .answered(OperationAnswer(Array(#"{"applauded":"\#(topic)"}"#.utf8)))
     }
 
-    private static let path = "/v1/topics/\(OperationDesk.topic)/applause"
+    private static let path = "/v1/topics/\(OperationService.topic)/applause"
 
-    private func desk() throws -> OperationDesk { try OperationDesk(Operation.all + [Self.applaud]) }
+    private func service() throws -> OperationService { try OperationService(Operation.all + [Self.applaud]) }
 
     @Test("A declared operation is served in addition to all others")
     func served() throws {
-        let desk = try self.desk()
-        let applauded = #"{"applauded":"\#(OperationDesk.topic)"}"#
-        #expect(desk.serve("PUT \(Self.path)", isLocal: true).text == applauded)
-        #expect(desk.serve("PUT \(Self.path)?loud", token: try desk.token(.operator)).text == applauded)
-        #expect(desk.serve("PUT \(Self.path)?soft", isLocal: true).refusal == "400 BadQuery")
-        #expect(desk.serve("GET /v1/stats", isLocal: true).asked != nil)
-        #expect(try OperationDesk().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
+        let service = try self.service()
+        let applauded = #"{"applauded":"\#(OperationService.topic)"}"#
+        #expect(service.serve("PUT \(Self.path)", isLocal: true).text == applauded)
+        #expect(service.serve("PUT \(Self.path)?loud", token: try service.token(.operator)).text == applauded)
+        #expect(service.serve("PUT \(Self.path)?soft", isLocal: true).refusal == "400 BadQuery")
+        #expect(service.serve("GET /v1/stats", isLocal: true).asked != nil)
+        #expect(try OperationService().serve("PUT \(Self.path)", isLocal: true).refusal == "404 BadPath")
     }
 
     @Test("The operation is served as it declares")
     func routing() throws {
-        let desk = try self.desk()
-        #expect(desk.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
-        #expect(desk.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
+        let service = try self.service()
+        #expect(service.serve("POST \(Self.path)", isLocal: true).allow == "PUT")
+        #expect(service.serve("PUT \(Self.path)", on: .edge).refusal == "404 BadPath")
     }
 
     @Test("Callers are refused as the operation declares")
     func authorization() throws {
-        let desk = try self.desk()
-        #expect(desk.serve("PUT \(Self.path)").refusal == "401 MissingToken")
+        let service = try self.service()
+        #expect(service.serve("PUT \(Self.path)").refusal == "401 MissingToken")
         let others = [
-            try desk.token(.worker, OperationDesk.topic), try desk.token(.operator, OperationDesk.otherTopic),
+            try service.token(.worker, OperationService.topic),
+            try service.token(.operator, OperationService.otherTopic),
         ]
-        for token in others { #expect(desk.serve("PUT \(Self.path)", token: token).refusal == "403 Forbidden") }
+        for token in others { #expect(service.serve("PUT \(Self.path)", token: token).refusal == "403 Forbidden") }
     }
 
     @Test("The check of the document reports the operation while openapi.json lacks it")
     func document() throws {
-        let document = try OpenAPIDocument(try #require(self.desk().serve("GET /openapi.json", isLocal: true).text))
+        let document = try OpenAPIDocument(try #require(self.service().serve("GET /openapi.json", isLocal: true).text))
         let differences = document.differences(from: Operation.all + [Self.applaud])
         #expect(differences == ["put /v1/topics/{topic}/applause is not described"])
     }
@@ -285,14 +286,15 @@ struct AuthorizationTests {
         _ scope: AccessRule.Scope,
         on listener: ListenerRole
     ) throws -> [String] {
-        let desk = try OperationDesk([self.operation(role, scope)])
+        let service = try OperationService([self.operation(role, scope)])
         let tokens = [
-            nil, "wg1.e30.AAAA", try desk.token(.worker, OperationDesk.otherTopic),
-            try desk.token(.worker, "x", OperationDesk.topic), try desk.token(.operator, OperationDesk.topic),
-            try desk.token(.operator),
+            nil, "wg1.e30.AAAA", try service.token(.worker, OperationService.otherTopic),
+            try service.token(.worker, "x", OperationService.topic),
+            try service.token(.operator, OperationService.topic),
+            try service.token(.operator),
         ]
         return tokens.map { token in
-            let served = desk.serve("GET /v1/made-up/\(OperationDesk.topic)", on: listener, token: token)
+            let served = service.serve("GET /v1/made-up/\(OperationService.topic)", on: listener, token: token)
             return served.refusal.map { String($0.prefix(3)) } ?? (served.asked == nil ? "?" : "200")
         }
     }
@@ -327,35 +329,35 @@ struct AuthorizationTests {
 
     @Test("The caller has the token's role and topics")
     func caller() throws {
-        let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)])
-        let path = "GET /v1/made-up/\(OperationDesk.topic)"
-        let bound = desk.serve(path, on: .edge, token: try desk.token(.worker, OperationDesk.topic))
+        let service = try OperationService([self.operation(.worker, .topicOfSubject)])
+        let path = "GET /v1/made-up/\(OperationService.topic)"
+        let bound = service.serve(path, on: .edge, token: try service.token(.worker, OperationService.topic))
         let caller = try #require(bound.asked?.caller)
         #expect(caller.role == .worker && caller.credential != nil)
-        #expect(caller.reaches(OperationDesk.topic) && !caller.reaches(OperationDesk.otherTopic))
-        let free = try #require(desk.serve(path, token: try desk.token(.operator)).asked?.caller)
+        #expect(caller.reaches(OperationService.topic) && !caller.reaches(OperationService.otherTopic))
+        let free = try #require(service.serve(path, token: try service.token(.operator)).asked?.caller)
         #expect(free.role == .operator && free.topics == .all)
-        #expect(desk.countedTokens == 2)
+        #expect(service.countedTokens == 2)
     }
 
     @Test("Without authentication the listener determines the caller's role, and all topics are in scope")
     func unasked() throws {
-        let desk = try OperationDesk([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
-        let path = "GET /v1/made-up/\(OperationDesk.topic)"
-        let worker = try #require(desk.serve(path, on: .plain).asked?.caller)
+        let service = try OperationService([self.operation(.worker, .topicOfSubject)], asksAnybody: false)
+        let path = "GET /v1/made-up/\(OperationService.topic)"
+        let worker = try #require(service.serve(path, on: .plain).asked?.caller)
         #expect(worker.role == .worker && worker.credential == nil && worker.topics == .all)
-        let local = try #require(desk.serve(path, isLocal: true).asked?.caller)
+        let local = try #require(service.serve(path, isLocal: true).asked?.caller)
         #expect(local.role == .operator && local.credential == nil && local.topics == .all)
-        #expect(desk.countedTokens == 0)
+        #expect(service.countedTokens == 0)
     }
 
     @Test("Operations that are open to every caller have no access to a topic")
     func anybody() throws {
-        let desk = try OperationDesk()
+        let service = try OperationService()
         for operation in Operation.all where operation.access.role == .anybody {
             #expect(operation.access.scope == .nothing, "\(operation.name)")
         }
-        guard case .outcome(_, let caller) = desk.serve("GET /") else {
+        guard case .outcome(_, let caller) = service.serve("GET /") else {
             Issue.record("the page was refused")
             return
         }

@@ -9,10 +9,10 @@ struct RequestFaultTests {
     private static let wake = "POST /v1/wakes/" + String(repeating: "0", count: 32)
     private static let longestReason = String(repeating: "é", count: 128)
 
-    private func served(_ request: String, _ body: String = "") throws -> OperationDesk.Served {
-        let desk = try OperationDesk(asksAnybody: false, permitsTestPushes: true)
+    private func served(_ request: String, _ body: String = "") throws -> OperationService.Served {
+        let service = try OperationService(asksAnybody: false, permitsTestPushes: true)
         let isOfWorker = request.contains("/wakes") || request.contains("/streams/")
-        return desk.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
+        return service.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
     }
 
     @Test(
@@ -83,7 +83,7 @@ struct RequestFaultTests {
         ]
     )
     func topicPolicies(query: String, refusal: String, message: String) throws {
-        let served = try self.served("GET /v1/topics/\(OperationDesk.topic)/what-if?\(query)", "")
+        let served = try self.served("GET /v1/topics/\(OperationService.topic)/what-if?\(query)", "")
         #expect(served.refusal == refusal)
         #expect(served.message?.contains(message) == true, "\(served.message ?? "")")
     }
@@ -101,7 +101,7 @@ struct RequestFaultTests {
 
     @Test("Where operators' pushes are not permitted they are refused with the key that permits them")
     func testPushes() throws {
-        let served = try OperationDesk().serve("POST \(Self.device)/push", isLocal: true, body: #"{"payload":{}}"#)
+        let served = try OperationService().serve("POST \(Self.device)/push", isLocal: true, body: #"{"payload":{}}"#)
         #expect(served.refusal == "403 NotPermitted" && served.message?.contains("operatorTestPushes") == true)
     }
 }

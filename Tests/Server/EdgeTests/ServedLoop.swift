@@ -34,7 +34,7 @@ final class ServedLoop {
         func start(reply _: StreamAddress) throws(APIError) { throw .nothingToReload }
     }
 
-    private final class NoHistory: HistoryOutlet {
+    private final class NoHistory: HistoryOutput {
         func open() throws(StoreError) {}
 
         func waitUntilOpened() -> HistoryFound? { nil }
@@ -64,7 +64,7 @@ final class ServedLoop {
 
     let shared: SharedParts
     private let server: HTTPServer
-    private let engine: EmbeddedGatewayEngine
+    private let engine: LocalEngine
     private let client: HTTPClient
     private let idleness = Idleness()
     private let log = RecordingLog()
@@ -96,16 +96,16 @@ final class ServedLoop {
         self.server = try HTTPServer(listeners: listeners, limits: configuration.limits.transport, loopCount: 1) {
             LoopHandler(loop: $0, shared: shared)
         }
-        self.engine = try EmbeddedGatewayEngine(
+        self.engine = try LocalEngine(
             configuration: configuration.engine,
             historyKey: HashKey((1, 2)),
             store: nil,
-            outlet: GroupOutlet(
+            output: GroupOutput(
                 mailboxes: shared.mailboxes,
                 history: NoHistory(),
                 events: shared.services.events
             ),
-            ring: {},
+            signal: {},
             onFailure: { _ in }
         )
         var settings = HTTPClientSettings()

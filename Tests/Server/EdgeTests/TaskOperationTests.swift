@@ -8,8 +8,8 @@ import Wire
 struct TaskOperationTests {
     private static let device = "/v1/devices/" + String(repeating: "a1", count: 16)
 
-    private func served(_ request: String, _ body: String = "") throws -> OperationDesk.Served {
-        try OperationDesk().serve(request, isLocal: true, body: body)
+    private func served(_ request: String, _ body: String = "") throws -> OperationService.Served {
+        try OperationService().serve(request, isLocal: true, body: body)
     }
 
     /// Returns the request that a body contains; nil if it is refused.
@@ -148,9 +148,9 @@ struct TaskOperationTests {
         ]
     )
     func repeatedNames(request: String, body: String, reason: String) throws {
-        let desk = try OperationDesk(asksAnybody: false, permitsTestPushes: true)
+        let service = try OperationService(asksAnybody: false, permitsTestPushes: true)
         let isOfWorker = request.contains("/wakes/")
-        let served = desk.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
+        let served = service.serve(request, on: isOfWorker ? .edge : .admin, isLocal: true, body: body)
         #expect(served.refusal == "400 \(reason)")
         #expect(served.message?.contains("appears twice") == true, "\(served.message ?? "")")
     }
@@ -163,10 +163,10 @@ struct TaskOperationTests {
             ("POST \(Self.device)/tasks/a.b/simulate-launch", "", "a.b"),
             ("POST \(Self.device)/sessions/up", finished, "up"),
         ]
-        let desk = try OperationDesk()
+        let service = try OperationService()
         for (request, body, parameter) in requests {
-            #expect(desk.serve(request, isLocal: true, body: body).asked != nil, "\(request)")
-            #expect(desk.lastSecondParameter == parameter, "\(request)")
+            #expect(service.serve(request, isLocal: true, body: body).asked != nil, "\(request)")
+            #expect(service.lastSecondParameter == parameter, "\(request)")
         }
         let read = try finished.withByteView {
             try FinishedTransfers(try RequestBody.object($0, reason: "BadSession"), session: "up")
@@ -212,9 +212,9 @@ struct TaskOperationTests {
 
     @Test("A push is answered with result, all else with success")
     func results() throws {
-        let desk = try OperationDesk(asksAnybody: false)
+        let service = try OperationService(asksAnybody: false)
         func report(_ body: String) -> WakeReport? {
-            guard desk.serve("POST \(Self.wake)", on: .edge, body: body).asked != nil else { return nil }
+            guard service.serve("POST \(Self.wake)", on: .edge, body: body).asked != nil else { return nil }
             return body.withByteView { try? RequestBody.report($0) }
         }
         #expect(report(#"{"result": "noData"}"#) == .push(.noData))
@@ -229,15 +229,15 @@ struct TaskOperationTests {
         #expect(report(#"{"success":false}"#) == .task(.failure))
         #expect(report(#"{"success":null}"#) == nil)
         for body in ["{}", #"{"success": 1}"#, #"{"result": "new"}"#, #"{"success": true, "result": "newData"}"#] {
-            #expect(desk.serve("POST \(Self.wake)", on: .edge, body: body).refusal == "400 BadResult", "\(body)")
+            #expect(service.serve("POST \(Self.wake)", on: .edge, body: body).refusal == "400 BadResult", "\(body)")
         }
     }
 
     @Test("Progress consists of two counts and optional texts")
     func progress() throws {
-        let desk = try OperationDesk(asksAnybody: false)
-        func served(_ body: String) -> OperationDesk.Served {
-            desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
+        let service = try OperationService(asksAnybody: false)
+        func served(_ body: String) -> OperationService.Served {
+            service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
         }
         let body = #"{"completed": 9007199254740991, "total": 0, "title": "a", "subtitle": "b"}"#
         #expect(served(body).asked != nil)
@@ -254,9 +254,9 @@ struct TaskOperationTests {
 
     @Test("Progress in the layout of workers is read like progress in any other layout")
     func progressLayouts() throws {
-        let desk = try OperationDesk(asksAnybody: false)
+        let service = try OperationService(asksAnybody: false)
         func meaning(_ body: String) -> String {
-            let served = desk.serve("POST \(Self.wake)/progress", on: .edge, body: body)
+            let served = service.serve("POST \(Self.wake)/progress", on: .edge, body: body)
             let progress = body.withByteView { try? RequestBody.progress($0) }
             guard served.asked != nil, let progress else { return served.refusal ?? "nothing" }
             return "\(progress)"

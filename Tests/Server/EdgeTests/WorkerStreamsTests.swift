@@ -11,13 +11,13 @@ struct WorkerStreamsTests {
 
     /// Returns the proof of a worker.
     private static func proof() throws -> ShownProof {
-        let desk = try OperationDesk()
-        _ = desk.serve(
-            "GET /v1/topics/\(OperationDesk.topic)/wakes",
+        let service = try OperationService()
+        _ = service.serve(
+            "GET /v1/topics/\(OperationService.topic)/wakes",
             on: .edge,
-            token: try desk.token(.worker, OperationDesk.topic)
+            token: try service.token(.worker, OperationService.topic)
         )
-        return try #require(desk.lastProof)
+        return try #require(service.lastProof)
     }
 
     // MARK: Every place and every event

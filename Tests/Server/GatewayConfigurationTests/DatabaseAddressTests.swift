@@ -150,7 +150,7 @@ struct InheritedSocketTests {
     }
 
     @Test("A socket without a listener is refused with its name and the accepted names")
-    func stranger() throws {
+    func unknownPeer() throws {
         var configuration = GatewayConfiguration()
         let sockets = [self.socket("edge", "[::]:443"), self.socket("wakegate.socket", "[::]:80")]
         let error = #expect(throws: ConfigurationError.self) { try configuration.adopt(sockets) }

@@ -84,7 +84,7 @@ struct GatewayLimitsTests {
     }
 
     @Test("Limits in the file reach the engine and the transport")
-    func reach() throws {
+    func scope() throws {
         let text =
             "{ limits: { devicesMax: 1, topicsMax: 2, connectionsMax: 3, idleSeconds: 4, pushesPerDeviceMax: 5, "
             + "pushesPerDeviceSeconds: 6, taskRequestsMax: 10, taskBytesMax: 1000, taskTopicPercentMax: 50 } }"

@@ -63,14 +63,14 @@ struct FailedCommitTests {
         defer { rig.stop() }
         rig.step { $0.push(1, 1) }
         // The store has finished and wakes the engine.
-        while rig.bell.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
+        while rig.wakeup.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
         let wait = rig.stepOnLoop { $0.push(2, 2) }
         rig.takeTold()
         #expect(wait == 0, "the engine's thread should continue immediately")
-        #expect(rig.bell.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
+        #expect(rig.wakeup.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
         rig.step()
         rig.takeTold()
-        #expect(rig.bell.failures.count == 1 && rig.answer(1)?.status == 503 && rig.answer(2)?.status == 503)
+        #expect(rig.wakeup.failures.count == 1 && rig.answer(1)?.status == 503 && rig.answer(2)?.status == 503)
     }
 
     @Test("A drain that waits for a failing commit is not lost")
@@ -96,7 +96,7 @@ struct FailedCommitTests {
         defer { rig.stop() }
         rig.step { $0.push(1, 1) }
         #expect(try rig.answers(1...1)[0].text == "ServiceUnavailable")
-        #expect(rig.bell.failures.count == 1)
+        #expect(rig.wakeup.failures.count == 1)
     }
 
     @Test("A failure during the last commit of a shutdown is reported, and waiting requests are refused")
@@ -106,7 +106,7 @@ struct FailedCommitTests {
         let rig = try GatewayEngineRig(store)
         rig.step { $0.push(1, 1) }
         rig.stop()
-        #expect(rig.bell.failures.count == 1)
+        #expect(rig.wakeup.failures.count == 1)
         #expect(rig.answer(1)?.status == 503)
         #expect(store.misuses.isEmpty)
     }

@@ -59,7 +59,7 @@ struct EngineStateTests {
         private func fail(isLasting: Bool = false) throws {
             self.rig.store.failOperation(self.rig.store.operations, isLasting: isLasting)
             #expect(try self.rig.ask(4) { $0.push(4, 9, wakes: false) }.status == 503)
-            #expect(self.rig.bell.failures.count == 1)
+            #expect(self.rig.wakeup.failures.count == 1)
         }
 
         private func drain() throws {

@@ -47,7 +47,7 @@ struct EventLogTests {
             key: EngineRig.historyKey,
             offset: WallOffset(wall: 1000, now: Instant(milliseconds: 0)),
             policies: PolicyVersions()
-        ).answer(from: file, PerOutlet(loop))
+        ).answer(from: file, PerOutput(loop))
         var effects = EffectBatch()
         loop.take(into: &effects)
         return try #require(Told.all(in: effects).first)

@@ -15,7 +15,7 @@ import class Gateway.Operation
 final class GatewayEngineRig {
     let store: SimulatedStore
     let gate = Gate()
-    let bell = Bell()
+    let wakeup = Wakeup()
     private let engine: any GatewayEngine
     private let loop = LoopMailbox()
     private let history: HistoryThread
@@ -27,34 +27,34 @@ final class GatewayEngineRig {
         _ store: SimulatedStore = SimulatedStore(),
         _ configuration: EngineConfiguration = EngineRig.open(),
         world: EngineWorld = .system,
-        pace: CommitPace = CommitPace(),
+        batching: CommitBatching = CommitBatching(),
         onJump: @escaping @Sendable (WallClockJump) -> Void = { _ in }
     ) throws {
         self.store = store
-        let (gate, bell) = (self.gate, self.bell)
-        store.whileCommitting = { _ in gate.pass { bell.deliver() } }
-        self.loop.attach { bell.deliver() }
+        let (gate, wakeup) = (self.gate, self.wakeup)
+        store.whileCommitting = { _ in gate.pass { wakeup.deliver() } }
+        self.loop.attach { wakeup.deliver() }
         self.history = try HistoryThread(
-            mailboxes: PerOutlet(self.loop),
-            onDropped: { bell.drop($0) },
+            mailboxes: PerOutput(self.loop),
+            onDropped: { wakeup.drop($0) },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         do {
-            self.engine = try EmbeddedGatewayEngine(
+            self.engine = try LocalEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 jumpWatch: ClockJumpWatch(onJump: onJump),
                 world: world,
-                makeCommitter: { store, outlet, ring throws(StoreError) in
-                    try CommitPipeline(store: store, outlet: outlet, pace: pace, ring: ring)
+                makeCommitter: { store, output, signal throws(StoreError) in
+                    try CommitPipeline(store: store, output: output, batching: batching, signal: signal)
                 },
                 store: store,
-                outlet: GroupOutlet(
-                    mailboxes: PerOutlet(self.loop),
+                output: GroupOutput(
+                    mailboxes: PerOutput(self.loop),
                     history: self.history
                 ),
-                ring: { bell.ring() },
-                onFailure: { bell.fail($0.message) }
+                signal: { wakeup.signal() },
+                onFailure: { wakeup.fail($0.message) }
             )
         } catch {
             self.history.stop()
@@ -67,19 +67,19 @@ final class GatewayEngineRig {
     static func refusal(of store: any RecordStore) throws -> StoreError? {
         let loop = LoopMailbox()
         let history = try HistoryThread(
-            mailboxes: PerOutlet(loop),
+            mailboxes: PerOutput(loop),
             onDropped: { _ in },
             makeFile: { HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in } }
         )
         defer { history.stop() }
         do throws(StoreError) {
-            let engine = try EmbeddedGatewayEngine(
+            let engine = try LocalEngine(
                 configuration: EngineRig.open(),
                 historyKey: EngineRig.historyKey,
                 workers: .notAsked(folder: "/state"),
                 store: store,
-                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
-                ring: {},
+                output: GroupOutput(mailboxes: PerOutput(loop), history: history),
+                signal: {},
                 onFailure: { _ in }
             )
             engine.finish()
@@ -123,10 +123,10 @@ final class GatewayEngineRig {
         let limit = Date(timeIntervalSinceNow: 10)
         self.takeTold()
         while !isDone(self) {
-            guard let isRung = self.bell.wait(until: limit) else {
+            guard let isSignaled = self.wakeup.wait(until: limit) else {
                 throw RigFailure("not within 10 s: \(what); told were \(self.told)")
             }
-            if isRung { self.step() }
+            if isSignaled { self.step() }
             self.takeTold()
         }
     }
@@ -208,7 +208,7 @@ final class GatewayEngineRig {
     }
 }
 
-extension PerOutlet<LoopMailbox> {
+extension PerOutput<LoopMailbox> {
     /// Creates the outlets of a gateway with one loop and no webhooks.
     init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
 }
@@ -507,17 +507,17 @@ extension Told {
 
 /// The thread of a history, whose file cannot be opened until the test allows it.
 final class HistoryRig {
-    let bell = Bell()
+    let wakeup = Wakeup()
     private let loop = LoopMailbox()
     private let mayOpen = DispatchSemaphore(value: 0)
     private let thread: HistoryThread
 
     init() throws {
-        let (bell, mayOpen) = (self.bell, self.mayOpen)
-        self.loop.attach { bell.deliver() }
+        let (wakeup, mayOpen) = (self.wakeup, self.mayOpen)
+        self.loop.attach { wakeup.deliver() }
         self.thread = try HistoryThread(
-            mailboxes: PerOutlet(self.loop),
-            onDropped: { bell.drop($0) },
+            mailboxes: PerOutput(self.loop),
+            onDropped: { wakeup.drop($0) },
             makeFile: {
                 mayOpen.wait()
                 return HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
@@ -529,7 +529,7 @@ final class HistoryRig {
     /// Submits this many events of a device, and a request about it.
     func submit(_ count: Int, of device: Int, asking request: Int) {
         let now = Instant(milliseconds: 0)
-        let engine = EmbeddedEngine(
+        let engine = DeviceEngine(
             configuration: EngineRig.open(),
             now: now,
             historyKey: EngineRig.historyKey,

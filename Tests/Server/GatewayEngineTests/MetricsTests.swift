@@ -241,14 +241,14 @@ struct TaskMetricsTests {
 struct SamplesAndLimitsTests {
     @Test("Samples are taken once a second, and none for seconds in which the process slept")
     func samples() throws {
-        let rig = DeskRig()
-        let desk = LiveDesk()
-        let sampler = LiveSampler(desk, rig.records)
+        let rig = ServiceRig()
+        let service = LiveService()
+        let sampler = LiveSampler(service, rig.records)
         let start = rig.rig.now
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
             sampler.look(Instant(milliseconds: start + passed), rig.workspace(), rig.requests, loopCount: 1)
         }
-        let json = try #require(desk.samples(seconds: 1))
+        let json = try #require(service.samples(seconds: 1))
         let series = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
         let rows = try #require(series?["samples"] as? [[NSNumber]])
         #expect(rows.map { $0[0].int64Value - start - 10_000 } == [0, 1000, 2000, 9_300, 10_300])
@@ -257,7 +257,7 @@ struct SamplesAndLimitsTests {
 
     @Test("A limit that was reached is counted, also after its dispatcher is gone")
     func limits() {
-        let rig = DeskRig()
+        let rig = ServiceRig()
         #expect(rig.limits.met(rig.dispatcher).isEmpty)
         rig.limits.met(.devicesMax)
         rig.limits.met(.devicesMax)
@@ -278,9 +278,9 @@ struct SamplesAndLimitsTests {
 @Suite("The samples that charts are made of")
 struct SampleHistoryTests {
     private func sample(_ second: Int) -> LiveSample {
-        var books = Books()
-        books.accepted = Int64(second) * 3
-        return LiveSample(at: Int64(second) * 1000, books, rejected: 0, Dispatcher.WorkerCounts())
+        var counters = ActivityCounters()
+        counters.accepted = Int64(second) * 3
+        return LiveSample(at: Int64(second) * 1000, counters, rejected: 0, Dispatcher.WorkerCounts())
     }
 
     /// Returns the times of a series in seconds, as written.
@@ -318,14 +318,14 @@ struct SampleHistoryTests {
 
     @Test("A sample has the values of charts for tasks, by kind and by hold, in the order of the fields")
     func tasks() throws {
-        var books = Books()
-        books.requests.waiting[.processing] = 3
-        books.requests.inFlight[.continued] = 4
-        books.requests.held[.power] = 2
-        books.sessions.waiting = 9
-        books.tasks.launched[.urlSession] = 5
+        var counters = ActivityCounters()
+        counters.requests.waiting[.processing] = 3
+        counters.requests.inFlight[.continued] = 4
+        counters.requests.held[.power] = 2
+        counters.sessions.waiting = 9
+        counters.tasks.launched[.urlSession] = 5
         var history = SampleHistory()
-        history.append(LiveSample(at: 1, books, rejected: 0, Dispatcher.WorkerCounts()))
+        history.append(LiveSample(at: 1, counters, rejected: 0, Dispatcher.WorkerCounts()))
         var writer = JSONWriter()
         try #require(history[seconds: 1]).write(to: &writer)
         let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
@@ -342,13 +342,13 @@ struct SampleHistoryTests {
 
     @Test("Viewers are limited by readersMax, and a place is free again when one leaves")
     func readers() {
-        let desk = LiveDesk(readersMax: 2)
-        #expect(!desk.isWatched)
-        #expect(desk.readerCame() && desk.readerCame())
-        #expect(!desk.readerCame())
-        #expect(desk.isWatched)
-        desk.readerWent()
-        #expect(desk.readerCame())
+        let service = LiveService(readersMax: 2)
+        #expect(!service.isWatched)
+        #expect(service.readerCame() && service.readerCame())
+        #expect(!service.readerCame())
+        #expect(service.isWatched)
+        service.readerWent()
+        #expect(service.readerCame())
     }
 }
 

@@ -141,7 +141,7 @@ struct RoomClients {
 }
 
 /// The counters of all topics, as reported by the statistics.
-struct RoomBooks: Hashable {
+struct RoomCounters: Hashable {
     let accepted: Int64
     let completed: Int64
     let coalesced: Int64

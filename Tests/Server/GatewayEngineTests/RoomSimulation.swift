@@ -95,20 +95,20 @@ extension RoomSimulation {
 
     private func tryToStart() throws(StoreError) {
         let loop = LoopMailbox()
-        let history = SteppedHistory(self.medium, PerOutlet(loop))
+        let history = SteppedHistory(self.medium, PerOutput(loop))
         var committer: SteppedCommitter?
-        let engine = try EmbeddedGatewayEngine(
+        let engine = try LocalEngine(
             configuration: Self.configuration,
             historyKey: EngineRig.historyKey,
             world: self.world(),
-            makeCommitter: { store, outlet, _ throws(StoreError) in
-                let made = SteppedCommitter(store, outlet)
+            makeCommitter: { store, output, _ throws(StoreError) in
+                let made = SteppedCommitter(store, output)
                 committer = made
                 return made
             },
             store: try self.medium.open(),
-            outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: history),
-            ring: {},
+            output: GroupOutput(mailboxes: PerOutput(loop), history: history),
+            signal: {},
             onFailure: { _ in }
         )
         guard let committer else { return self.wrong("an engine with a store has no committer") }
@@ -116,7 +116,7 @@ extension RoomSimulation {
         self.clients.restarted()
         self.questions = []
         self.checkPolicyTime(isStart: true)
-        self.checkBooks("after a start") { $0.inFlight == 0 }
+        self.checkCounters("after a start") { $0.inFlight == 0 }
     }
 
     private func world() -> EngineWorld {
@@ -283,7 +283,7 @@ extension RoomSimulation {
             }
         }
         var rounds = 0
-        var last: RoomBooks?
+        var last: RoomCounters?
         while self.fault == nil {
             rounds += 1
             guard rounds < 4000 else {
@@ -306,9 +306,9 @@ extension RoomSimulation {
                 }
             }
             self.commit()
-            guard rounds.isMultiple(of: 20), let books = self.checkBooks("in the end") else { continue }
-            last = books
-            if books.pending + books.inFlight == 0 { break }
+            guard rounds.isMultiple(of: 20), let counters = self.checkCounters("in the end") else { continue }
+            last = counters
+            if counters.pending + counters.inFlight == 0 { break }
         }
         self.checkWays()
     }
@@ -319,21 +319,23 @@ extension RoomSimulation {
 extension RoomSimulation {
     /// Checks that every accepted push is in one state, and that none that was answered is missing.
     @discardableResult
-    private func checkBooks(_ when: String, _ holds: (RoomBooks) -> Bool = { _ in true }) -> RoomBooks? {
+    private func checkCounters(_ when: String, _ holds: (RoomCounters) -> Bool = { _ in true }) -> RoomCounters? {
         guard let told = self.ask({ $0.statistics($1) }), self.fault == nil else { return nil }
-        guard let books = RoomBooks(told) else {
+        guard let counters = RoomCounters(told) else {
             self.wrong("\(when) statistics are \(told)")
             return nil
         }
-        if !books.balance || !holds(books) { self.wrong("\(when) the counters are \(books)") }
-        if books.accepted < self.clients.accepted.count {
-            self.wrong("\(when) \(books.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200")
+        if !counters.balance || !holds(counters) { self.wrong("\(when) the counters are \(counters)") }
+        if counters.accepted < self.clients.accepted.count {
+            self.wrong(
+                "\(when) \(counters.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200"
+            )
         }
-        if books.accepted > self.clients.sent.count { self.wrong("\(when) more pushes are counted than were sent") }
-        if books.launched < self.clients.wakes.count {
-            self.wrong("\(when) \(books.launched) launches are counted, and \(self.clients.wakes.count) came")
+        if counters.accepted > self.clients.sent.count { self.wrong("\(when) more pushes are counted than were sent") }
+        if counters.launched < self.clients.wakes.count {
+            self.wrong("\(when) \(counters.launched) launches are counted, and \(self.clients.wakes.count) came")
         }
-        return books
+        return counters
     }
 
     /// - Parameter isStart: true if the gateway has just started.
@@ -352,7 +354,7 @@ extension RoomSimulation {
 
     /// Checks that every push answered 200 has a history with an end, and that the histories match the counters.
     private func checkWays() {
-        guard let books = self.checkBooks("at last") else { return }
+        guard let counters = self.checkCounters("at last") else { return }
         var ends: [String: Int64] = [:]
         for push in self.clients.sent.keys.sorted() where self.fault == nil {
             guard let told = self.ask({ $0.way($1, of: push) }) else { return self.wrong("no answer about a push") }
@@ -364,7 +366,9 @@ extension RoomSimulation {
             }
             ends[state, default: 0] += 1
         }
-        let counted = ["completed": books.completed, "coalesced": books.coalesced, "discarded": books.discarded]
+        let counted = [
+            "completed": counters.completed, "coalesced": counters.coalesced, "discarded": counters.discarded,
+        ]
         if self.fault == nil, ends != counted.filter({ $0.value > 0 }) {
             self.wrong("the pushes end as \(ends), and the counters are \(counted)")
         }

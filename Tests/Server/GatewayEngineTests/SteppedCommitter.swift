@@ -8,17 +8,17 @@ import WakeGateTestKit
 /// Commits on command, on the test's thread.
 final class SteppedCommitter: Committer {
     private let store: any RecordStore
-    private let outlet: GroupOutlet
+    private let output: GroupOutput
     private var group: StepGroup
     private var status = CommitStatus.idle
     let commitTimes = CommitTimes()
     /// True while a group is submitted and its effects are not released.
     private(set) var isBusy = false
 
-    init(_ store: any RecordStore, _ outlet: GroupOutlet) {
+    init(_ store: any RecordStore, _ output: GroupOutput) {
         self.store = store
-        self.outlet = outlet
-        self.group = outlet.makeGroup()
+        self.output = output
+        self.group = output.makeGroup()
     }
 
     /// True if it rests while it is idle.
@@ -56,7 +56,7 @@ final class SteppedCommitter: Committer {
         self.isBusy = false
         do throws(StoreError) {
             if !self.group.records.isEmpty { try self.store.commit(self.group.records) }
-            self.outlet.release(self.group)
+            self.output.release(self.group)
             self.status = .idle
         } catch {
             self.status = .failed(error)
@@ -67,16 +67,16 @@ final class SteppedCommitter: Committer {
 /// Keeps the history on the test's thread, and makes it durable at every second batch.
 ///
 /// The class is `@unchecked Sendable`, because only one thread uses it.
-final class SteppedHistory: HistoryOutlet, @unchecked Sendable {
+final class SteppedHistory: HistoryOutput, @unchecked Sendable {
     private let medium: any SimulatedMedium
-    private let mailboxes: PerOutlet<LoopMailbox>
+    private let mailboxes: PerOutput<LoopMailbox>
     private var feed: HistoryFeed?
     private var file: HistoryFile?
     private var batches = 0
     /// Descriptions of the events that the history lacks permanently.
     private(set) var faults: [String] = []
 
-    init(_ medium: any SimulatedMedium, _ mailboxes: PerOutlet<LoopMailbox>) {
+    init(_ medium: any SimulatedMedium, _ mailboxes: PerOutput<LoopMailbox>) {
         self.medium = medium
         self.mailboxes = mailboxes
     }
@@ -154,15 +154,15 @@ struct RigFailure: Error, CustomStringConvertible {
 /// A wakeup for the test's thread: the store has finished, or effects were released.
 ///
 /// The class is `@unchecked Sendable`: `condition` guards every field.
-final class Bell: @unchecked Sendable {
+final class Wakeup: @unchecked Sendable {
     private let condition = NSCondition()
-    private var isRung = false
+    private var isSignaled = false
     private var isDelivered = false
     private var droppedEventsCount = 0
     private var failureTexts: [String] = []
 
     /// Signals that the engine needs a step.
-    func ring() { self.change { $0.isRung = true } }
+    func signal() { self.change { $0.isSignaled = true } }
 
     /// Signals that the mailbox of the loop has contents.
     func deliver() { self.change { $0.isDelivered = true } }
@@ -184,15 +184,15 @@ final class Bell: @unchecked Sendable {
     /// - Returns: true if the engine needs a step; nil if there was no signal until `limit`.
     func wait(until limit: Date) -> Bool? {
         self.condition.withLock {
-            while !self.isRung, !self.isDelivered {
+            while !self.isSignaled, !self.isDelivered {
                 guard self.condition.wait(until: limit) else { return nil }
             }
-            defer { (self.isRung, self.isDelivered) = (false, false) }
-            return self.isRung
+            defer { (self.isSignaled, self.isDelivered) = (false, false) }
+            return self.isSignaled
         }
     }
 
-    private func change(_ body: (Bell) -> Void) {
+    private func change(_ body: (Wakeup) -> Void) {
         self.condition.withLock {
             body(self)
             self.condition.broadcast()

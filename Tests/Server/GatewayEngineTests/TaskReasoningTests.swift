@@ -8,18 +8,18 @@ import Wire
 @Suite("Why a task waits, and how answers show it", .timeLimit(.minutes(15)))
 struct TaskReasoningTests {
     /// Returns a rig with a registered device, on which every task is permitted.
-    private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> DeskRig {
+    private func rig(_ parameters: [(PolicyParameter, Double)] = []) throws -> ServiceRig {
         var configuration = EngineRig.open([(.launchInterval, 60), (.executionWindow, 20)])
         configuration.permittedTasks = .all
         for (name, value) in parameters { try configuration.policy.set(name, to: value) }
-        let rig = DeskRig(configuration)
+        let rig = ServiceRig(configuration)
         rig.perform { $0.register(1, 1) }
         _ = rig.heard()
         return rig
     }
 
     /// Returns the body of the only answer to a request.
-    private func answer(_ rig: DeskRig, _ ask: (Requests) -> Void) throws -> JSONValue {
+    private func answer(_ rig: ServiceRig, _ ask: (Requests) -> Void) throws -> JSONValue {
         _ = rig.heard()
         rig.perform { ask($0) }
         for case .answer(_, let outcome) in rig.heard() {
@@ -32,7 +32,7 @@ struct TaskReasoningTests {
 
     /// Returns a member of a task in a device's list.
     private func member(
-        _ rig: DeskRig,
+        _ rig: ServiceRig,
         _ name: String,
         of state: String = "waiting",
         _ index: Int = 0
@@ -45,7 +45,7 @@ struct TaskReasoningTests {
 
     /// Returns the list of all devices' tasks.
     private func listed(
-        _ rig: DeskRig,
+        _ rig: ServiceRig,
         _ question: TaskQuestion,
         _ caller: Caller = .gateway
     ) throws -> [JSONValue] {
@@ -104,7 +104,7 @@ struct TaskReasoningTests {
     @Test("Every hold of a task is named, with its earliest beginning and the worker that it lacks")
     func severalHolds() throws {
         let rig = try self.rig()
-        let begin = DeskRig.offset.wall(rig.rig.engine.now) + 7_200_000
+        let begin = ServiceRig.offset.wall(rig.rig.engine.now) + 7_200_000
         rig.perform { requests in
             requests.submit(2, 1, "clean", .processing([.network, .externalPower]), earliestBegin: begin)
             requests.conditions(3, 1) { $0.network = false }
@@ -147,7 +147,7 @@ struct TaskReasoningTests {
     @Test("A task that waits for a time has the time and the reason")
     func times() throws {
         let rig = try self.rig()
-        let now = DeskRig.offset.wall(rig.rig.engine.now)
+        let now = ServiceRig.offset.wall(rig.rig.engine.now)
         rig.perform { $0.submit(2, 1, earliestBegin: now + 30_000) }
         #expect(try self.member(rig, "why").hasPrefix("The refresh waits for its earliest beginning at "))
         #expect(try self.member(rig, "eligibleAt") == "\(now + 30_000)")
@@ -182,7 +182,7 @@ struct TaskReasoningTests {
         }
         #expect(try self.member(rig, "why", of: "running").hasPrefix("The processing task has been running since "))
         #expect(
-            try self.member(rig, "deadline", of: "running") == "\(DeskRig.offset.wall(rig.rig.engine.now) + 600_000)"
+            try self.member(rig, "deadline", of: "running") == "\(ServiceRig.offset.wall(rig.rig.engine.now) + 600_000)"
         )
         rig.perform {
             $0.conditions(5, 1) { $0.appState = .active }
@@ -286,9 +286,9 @@ struct TaskReasoningTests {
         #expect(try names(TaskQuestion(topic: EngineRig.topicName(0)), scoped) == [])
         // An unknown topic matches no device, not all.
         #expect(try names(TaskQuestion(topic: "never.seen"), scoped) == [])
-        let stranger = try Caller.ofTopics([7])
-        #expect(try names(TaskQuestion(), stranger) == [])
-        #expect(try names(TaskQuestion(topic: EngineRig.topicName(7)), stranger) == [])
+        let unknownPeer = try Caller.ofTopics([7])
+        #expect(try names(TaskQuestion(), unknownPeer) == [])
+        #expect(try names(TaskQuestion(topic: EngineRig.topicName(7)), unknownPeer) == [])
         #expect(try names(TaskQuestion(), Caller.ofTopics([1, 7])) == [other])
     }
 

@@ -126,17 +126,17 @@ struct KeptKeysTests {
         #expect(first.keys.map(\.keyID) == ["A", "B"])
         #expect(!kept.isWaiting)
         try self.write(text, "A")
-        for now in [1000, 1000 + KeptKeys.patience - 1] {
+        for now in [1000, 1000 + KeptKeys.gracePeriod - 1] {
             let read = kept.read(try self.folder.read(), now: now)
             #expect(read.keys.map(\.keyID) == ["A", "B"] && read.faults.isEmpty)
             #expect(kept.isWaiting)
         }
-        let read = kept.read(try self.folder.read(), now: 1000 + KeptKeys.patience)
+        let read = kept.read(try self.folder.read(), now: 1000 + KeptKeys.gracePeriod)
         #expect(read.keys.map(\.keyID) == ["B"])
         #expect(read.faults.count == (text.isEmpty ? 0 : 1))
         #expect(!kept.isWaiting)
         // A key that has become invalid stays invalid when the folder is read again.
-        let last = kept.read(try self.folder.read(), now: 1001 + KeptKeys.patience)
+        let last = kept.read(try self.folder.read(), now: 1001 + KeptKeys.gracePeriod)
         #expect(last.keys.map(\.keyID) == ["B"])
     }
 

@@ -310,7 +310,7 @@ struct HTTP2SessionTimeTests {
     }
 
     @Test("GOAWAY waits at most a second for a partial request, and without limit for an open answer")
-    func patience() {
+    func gracePeriod() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))
         fixture.receive(ScriptedPeer.request("/echo", stream: 3, ended: false))

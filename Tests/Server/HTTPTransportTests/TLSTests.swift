@@ -198,12 +198,12 @@ struct TLSTests {
     func clientCertificate() async throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
-        let stranger = try TestAuthority()
+        let unknownPeer = try TestAuthority()
         for (certificate, subject) in [
             (folder + "/provider.pem", "CN=Apple Push Services: com.example.app,UID=com.example.app"),
-            (try stranger.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
+            (try unknownPeer.issue("/UID=com.example.app"), "UID=com.example.app"), (nil, "none"),
             // A name with a line break, which could forge lines of a log.
-            (try stranger.issue("/CN=a\nb"), #"CN=a\0Ab"#),
+            (try unknownPeer.issue("/CN=a\nb"), #"CN=a\0Ab"#),
         ] {
             let (status, output) = try self.get("/certificate", server, folder, certificate)
             #expect(status == 0)
@@ -217,9 +217,9 @@ struct TLSTests {
     func largeCertificate() throws {
         let certificates = try Certificates()
         let (folder, server) = (certificates.folder, try TestServer(tls: certificates.context()))
-        let stranger = try TestAuthority()
+        let unknownPeer = try TestAuthority()
         func certificate(_ bytes: Int) throws -> String {
-            try stranger.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
+            try unknownPeer.issue("/CN=large", extensions: "nsComment = " + String(repeating: "x", count: bytes))
         }
         // The rest of a certificate takes some hundred bytes.
         let few = try self.get("/certificate", server, folder, certificate(TLSContext.clientChainBytesMax - 2_000))
@@ -330,7 +330,7 @@ struct ClientTrustTests {
     @Test("A certificate signed by an authority for clients is valid from its first to its last second")
     func signed() throws {
         let (own, other) = (try TestAuthority(), try TestAuthority())
-        let stranger = try TestAuthority("Another Authority")
+        let unknownPeer = try TestAuthority("Another Authority")
         let trust = try self.trust([own])
         func fault(_ file: String) throws -> String? { trust.fault(of: try self.certificate(file)) }
         let subject = "/UID=com.example.app"
@@ -340,7 +340,7 @@ struct ClientTrustTests {
         #expect(try fault(own.issue(subject, .tomorrow)) == "certificate is not yet valid")
         // The other authority has the same name and another key.
         #expect(try fault(other.issue(subject))?.isEmpty == false)
-        #expect(try fault(stranger.issue(subject))?.isEmpty == false)
+        #expect(try fault(unknownPeer.issue(subject))?.isEmpty == false)
         #expect(
             try fault(own.issue(subject, extensions: "extendedKeyUsage = serverAuth"))
                 == "unsuitable certificate purpose"

@@ -51,23 +51,23 @@ struct HistoryBoundsTests {
     }
 
     @Test("A query reads few runs, whatever the size of the batches", arguments: [1, 520])
-    func runs(eventsPerLot: Int) throws {
+    func runs(eventsPerBatch: Int) throws {
         let rig = try HistoryRig()
         let history = rig.open()
         var mostRuns = 0
         for number in 0..<300 {
             let at = rig.now + Int64(number)
-            let lot = (0..<eventsPerLot).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) }
-            history.append(lot[...])
+            let batch = (0..<eventsPerBatch).map { HistoryEvent(device: UInt64($0 % 9), at: at, kind: .conditions) }
+            history.append(batch[...])
             history.flush()
             mostRuns = max(mostRuns, history.runCount)
             // Eight small runs are merged. Large ones remain until there are too many.
-            if eventsPerLot > 1 { rig.tidyAll() }
+            if eventsPerBatch > 1 { rig.tidyAll() }
         }
         rig.tidyAll()
         #expect(mostRuns > 250)
-        #expect(history.runCount <= (eventsPerLot == 1 ? 20 : 256))
-        #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerLot + 8) / 9))
+        #expect(history.runCount <= (eventsPerBatch == 1 ? 20 : 256))
+        #expect(history.recent(device: 0, count: .max).count == 300 * ((eventsPerBatch + 8) / 9))
     }
 
     @Test("A file is shrunk to a smaller size limit, and its space is returned to the disk")

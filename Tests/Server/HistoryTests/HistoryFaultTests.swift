@@ -11,7 +11,7 @@ struct HistoryFaultTests {
     private static let limits = HistoryLimits(bytesMax: 4 << 20)
     private static let devices = 5
     /// Enough for one merge, and for several checkpoints of the log.
-    private static let lots = 10
+    private static let batches = 10
 
     /// The state of one run over a failing disk.
     private struct Trial {
@@ -56,7 +56,7 @@ struct HistoryFaultTests {
 
         /// - Parameter livesOn: true if the process continues after the disk's fault.
         mutating func work(_ history: HistoryFile, livesOn: Bool = false) {
-            for _ in 0..<HistoryFaultTests.lots where livesOn || !self.disk.metFault {
+            for _ in 0..<HistoryFaultTests.batches where livesOn || !self.disk.metFault {
                 for _ in 0..<self.random.number(in: 1...3) {
                     self.append(self.random.number(in: 1...50), to: history)
                 }
@@ -104,7 +104,7 @@ struct HistoryFaultTests {
             }
             guard metFault else {
                 // A merge has happened, unless its operations were among those that failed.
-                #expect(history.runCount < Self.lots)
+                #expect(history.runCount < Self.batches)
                 #expect(troubles == [] && history.droppedEvents == 0)
                 break
             }
@@ -182,7 +182,7 @@ struct HistoryFaultTests {
             var flushed = 0
             disk.failOperation(number * 5, .kill)
             let history = HistoryFile(path: Self.path, limits: Self.limits, vfs: disk.vfsName) { _ in }
-            for _ in 0..<Self.lots where !disk.metFault {
+            for _ in 0..<Self.batches where !disk.metFault {
                 trial.append(trial.random.number(in: 1...150), to: history)
                 history.flush()
                 if !disk.metFault { flushed = trial.events.count }

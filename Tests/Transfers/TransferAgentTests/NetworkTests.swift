@@ -132,14 +132,14 @@ struct NetworkTests {
         "How a gateway's answer is interpreted",
         arguments: [
             (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
-            (410, "Unregistered", .refused("")), (409, "TooManySessions", .again("")), (503, "Shutdown", .again("")),
-            (429, "", .again("")), (401, "", .again("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
+            (410, "Unregistered", .refused("")), (409, "TooManySessions", .retry("")), (503, "Shutdown", .retry("")),
+            (429, "", .retry("")), (401, "", .retry("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
         ]
     )
     func outbox(_ status: Int, _ reason: String, _ expected: OutboxSender.Outcome) {
         switch (OutboxSender.outcome(of: status, reason: reason), expected) {
         case (.delivered, .delivered): ()
-        case (.again(let words), .again), (.refused(let words), .refused):
+        case (.retry(let words), .retry), (.refused(let words), .refused):
             #expect(words.contains("\(status)") && (reason.isEmpty || words.contains(reason)))
         case (let found, _): Issue.record("\(status) \(reason) is \(found)")
         }

@@ -221,9 +221,9 @@ struct RoomSimulation {
         let count = self.rig.world.sendings.count
         guard count > 0 else { return }
         let sending = self.rig.world.takeSending(at: self.generator.number(below: count))
-        if !isReliable, self.generator.once(in: 3) { return sending.report(.again("the gateway is away")) }
+        if !isReliable, self.generator.once(in: 3) { return sending.report(.retry("the gateway is away")) }
         self.ledger.told(sending.entry)
-        if !isReliable, self.generator.once(in: 3) { return sending.report(.again("the answer is lost")) }
+        if !isReliable, self.generator.once(in: 3) { return sending.report(.retry("the answer is lost")) }
         sending.report(.delivered)
     }
 

@@ -26,7 +26,7 @@ final class CommitLink {
         let gateway: GatewayNumber
         /// The number of the transaction on this connection.
         let mark: Int64
-        let books: ConnectionBooks.Step
+        let counters: ConnectionCounters.Step
         let endedPlace: Int?
         let ended: [WakeID]
     }
@@ -57,7 +57,7 @@ final class CommitLink {
     private var phase = State.closed
     /// A commit whose answer was lost.
     private var doubt: Commit?
-    private var books = ConnectionBooks()
+    private var counters = ConnectionCounters()
     private var mark: Int64 = 0
     private var epoch: Int64 = 0
     private var retryAt: Int64 = 0
@@ -113,7 +113,7 @@ final class CommitLink {
     private func connect(_ number: GatewayNumber, _ now: Int64) {
         if self.gateway != number {
             self.gateway = number
-            self.books = ConnectionBooks()
+            self.counters = ConnectionCounters()
             self.mark = 0
         }
         // Each load waits only briefly for a lock. The next attempt skips the locked row.
@@ -175,7 +175,7 @@ final class CommitLink {
             let lost = PostgresError(kind: .connectionLost, message: "the connection was lost before the commit")
             return self.state.fail(doubt.number, .refused(StoreError(lost)))
         }
-        if doubt.gateway == self.gateway { self.books.take(doubt.books) }
+        if doubt.gateway == self.gateway { self.counters.take(doubt.counters) }
         self.state.replies.append(.committed(doubt.number, endedElsewhere: Self.held(holders, doubt.gateway)))
     }
 
@@ -205,7 +205,7 @@ final class CommitLink {
     func commit(_ writes: ClusterWrites) {
         guard case .open(let open) = self.phase, let session = self.session, let gateway = self.gateway else { return }
         self.mark += 1
-        let books = self.books.adding(writes.counts)
+        let counters = self.counters.adding(writes.counts)
         let mark = WriteMark(
             gateway: gateway,
             connection: self.index,
@@ -223,12 +223,12 @@ final class CommitLink {
                 holder: gateway,
                 sender
             )
-            step.appendOwn(books, writes.rejections, mark)
+            step.appendOwn(counters, writes.rejections, mark)
             let commit = Commit(
                 number: open.number,
                 gateway: gateway,
                 mark: self.mark,
-                books: books,
+                counters: counters,
                 endedPlace: step.endedPlace,
                 ended: writes.endedWakes
             )
@@ -318,7 +318,7 @@ final class CommitLink {
             return self.state.fail(commit.number, self.failure(of: .odd))
         }
         // The rows are written, if only on this server, so the counters continue from there.
-        self.books.take(commit.books)
+        self.counters.take(commit.counters)
         if let warning = outcome.unreplicated {
             return self.state.fail(commit.number, .refused(StoreError(warning)))
         }
@@ -349,24 +349,24 @@ final class CommitLink {
         guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
             outcome.results[1].flag(0, 0)
         else { return self.rollBack() }
-        var books: [Int32: Books] = [:]
+        var counters: [Int32: ActivityCounters] = [:]
         var refused: [Int32: RefusedCounts] = [:]
         let rows = outcome.results[2]
         for row in 0..<rows.count {
             let (topic, content) = (rows.int32(row, 1), rows.bytes(row, 2))
             if rows.int32(row, 0) == 0 {
-                guard let counts = Books(stored: content) else { return self.rollBack() }
-                books[topic, default: Books()] += counts
+                guard let counts = ActivityCounters(stored: content) else { return self.rollBack() }
+                counters[topic, default: ActivityCounters()] += counts
             } else {
                 guard refused[topic, default: RefusedCounts()].add(content) else { return self.rollBack() }
             }
         }
-        let foldBooks = Self.fold(books, of: gateway) { $0.store(to: &$1) }
+        let foldCounters = Self.fold(counters, of: gateway) { $0.store(to: &$1) }
         let foldRefused = Self.fold(refused, of: gateway) { $0.store(to: &$1) }
         var dead = PostgresParameters()
         dead.append(gateway.rawValue)
         self.session?.exchange(.fold) { sender in
-            sender.run(.foldBooks, foldBooks)
+            sender.run(.foldCounters, foldCounters)
             sender.run(.foldRejections, foldRefused)
             sender.run(.endBurial, dead)
             sender.run(.commit)

@@ -9,9 +9,9 @@ enum CommitStatement: Int, CaseIterable {
     case lockReady, lockReadyPushes, lockReadyDevices
     case passedOver, tableHolder
     case insertDevices, updateDevices, upsertDue, deleteDue, deleteReady, insertReady, insertWakes, endWakes
-    case upsertBooks, upsertRejections, insertEvents, insertPushes, insertBundles, mark
+    case upsertCounters, upsertRejections, insertEvents, insertPushes, insertBundles, mark
     case wakesOfHolder, holders, resolve
-    case lockBurial, burialRows, foldBooks, foldRejections, endBurial
+    case lockBurial, burialRows, foldCounters, foldRejections, endBurial
 
     /// The names of the prepared statements in the order of their raw values: created once, as each transaction uses
     /// several.
@@ -46,7 +46,7 @@ enum CommitStatement: Int, CaseIterable {
         case .insertReady: Self.insertReadySQL
         case .insertWakes: Self.insertWakesSQL
         case .endWakes: Self.endWakesSQL
-        case .upsertBooks: Self.upsertBooksSQL
+        case .upsertCounters: Self.upsertCountersSQL
         case .upsertRejections: Self.upsertRejectionsSQL
         case .insertEvents: Self.insertEventsSQL
         case .insertPushes: Self.insertPushesSQL
@@ -54,7 +54,7 @@ enum CommitStatement: Int, CaseIterable {
         case .mark: Self.markSQL
         case .lockBurial: Self.lockBurialSQL
         case .burialRows: Self.burialRowsSQL
-        case .foldBooks: Self.foldBooksSQL
+        case .foldCounters: Self.foldCountersSQL
         case .foldRejections: Self.foldRejectionsSQL
         case .endBurial: Self.endBurialSQL
         case .wakesOfHolder: Self.wakesOfHolderSQL
@@ -283,7 +283,7 @@ enum CommitStatement: Int, CaseIterable {
         RETURNING id, holder
         """
 
-    private static let upsertBooksSQL = """
+    private static let upsertCountersSQL = """
         INSERT INTO wakegate.books (gateway, connection, topic, counts)
         SELECT $1::integer, $2::smallint, topic, counts FROM unnest($3::integer[], $4::bytea[]) u(topic, counts)
         ON CONFLICT (gateway, connection, topic) DO UPDATE SET counts = excluded.counts
@@ -379,7 +379,7 @@ enum CommitStatement: Int, CaseIterable {
             WHERE gateway = 0 OR gateway = $1::integer ORDER BY gateway, topic, number DESC) r
         """
 
-    private static let foldBooksSQL = """
+    private static let foldCountersSQL = """
         WITH gone AS (DELETE FROM wakegate.books WHERE gateway = $1::integer)
         INSERT INTO wakegate.books (gateway, connection, topic, counts)
         SELECT 0, 0, topic, counts FROM unnest($2::integer[], $3::bytea[]) u(topic, counts)

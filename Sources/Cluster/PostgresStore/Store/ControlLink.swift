@@ -41,7 +41,7 @@ final class ControlLink {
     private var session: Session<Purpose>?
     private var phase = State.closed
     private var number: GatewayNumber?
-    private var patienceMilliseconds = StoreSettings.answerMilliseconds
+    private var gracePeriodMilliseconds = StoreSettings.answerMilliseconds
     private var nextBeat: Int64 = 0
     private(set) var topics: [String] = []
     /// The versions that were read, by name.
@@ -82,7 +82,7 @@ final class ControlLink {
 
     /// Starts to attach the store.
     func connect() {
-        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         self.session = Session(
             self.state,
             SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds)
@@ -173,7 +173,7 @@ final class ControlLink {
     /// role that may connect could hold it.
     private func lockSchema() {
         // Creating the tables may take long.
-        self.patienceMilliseconds = StoreSettings.schemaMilliseconds
+        self.gracePeriodMilliseconds = StoreSettings.schemaMilliseconds
         self.session?.exchange(.schemaLock) { sender in
             sender.query("BEGIN")
             sender.query("SET LOCAL lock_timeout = \(self.state.settings.schemaLockMilliseconds)")
@@ -184,7 +184,7 @@ final class ControlLink {
 
     /// Queries the session that has held the lock for too long.
     private func findSchemaLockHolder() {
-        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         self.session?.exchange(.schemaLockHolder) { sender in
             sender.query("ROLLBACK")
             sender.query(
@@ -226,7 +226,7 @@ final class ControlLink {
         """
 
     private func schemaMade(_ outcome: Session<Purpose>.Outcome) {
-        self.patienceMilliseconds = StoreSettings.answerMilliseconds
+        self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
             return self.end(.odd)
         }
@@ -327,8 +327,8 @@ final class ControlLink {
     func timePassed(_ now: Int64) {
         guard let session = self.session else { return }
         if let deadline = session.server.deadline, now >= deadline { return self.advance() }
-        if let since = session.waitsSince, now - since >= self.patienceMilliseconds {
-            return self.end(StoreError(silentServer: self.serverName, seconds: self.patienceMilliseconds / 1000))
+        if let since = session.waitsSince, now - since >= self.gracePeriodMilliseconds {
+            return self.end(StoreError(silentServer: self.serverName, seconds: self.gracePeriodMilliseconds / 1000))
         }
         guard self.isWorking, now >= self.nextBeat else { return }
         self.nextBeat = now + StoreSettings.heartbeatMilliseconds

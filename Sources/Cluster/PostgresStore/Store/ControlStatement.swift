@@ -41,7 +41,7 @@ enum ControlStatement: Int, CaseIterable {
         case .dead: "SELECT number FROM wakegate.gateway WHERE NOT alive AND NOT buried ORDER BY number"
         case .ready: Self.readySQL
         case .nextDue: "SELECT at FROM wakegate.due ORDER BY at LIMIT 1"
-        case .totals: "SELECT counts FROM wakegate.books WHERE topic = \(ConnectionBooks.everyTopic)"
+        case .totals: "SELECT counts FROM wakegate.books WHERE topic = \(ConnectionCounters.everyTopic)"
         case .clock: "SELECT \(clock), shift FROM wakegate.meta"
         case .topicsFrom: "SELECT id, name FROM wakegate.topic WHERE id >= $1::integer ORDER BY id"
         case .lockTopics: "SELECT pg_try_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.topics))"

@@ -25,14 +25,18 @@ package final class DatabaseImport {
 
     /// The counters of a state.
     package struct Counts {
-        package var total: Books
+        package var total: ActivityCounters
         /// The counters by the topic's number in the state.
-        package var topics: [Books]
+        package var topics: [ActivityCounters]
         /// The refused pushes in the format of `Rejections`, by the topic's number in the state; the total is under
         /// `RecordKey.everyTopic`.
         package var rejections: [(topic: UInt32, content: [UInt8])]
 
-        package init(total: Books, topics: [Books], rejections: [(topic: UInt32, content: [UInt8])]) {
+        package init(
+            total: ActivityCounters,
+            topics: [ActivityCounters],
+            rejections: [(topic: UInt32, content: [UInt8])]
+        ) {
             self.total = total
             self.topics = topics
             self.rejections = rejections
@@ -195,7 +199,7 @@ package final class DatabaseImport {
     ) throws(StoreError) -> [String] {
         var kept: [String] = []
         try self.transaction { () throws(PostgresError) in
-            try self.writeBooks(counts)
+            try self.writeCounters(counts)
             for (name, content) in values.sorted(by: { $0.key < $1.key }) {
                 var parameters = PostgresParameters()
                 parameters.append(name)
@@ -221,11 +225,11 @@ package final class DatabaseImport {
         return kept
     }
 
-    private func writeBooks(_ counts: Counts) throws(PostgresError) {
-        let books = [(ConnectionBooks.everyTopic, counts.total)] + zip(self.topicNumbers, counts.topics)
-        for (topic, books) in books {
+    private func writeCounters(_ counts: Counts) throws(PostgresError) {
+        let counters = [(ConnectionCounters.everyTopic, counts.total)] + zip(self.topicNumbers, counts.topics)
+        for (topic, counters) in counters {
             var buffer = ByteBuffer()
-            books.store(to: &buffer)
+            counters.store(to: &buffer)
             try self.count("books (gateway, connection, topic, counts)", topic, buffer.view.array)
         }
         for (topic, content) in counts.rejections {
@@ -233,7 +237,7 @@ package final class DatabaseImport {
             guard isAll || Int(topic) < self.topicNumbers.count else { continue }
             try self.count(
                 "rejection (gateway, connection, number, topic, content)",
-                isAll ? ConnectionBooks.everyTopic : self.topicNumbers[Int(topic)],
+                isAll ? ConnectionCounters.everyTopic : self.topicNumbers[Int(topic)],
                 content
             )
         }

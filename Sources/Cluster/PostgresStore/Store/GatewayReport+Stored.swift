@@ -216,9 +216,9 @@ extension ClusterView {
     init(results: [PostgresRows], time: inout PolicyTime) {
         let (clock, members, dead) = (results[2], results[3], results[4])
         let (ready, due, totals) = (results[5], results[6], results[7])
-        var total = Books()
+        var total = ActivityCounters()
         for row in 0..<totals.count {
-            if let books = Books(stored: totals.bytes(row, 0)) { total += books }
+            if let counters = ActivityCounters(stored: totals.bytes(row, 0)) { total += counters }
         }
         let now = time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
         self.init(

@@ -23,10 +23,10 @@ package final class PostgresStore: ClusterStore {
     ///   a newer WakeGate, or gives the role too few rights.
     package init(
         _ settings: StoreSettings,
-        ring: @escaping @Sendable () -> Void,
+        signal: @escaping @Sendable () -> Void,
         onWarning: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(StoreError) {
-        let exchange = try StoreExchange(ring, warn: onWarning)
+        let exchange = try StoreExchange(signal, warn: onWarning)
         self.transactionsMax = max(1, settings.connections)
         self.exchange = exchange
         do throws(ThreadFailure) {

@@ -134,7 +134,7 @@ final class QuestionLink {
                 var parameters = PostgresParameters()
                 if let topics {
                     var numbers = PostgresArray(.int4)
-                    numbers.append(ConnectionBooks.everyTopic)
+                    numbers.append(ConnectionCounters.everyTopic)
                     for topic in topics { numbers.append(Int32(bitPattern: topic.rawValue)) }
                     parameters.append(numbers)
                 } else {
@@ -195,18 +195,18 @@ final class QuestionLink {
 
     private func counted(_ number: TransactionNumber, _ outcome: Session<Purpose>.Outcome) -> ClusterReply? {
         guard let rows = outcome.results.first else { return nil }
-        var byTopic: [Int32: Books] = [:]
+        var byTopic: [Int32: ActivityCounters] = [:]
         var rejections: [(topic: UInt32, content: [UInt8])] = []
         for row in 0..<rows.count {
             let topic = rows.int32(row, 1)
             if rows.int32(row, 0) == 0 {
-                guard let books = Books(stored: rows.bytes(row, 2)) else { return nil }
-                byTopic[topic, default: Books()] += books
+                guard let counters = ActivityCounters(stored: rows.bytes(row, 2)) else { return nil }
+                byTopic[topic, default: ActivityCounters()] += counters
             } else {
                 rejections.append((UInt32(bitPattern: topic), rows.bytes(row, 2).array))
             }
         }
-        let total = byTopic.removeValue(forKey: ConnectionBooks.everyTopic) ?? Books()
+        let total = byTopic.removeValue(forKey: ConnectionCounters.everyTopic) ?? ActivityCounters()
         let counts = ClusterCounts(
             total: total,
             byTopic: Dictionary(

@@ -6,10 +6,10 @@ package import Platform
 ///
 /// `@unchecked Sendable`: `monitor` guards every field that changes.
 final class StoreExchange: @unchecked Sendable {
-    let bell: PostgresBell
+    let wakeup: PostgresWakeup
     /// Called with each database setting that the administrator should know.
     let warn: @Sendable (String) -> Void
-    private let ring: @Sendable () -> Void
+    private let signal: @Sendable () -> Void
     private let monitor = Monitor()
     private var requests: [ClusterRequest] = []
     private var replies: [ClusterReply] = []
@@ -20,13 +20,13 @@ final class StoreExchange: @unchecked Sendable {
 
     /// - Throws: `StoreError` if the process has no descriptor left.
     init(
-        _ ring: @escaping @Sendable () -> Void,
+        _ signal: @escaping @Sendable () -> Void,
         warn: @escaping @Sendable (String) -> Void
     ) throws(StoreError) {
-        self.ring = ring
+        self.signal = signal
         self.warn = warn
         do throws(SystemError) {
-            self.bell = try PostgresBell()
+            self.wakeup = try PostgresWakeup()
         } catch {
             throw StoreError(
                 message: "No descriptor is left for the store: \(error.message). Raise the limit of open files "
@@ -42,7 +42,7 @@ final class StoreExchange: @unchecked Sendable {
             self.requests.append(request)
             return self.requests.count == 1
         }
-        if isFirst { self.bell.ring() }
+        if isFirst { self.wakeup.signal() }
     }
 
     func takeReplies(into replies: inout [ClusterReply]) {
@@ -64,7 +64,7 @@ final class StoreExchange: @unchecked Sendable {
     /// Ends the store's thread, and waits for that.
     func stop() {
         self.monitor.withLock { self.wantsStop = true }
-        self.bell.ring()
+        self.wakeup.signal()
         self.monitor.withLock {
             while !self.isEnded { self.monitor.wait() }
         }
@@ -87,7 +87,7 @@ final class StoreExchange: @unchecked Sendable {
             return wasEmpty
         }
         replies.removeAll(keepingCapacity: true)
-        if isFirst { self.ring() }
+        if isFirst { self.signal() }
     }
 
     var isStopping: Bool { self.monitor.withLock { self.wantsStop } }
@@ -110,8 +110,8 @@ final class StoreExchange: @unchecked Sendable {
 }
 
 /// Ends a wait for descriptors, from any thread.
-package final class PostgresBell: Sendable {
-    /// A descriptor that is readable from `ring` until `silence`.
+package final class PostgresWakeup: Sendable {
+    /// A descriptor that is readable from `signal` until `silence`.
     package let descriptor: Int32
     private let writing: Int32
 
@@ -126,14 +126,14 @@ package final class PostgresBell: Sendable {
     }
 
     /// Ends the current wait or the next one.
-    package func ring() {
+    package func signal() {
         // If the pipe is full, the descriptor is already readable.
         _ = try? Descriptor.write(self.writing, [1])
     }
 
     /// Resets the wakeup. Called by the waiting thread before it checks the queues.
     package func silence() {
-        var rings = [UInt8](repeating: 0, count: 256)
-        while (try? Descriptor.read(self.descriptor, into: &rings)) == rings.count {}
+        var signals = [UInt8](repeating: 0, count: 256)
+        while (try? Descriptor.read(self.descriptor, into: &signals)) == signals.count {}
     }
 }

@@ -58,7 +58,8 @@ final class StoreThread {
     }
 
     private func wait() {
-        var waits = [Descriptor.Wait(self.exchange.bell.descriptor, .readable)] + self.control.waits + self.shared.waits
+        var waits =
+            [Descriptor.Wait(self.exchange.wakeup.descriptor, .readable)] + self.control.waits + self.shared.waits
         for link in self.links { waits += link.waits }
         waits += self.questions.waits
         let now = SystemClock.monotonic
@@ -70,7 +71,7 @@ final class StoreThread {
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
         Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
-        if waits[0].isOver { self.exchange.bell.silence() }
+        if waits[0].isOver { self.exchange.wakeup.silence() }
     }
 
     // MARK: Requests

@@ -245,16 +245,16 @@ struct WriteStep<Runner: StatementRunner> {
     /// Appends the rows that only this connection writes, and last the mark by which it later knows whether it
     /// committed.
     mutating func appendOwn(
-        _ books: ConnectionBooks.Step,
+        _ counters: ConnectionCounters.Step,
         _ rejections: [(topic: UInt32, content: [UInt8])],
         _ mark: WriteMark
     ) throws(Runner.Failure) {
-        if !books.isEmpty {
+        if !counters.isEmpty {
             var topics = PostgresArray(.int4)
             var counts = PostgresArray(.bytes)
-            for (topic, books) in books {
+            for (topic, counters) in counters {
                 var buffer = ByteBuffer()
-                books.store(to: &buffer)
+                counters.store(to: &buffer)
                 topics.append(topic)
                 counts.append(buffer.view)
             }
@@ -263,7 +263,7 @@ struct WriteStep<Runner: StatementRunner> {
             parameters.append(mark.connection)
             parameters.append(topics)
             parameters.append(counts)
-            try self.append(.upsertBooks, parameters)
+            try self.append(.upsertCounters, parameters)
         }
         if !rejections.isEmpty {
             var topics = PostgresArray(.int4)
@@ -317,22 +317,22 @@ extension LaunchKind {
 }
 
 /// The counters of one connection since its gateway was attached, in rows that only it writes.
-struct ConnectionBooks {
+struct ConnectionCounters {
     /// The topic number in the tables that stands for all topics together.
     static let everyTopic: Int32 = -1
 
     /// The counters by topic number in the tables.
-    private(set) var counts: [Int32: Books] = [:]
+    private(set) var counts: [Int32: ActivityCounters] = [:]
 
     /// The new values of changed rows, in the order of the topic numbers.
-    typealias Step = [(topic: Int32, books: Books)]
+    typealias Step = [(topic: Int32, counters: ActivityCounters)]
 
     /// Returns the values of the changed rows after a transaction that adds these counts.
-    func adding(_ added: [(topic: TopicIndex, added: Books)]) -> Step {
-        var changed: [Int32: Books] = [:]
-        for (topic, books) in added {
+    func adding(_ added: [(topic: TopicIndex, added: ActivityCounters)]) -> Step {
+        var changed: [Int32: ActivityCounters] = [:]
+        for (topic, counters) in added {
             for place in [Int32(bitPattern: topic.rawValue), Self.everyTopic] {
-                changed[place, default: self.counts[place] ?? Books()] += books
+                changed[place, default: self.counts[place] ?? ActivityCounters()] += counters
             }
         }
         return changed.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
@@ -340,6 +340,6 @@ struct ConnectionBooks {
 
     /// Records the values after the transaction has committed.
     mutating func take(_ step: Step) {
-        for (topic, books) in step { self.counts[topic] = books }
+        for (topic, counters) in step { self.counts[topic] = counters }
     }
 }

@@ -149,13 +149,17 @@ package struct LoadedDevices {
 
 /// The counters of the cluster.
 package struct ClusterCounts {
-    package let total: Books
-    package let byTopic: [TopicIndex: Books]
+    package let total: ActivityCounters
+    package let byTopic: [TopicIndex: ActivityCounters]
     /// Rejected pushes as encoded by `Rejections`, one entry per gateway that counted any. The total has the topic
     /// `RecordKey.everyTopic`.
     package let rejections: [(topic: UInt32, content: [UInt8])]
 
-    package init(total: Books, byTopic: [TopicIndex: Books], rejections: [(topic: UInt32, content: [UInt8])]) {
+    package init(
+        total: ActivityCounters,
+        byTopic: [TopicIndex: ActivityCounters],
+        rejections: [(topic: UInt32, content: [UInt8])]
+    ) {
         self.total = total
         self.byTopic = byTopic
         self.rejections = rejections

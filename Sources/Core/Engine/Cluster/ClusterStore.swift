@@ -144,7 +144,7 @@ package struct ReadyPlan: Sendable {
 package struct ClusterWrites {
     package var devices: [SharedDeviceChange] = []
     /// The changes of the counters, by topic. The store updates the totals from them.
-    package var counts: [(topic: TopicIndex, added: Books)] = []
+    package var counts: [(topic: TopicIndex, added: ActivityCounters)] = []
     /// Rejected pushes of this gateway since its attachment, as encoded by `Rejections`: the changed topics, and
     /// `RecordKey.everyTopic`.
     package var rejections: [(topic: UInt32, content: [UInt8])] = []

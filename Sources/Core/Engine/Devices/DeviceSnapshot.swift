@@ -44,15 +44,15 @@ package enum Takers: Int, Comparable, Sendable {
 package struct TopicSnapshot: Sendable {
     package let index: TopicIndex
     package let name: String
-    package let books: Books
+    package let counters: ActivityCounters
     /// True if the topic is paused: nothing of it launches.
     package let isPaused: Bool
 
     /// The counters to show, which reflect a pause.
-    package var booksShown: Books { self.isPaused ? self.books.paused : self.books }
+    package var countersShown: ActivityCounters { self.isPaused ? self.counters.paused : self.counters }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Returns the state of a device.
     package func snapshot(_ device: DeviceIndex) -> DeviceSnapshot {
         // The result is ignored: applying what is due changes nothing that a store must keep for an idle device.
@@ -127,7 +127,7 @@ package struct TaskFilter: Sendable {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// The requests and sessions of a device: pending ones first, the longest waiting first, then running ones.
     package func tasks(of device: DeviceIndex) -> [TaskSnapshot] {
         _ = self.catchUp(device)

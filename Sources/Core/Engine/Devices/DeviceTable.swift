@@ -407,7 +407,7 @@ package struct DeviceSearch: Sendable {
 
     /// - Parameter isWanted: returns true for a device that belongs to the result; nil if all devices do.
     fileprivate mutating func look(
-        at engine: EmbeddedEngine,
+        at engine: DeviceEngine,
         placesMax: Int,
         isWanted: ((DeviceIndex) -> Bool)?
     ) -> Bool {
@@ -459,7 +459,7 @@ package struct DeviceSearch: Sendable {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Continues a search with at most `placesMax` rows.
     ///
     /// - Parameter filter: the filter for devices; nil for all of them.

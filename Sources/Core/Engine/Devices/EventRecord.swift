@@ -442,7 +442,7 @@ package struct WatchedEvents: Sendable {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Starts or stops the collection of events for watchers.
     ///
     /// - `offset`: wall clock minus policy time; nil without watchers.

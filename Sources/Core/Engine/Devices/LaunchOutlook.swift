@@ -76,7 +76,7 @@ package struct TaskOutlook: Sendable {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Returns the outlook of the request with this identifier, or of one that would be submitted now. The dispatcher
     /// adds the streams that take it.
     func outlook(ofTask name: String, _ device: DeviceIndex) -> TaskOutlook {
@@ -111,7 +111,7 @@ extension EmbeddedEngine {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// The minimum time between launches of tasks of a kind on one device, in milliseconds; nil for continued tasks.
     package func interval(_ kind: TaskKind, topic: TopicIndex) -> Int64? {
         switch kind {

@@ -315,7 +315,7 @@ package struct LaunchTarget: Hashable, Sendable {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// True if the device has requests, sessions or habits.
     package func hasTasks(_ device: DeviceIndex) -> Bool { self.devices[device].hasTasks }
 

@@ -19,7 +19,7 @@ package protocol RecordStore: AnyObject {
 
     /// True if `begin` forks the history of another store: this one is a copy, or data is given up. Sequence numbers
     /// could then be assigned twice. Known until `begin`.
-    var beginsAnother: Bool { get }
+    var isFork: Bool { get }
 
     /// Accepts the loaded records after the user has verified them. They are durable from here on, and commits may
     /// follow. Called once, before the first commit. Until then, no file is changed.
@@ -42,7 +42,7 @@ package protocol RecordStore: AnyObject {
 }
 
 extension RecordStore {
-    package var beginsAnother: Bool { self.loss != nil }
+    package var isFork: Bool { self.loss != nil }
 
     package var failure: StoreError? { nil }
 }

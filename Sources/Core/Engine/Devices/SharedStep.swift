@@ -22,8 +22,8 @@ final class SharedStep {
     var ready: [DeviceIndex] = []
     var readyTasks: [ReadyTask] = []
     /// The recent counters of all gateways, by topic and in total.
-    private var books: [TopicIndex: Books] = [:]
-    var totals = Books()
+    private var counters: [TopicIndex: ActivityCounters] = [:]
+    var totals = ActivityCounters()
     /// `Parameters.digest` by topic number; nil until it is needed.
     private var digests: [UInt64?] = []
     /// A buffer for encoding records.
@@ -72,9 +72,9 @@ final class SharedStep {
     }
 
     /// The counters of a topic, of all gateways.
-    subscript(topic: TopicIndex) -> Books {
-        get { self.books.isEmpty ? Books() : self.books[topic] ?? Books() }
-        set { self.books[topic] = newValue }
+    subscript(topic: TopicIndex) -> ActivityCounters {
+        get { self.counters.isEmpty ? ActivityCounters() : self.counters[topic] ?? ActivityCounters() }
+        set { self.counters[topic] = newValue }
     }
 
     /// The digest of a topic's policy.

@@ -117,7 +117,7 @@ extension TaskTable {
     }
 
     /// Makes all delayed progress a change.
-    mutating func hurryProgress() {
+    mutating func flushProgress() {
         for device in self.told {
             if let row = self[device], row.isAhead { self.noteChange(device, row) }
         }
@@ -127,7 +127,7 @@ extension TaskTable {
 
     /// Makes delayed progress a change if it is due.
     mutating func progressPassed(_ now: Instant) {
-        if let due = self.progressDue, due <= now { self.hurryProgress() }
+        if let due = self.progressDue, due <= now { self.flushProgress() }
     }
 
     /// Takes the devices whose rows changed or were removed since the last call, each once.

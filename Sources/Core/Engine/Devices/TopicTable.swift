@@ -13,7 +13,7 @@ package struct TopicIndex: Hashable, Sendable {
 /// A topic with its policy and its counters.
 struct Topic {
     var parameters: Parameters
-    var books = Books()
+    var counters = ActivityCounters()
     /// The number of the topic's devices, removed ones included.
     var deviceCount = 0
     /// True if the topic is paused: nothing of it launches.
@@ -37,7 +37,7 @@ package struct TopicTable: ~Copyable {
     /// Topics that have changed, each once.
     private var changed: [TopicIndex] = []
     /// The counters of all topics together.
-    package private(set) var totals = Books()
+    package private(set) var totals = ActivityCounters()
     /// Restored records by topic number, until all are read.
     private var restored: [UInt32: Topic.Stored] = [:]
     /// The paused topics.
@@ -66,7 +66,7 @@ package struct TopicTable: ~Copyable {
 
     package func parameters(_ topic: TopicIndex) -> Parameters { self.topics[Int(topic.rawValue)].parameters }
 
-    package func books(_ topic: TopicIndex) -> Books { self.topics[Int(topic.rawValue)].books }
+    package func counters(_ topic: TopicIndex) -> ActivityCounters { self.topics[Int(topic.rawValue)].counters }
 
     /// True if the topic is paused.
     package func isPaused(_ topic: TopicIndex) -> Bool {
@@ -116,8 +116,8 @@ package struct TopicTable: ~Copyable {
     }
 
     /// Applies a count to the topic and to the totals.
-    package mutating func count(_ topic: TopicIndex, _ change: (inout Books) -> Void) {
-        change(&self.topics[Int(topic.rawValue)].books)
+    package mutating func count(_ topic: TopicIndex, _ change: (inout ActivityCounters) -> Void) {
+        change(&self.topics[Int(topic.rawValue)].counters)
         change(&self.totals)
         self.noteChange(topic)
     }
@@ -128,13 +128,13 @@ package struct TopicTable: ~Copyable {
     }
 
     /// Sets the counters of a topic to those of another source. This is not a change that a store must keep.
-    mutating func set(_ topic: TopicIndex, to books: Books) {
-        self.topics[Int(topic.rawValue)].books = books
-        self.topics[Int(topic.rawValue)].deviceCount = Int(books.stock.devices)
+    mutating func set(_ topic: TopicIndex, to counters: ActivityCounters) {
+        self.topics[Int(topic.rawValue)].counters = counters
+        self.topics[Int(topic.rawValue)].deviceCount = Int(counters.stock.devices)
     }
 
     /// Sets the totals to those of another source.
-    mutating func set(to totals: Books) { self.totals = totals }
+    mutating func set(to totals: ActivityCounters) { self.totals = totals }
 
     /// Applies the policies of another configuration.
     ///
@@ -207,7 +207,7 @@ extension TopicTable {
                 throw .unreadable("topic \(number), which is there twice")
             }
             let topic = stored.name.withByteView { self.insert($0, configuration) }
-            self.topics[Int(topic.rawValue)].books = stored.books
+            self.topics[Int(topic.rawValue)].counters = stored.counters
             if stored.isPaused { _ = self.setPaused(topic, true, at: .distantPast) }
         }
         self.restored = [:]
@@ -215,7 +215,7 @@ extension TopicTable {
 
     /// Ends restoring: computes the totals and discards the changes, since the store has all of them.
     package mutating func beginSteps() {
-        self.totals = self.topics.reduce(into: Books()) { $0 += $1.books }
+        self.totals = self.topics.reduce(into: ActivityCounters()) { $0 += $1.counters }
         _ = self.takeChanges()
     }
 }
@@ -299,23 +299,24 @@ extension Topic {
         buffer.appendLittleEndian(UInt16(name.utf8.count))
         buffer.append(name)
         for count in [
-            self.books.accepted, self.books.noWake, self.books.completed, self.books.coalesced, self.books.launched,
+            self.counters.accepted, self.counters.noWake, self.counters.completed, self.counters.coalesced,
+            self.counters.launched,
         ] {
             buffer.appendLittleEndian(count)
         }
-        Self.store(self.books.discarded, DiscardReason.ofPushes, leavingOut: [.cancelled], to: &buffer)
-        Self.store(self.books.results, to: &buffer)
-        for kind in TaskKind.allCases where self.books.tasks.launched[kind] > 0 {
+        Self.store(self.counters.discarded, DiscardReason.ofPushes, leavingOut: [.cancelled], to: &buffer)
+        Self.store(self.counters.results, to: &buffer)
+        for kind in TaskKind.allCases where self.counters.tasks.launched[kind] > 0 {
             buffer.append(kind.storedCode)
-            buffer.appendLittleEndian(self.books.tasks.launched[kind])
-            Self.store(self.books.tasks[kind], to: &buffer)
+            buffer.appendLittleEndian(self.counters.tasks.launched[kind])
+            Self.store(self.counters.tasks[kind], to: &buffer)
         }
-        Self.store(self.books.requests, to: &buffer)
-        Self.store(self.books.sessions, to: &buffer)
+        Self.store(self.counters.requests, to: &buffer)
+        Self.store(self.counters.sessions, to: &buffer)
         if self.isPaused { buffer.append(Self.pausedCode) }
     }
 
-    private static func store(_ requests: TaskBooks, to buffer: inout ByteBuffer) {
+    private static func store(_ requests: TaskCounters, to buffer: inout ByteBuffer) {
         guard requests.submitted.sum + requests.refused.sum > 0 else { return }
         buffer.append(self.requestsCode)
         buffer.appendLittleEndian(requests.replaced)
@@ -325,7 +326,7 @@ extension Topic {
         self.store(requests.discarded, DiscardReason.ofTasks, to: &buffer)
     }
 
-    private static func store(_ sessions: SessionBooks, to buffer: inout ByteBuffer) {
+    private static func store(_ sessions: SessionCounters, to buffer: inout ByteBuffer) {
         guard sessions.finished + sessions.refused > 0 else { return }
         buffer.append(self.sessionsCode)
         buffer.appendLittleEndian(sessions.finished)
@@ -337,7 +338,7 @@ extension Topic {
     /// A decoded record of a topic.
     struct Stored {
         let name: [UInt8]
-        var books = Books()
+        var counters = ActivityCounters()
         var isPaused = false
     }
 
@@ -345,22 +346,22 @@ extension Topic {
     static func read(stored bytes: ByteView) -> Stored? {
         var reader = RecordReader(bytes)
         var stored = Stored(name: reader.view(Int(reader.integer(UInt16.self))).array)
-        var books = Books()
-        books.accepted = reader.count()
-        books.noWake = reader.count()
-        books.completed = reader.count()
-        books.coalesced = reader.count()
-        books.launched = reader.count()
-        guard Self.read(&books.discarded, &reader, DiscardReason.ofPushes), Self.read(&books.results, &reader),
-            Self.readParts(&books, &stored.isPaused, &reader), reader.isWhole,
+        var counters = ActivityCounters()
+        counters.accepted = reader.count()
+        counters.noWake = reader.count()
+        counters.completed = reader.count()
+        counters.coalesced = reader.count()
+        counters.launched = reader.count()
+        guard Self.read(&counters.discarded, &reader, DiscardReason.ofPushes), Self.read(&counters.results, &reader),
+            Self.readParts(&counters, &stored.isPaused, &reader), reader.isWhole,
             String(validating: stored.name, as: UTF8.self) != nil
         else { return nil }
-        stored.books = books
+        stored.counters = counters
         return stored
     }
 
     private static func readParts(
-        _ books: inout Books,
+        _ counters: inout ActivityCounters,
         _ isPaused: inout Bool,
         _ reader: inout RecordReader
     ) -> Bool {
@@ -368,10 +369,10 @@ extension Topic {
             let code: UInt8 = reader.integer()
             let isRead =
                 switch code {
-                case self.requestsCode: self.read(&books.requests, &reader)
-                case self.sessionsCode: self.read(&books.sessions, &reader)
+                case self.requestsCode: self.read(&counters.requests, &reader)
+                case self.sessionsCode: self.read(&counters.sessions, &reader)
                 case self.pausedCode: self.read(&isPaused)
-                default: TaskKind(storedCode: code).map { self.read(&books.tasks, $0, &reader) } ?? false
+                default: TaskKind(storedCode: code).map { self.read(&counters.tasks, $0, &reader) } ?? false
                 }
             guard isRead else { return false }
         }
@@ -384,26 +385,26 @@ extension Topic {
         return !isPaused
     }
 
-    private static func read(_ tasks: inout TaskWakeBooks, _ kind: TaskKind, _ reader: inout RecordReader) -> Bool {
+    private static func read(_ tasks: inout TaskWakeCounters, _ kind: TaskKind, _ reader: inout RecordReader) -> Bool {
         guard tasks.launched[kind] == 0 else { return false }
         tasks.launched[kind] = reader.count()
         return tasks.launched[kind] > 0 && self.read(&tasks[kind], &reader)
     }
 
-    private static func read(_ requests: inout TaskBooks, _ reader: inout RecordReader) -> Bool {
-        guard requests == TaskBooks() else { return false }
+    private static func read(_ requests: inout TaskCounters, _ reader: inout RecordReader) -> Bool {
+        guard requests == TaskCounters() else { return false }
         requests.replaced = reader.count()
         requests.cancelled = reader.count()
         return self.read(&requests.submitted, &reader) && self.read(&requests.refused, &reader)
-            && self.read(&requests.discarded, &reader, DiscardReason.ofTasks) && requests != TaskBooks()
+            && self.read(&requests.discarded, &reader, DiscardReason.ofTasks) && requests != TaskCounters()
     }
 
-    private static func read(_ sessions: inout SessionBooks, _ reader: inout RecordReader) -> Bool {
-        guard sessions == SessionBooks() else { return false }
+    private static func read(_ sessions: inout SessionCounters, _ reader: inout RecordReader) -> Bool {
+        guard sessions == SessionCounters() else { return false }
         sessions.finished = reader.count()
         sessions.refused = reader.count()
         sessions.completed = reader.count()
-        return self.read(&sessions.discarded, &reader, DiscardReason.ofTasks) && sessions != SessionBooks()
+        return self.read(&sessions.discarded, &reader, DiscardReason.ofTasks) && sessions != SessionCounters()
     }
 
     /// - `keys`: the cases in the order of their codes, which start at 1.

@@ -174,7 +174,7 @@ extension Waited {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Records the name of the worker that received a wake.
     func given(_ wake: WakeID, to worker: String) {
         guard self.keepsCauses, let device = self.wakes.device(of: wake), self.devices[device].wake == wake,

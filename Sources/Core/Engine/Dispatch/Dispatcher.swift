@@ -8,7 +8,7 @@ package import Wire
 /// device's wake goes to a free stream that names the device, if there is one; otherwise streams take turns. A stream
 /// with a freed slot gets the longest waiting launch that it takes.
 package final class Dispatcher {
-    let engine: EmbeddedEngine
+    let engine: DeviceEngine
     let output: any DispatchOutput
     var streams: StreamTable
     /// Ended streams with wakes to be lost.
@@ -37,7 +37,7 @@ package final class Dispatcher {
     /// - `workPerStepMax`: the maximum number of wakes that are launched from queues, or lost with their streams,
     ///   between calls of `advance`.
     package init(
-        engine: EmbeddedEngine,
+        engine: DeviceEngine,
         output: any DispatchOutput,
         wakeBytesPerStreamMax: Int = 4_194_304,
         workPerStepMax: Int = 4096

@@ -291,7 +291,7 @@ enum ResourceNames {
     }
 }
 
-extension EmbeddedEngine {
+extension DeviceEngine {
     /// Reports to followers that a stream opened.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
         guard let offset = self.watchOffset else { return }

@@ -54,36 +54,36 @@ package struct AgentCaller: Sendable {
     ///   - method: the HTTP method.
     ///   - path: the path of the request, including its query.
     ///   - body: the request body, in JSON.
-    ///   - countsOnce: true if the request is idempotent; by default true for all methods except POST.
-    ///   - isUnhurried: true to wait for the answer without a timeout.
+    ///   - isIdempotent: true if the request is idempotent; by default true for all methods except POST.
+    ///   - hasNoTimeout: true to wait for the answer without a timeout.
     /// - Returns: the answer as a JSON object, or null if its body is empty.
     package func answer(
         _ method: String,
         _ path: String,
         _ body: [UInt8]? = nil,
-        countsOnce: Bool? = nil,
-        isUnhurried: Bool = false
+        isIdempotent: Bool? = nil,
+        hasNoTimeout: Bool = false
     ) async throws(BackgroundTransferError) -> JSONValue {
         try self.value(
-            try await self.response(method, path, body, countsOnce: countsOnce, isUnhurried: isUnhurried)
+            try await self.response(method, path, body, isIdempotent: isIdempotent, hasNoTimeout: hasNoTimeout)
         )
     }
 
     /// Returns the body of a successful answer exactly as the agent sent it.
     package func text(_ method: String, _ path: String) async throws(BackgroundTransferError) -> String {
-        try await self.response(method, path, nil, countsOnce: nil, isUnhurried: false).text
+        try await self.response(method, path, nil, isIdempotent: nil, hasNoTimeout: false).text
     }
 
     private func response(
         _ method: String,
         _ path: String,
         _ body: [UInt8]?,
-        countsOnce: Bool?,
-        isUnhurried: Bool
+        isIdempotent: Bool?,
+        hasNoTimeout: Bool
     ) async throws(BackgroundTransferError) -> HTTPResponse {
         var request = self.request(method, path, body: body)
-        if isUnhurried { request.timeoutMilliseconds = nil }
-        let mayArriveTwice = countsOnce ?? (method != "POST")
+        if hasNoTimeout { request.timeoutMilliseconds = nil }
+        let mayArriveTwice = isIdempotent ?? (method != "POST")
         var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 2000)
         var generator = RandomBits()
         var tries = 0

@@ -6,7 +6,7 @@ import Wire
 /// agent has restarted.
 final class EventReader {
     /// The longest absence, in milliseconds, of an agent that was reachable before.
-    static let patience: Int64 = 60_000
+    static let gracePeriod: Int64 = 60_000
 
     private let calls: SessionCalls
     private var follower: SessionFollower
@@ -96,7 +96,7 @@ final class EventReader {
         let since = self.lostSince ?? now
         self.lostSince = since
         // Before the agent was ever reached, only the requests themselves wait for it.
-        guard error.isPassing, self.wasThere, now - since < Self.patience else { throw error }
+        guard error.isPassing, self.wasThere, now - since < Self.gracePeriod else { throw error }
         await self.calls.wait(milliseconds: self.backoff.failed(using: &self.generator))
     }
 }

@@ -58,7 +58,7 @@ final class TransferWatch: Sendable {
                 return nil
             }
             if state.waiters[transfer]?.isEmpty == true { state.waiters[transfer] = nil }
-            Self.restIfNobodyWaits(&state)
+            Self.endBatchIfNothingWaits(&state)
             return waiter
         }
         waiter?.resume(returning: .failure(.taskCancelled))
@@ -99,13 +99,13 @@ final class TransferWatch: Sendable {
     private func resume(_ id: BackgroundTransferID, _ result: Ending) {
         let waiters = self.state.withLock { state in
             let waiters = state.waiters.removeValue(forKey: id) ?? [:]
-            Self.restIfNobodyWaits(&state)
+            Self.endBatchIfNothingWaits(&state)
             return Array(waiters.values)
         }
         for waiter in waiters { waiter.resume(returning: result) }
     }
 
-    private static func restIfNobodyWaits(_ state: inout State) {
+    private static func endBatchIfNothingWaits(_ state: inout State) {
         guard state.waiters.isEmpty else { return }
         state.reading?.cancel()
         state.reading = nil
@@ -145,16 +145,16 @@ package final class SessionCalls: Sendable {
         _ method: String,
         _ rest: String,
         _ body: [UInt8]? = nil,
-        countsOnce: Bool? = nil,
-        isUnhurried: Bool = false
+        isIdempotent: Bool? = nil,
+        hasNoTimeout: Bool = false
     ) async throws(BackgroundTransferError) -> JSONValue {
         try await self.prepared { () throws(BackgroundTransferError) in
             try await self.caller.answer(
                 method,
                 self.path + rest,
                 body,
-                countsOnce: countsOnce,
-                isUnhurried: isUnhurried
+                isIdempotent: isIdempotent,
+                hasNoTimeout: hasNoTimeout
             )
         }
     }

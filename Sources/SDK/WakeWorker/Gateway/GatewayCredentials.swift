@@ -103,7 +103,7 @@ extension GatewayCredentials: CustomStringConvertible, CustomDebugStringConverti
 /// for a while.
 final class GatewayProof: Sendable {
     private let token: GatewayCredentials.Token?
-    private let patience = Mutex(CredentialPatience())
+    private let gracePeriod = Mutex(CredentialGracePeriod())
 
     init(_ token: GatewayCredentials.Token?) {
         self.token = token
@@ -133,26 +133,26 @@ final class GatewayProof: Sendable {
             )
         }
         let token = String(words[0])
-        self.patience.withLock { $0.read(token) }
+        self.gracePeriod.withLock { $0.read(token) }
         return token
     }
 
     /// Records that the gateway accepted the token.
     func accepted() {
-        self.patience.withLock { $0.accepted() }
+        self.gracePeriod.withLock { $0.accepted() }
     }
 
     /// Returns true if the failure to read or use the files may be temporary.
     func mayPass() -> Bool {
         let now = SystemClock.boot
-        return self.patience.withLock { $0.failed(now: now) }
+        return self.gracePeriod.withLock { $0.failed(now: now) }
     }
 
     /// Returns true if the file of a refused token may soon contain another token.
     func refusalMayPass() -> Bool {
         guard case .file? = self.token else { return false }
         let now = SystemClock.boot
-        return self.patience.withLock { $0.refused(now: now) }
+        return self.gracePeriod.withLock { $0.refused(now: now) }
     }
 
     private func fault(_ message: String) -> WakeWorkerError {
@@ -174,7 +174,7 @@ final class GatewayProof: Sendable {
 /// Decides whether credentials that worked before and now fail may be in the middle of a replacement.
 ///
 /// Pure: times are milliseconds on the caller's clock.
-package struct CredentialPatience: Hashable, Sendable {
+package struct CredentialGracePeriod: Hashable, Sendable {
     /// The maximum time, in milliseconds, for which credentials may fail after they worked. It allows for replacement
     /// by hand.
     package static let limit: Int64 = 30_000

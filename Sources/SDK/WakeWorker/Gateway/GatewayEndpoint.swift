@@ -143,23 +143,23 @@ struct GatewayCaller: Sendable {
     private static let triesMax = 5
     /// The longest `retry-after`, in seconds, that this caller waits for. If the gateway requests a longer wait, the
     /// error is thrown.
-    private static let patience: Int64 = 5
+    private static let gracePeriod: Int64 = 5
 
     /// Sends a request and returns the answer. Requests that did not reach the gateway or found it busy are retried a
     /// few times.
     ///
-    /// - `countsOnce`: true if the request is idempotent; by default true for all methods except POST.
+    /// - `isIdempotent`: true if the request is idempotent; by default true for all methods except POST.
     func answer(
         _ method: String,
         _ path: String,
         _ body: [UInt8]?,
-        countsOnce: Bool? = nil
+        isIdempotent: Bool? = nil
     ) async throws(WakeWorkerError) -> HTTPResponse {
         var backoff = Backoff(firstMilliseconds: 200, lastMilliseconds: 5000)
         var generator = RandomBits()
         var tries = 1
         var isConnectionDoubtful = false
-        let mayArriveTwice = countsOnce ?? (method != "POST")
+        let mayArriveTwice = isIdempotent ?? (method != "POST")
         while true {
             let mayRepeat: Bool
             let fault: WakeWorkerError
@@ -170,7 +170,7 @@ struct GatewayCaller: Sendable {
                     return response
                 }
                 fault = GatewayEndpoint.refusal(response)
-                mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.patience
+                mayRepeat = self.endpoint.isPassing(response.status) && Self.wait(fault) <= Self.gracePeriod
             case .failure(let error):
                 fault = error
                 // A request that may have arrived is not sent again: a second registration would create a second

@@ -191,10 +191,10 @@ package struct StopStateMachine: Sendable {
     /// to a quarter of the limit.
     package static let resultsMax: Int64 = 10_000
     /// The maximum time to deliver results after a second stop request, in milliseconds.
-    package static let hurriedResultsMax: Int64 = 2000
+    package static let cancelledResultsMax: Int64 = 2000
     /// The maximum time from a second stop request to the end, in milliseconds. Commands that ignore SIGTERM are killed
     /// after 2 s.
-    package static let hurriedMax: Int64 = 5000
+    package static let cancelledMax: Int64 = 5000
 
     private var state = State.running
     private let limit: Int64
@@ -239,12 +239,12 @@ extension StopStateMachine {
     /// Records a second stop request. The caller cancels the handlers.
     package mutating func cancelRequested(now: Int64) {
         switch self.state {
-        case .running: self.state = .cancelled(endAt: now + min(self.limit, Self.hurriedMax))
+        case .running: self.state = .cancelled(endAt: now + min(self.limit, Self.cancelledMax))
         case .finishing(_, let endAt), .cancelled(let endAt):
-            self.state = .cancelled(endAt: min(endAt, now + Self.hurriedMax))
+            self.state = .cancelled(endAt: min(endAt, now + Self.cancelledMax))
         case .over: return
         }
-        self.resultsMax = min(self.resultsMax, Self.hurriedResultsMax)
+        self.resultsMax = min(self.resultsMax, Self.cancelledResultsMax)
     }
 
     package enum Action: Hashable, Sendable {

@@ -163,7 +163,7 @@ package struct ProgressStateMachine: Sendable {
     /// The minimum interval between two reports, in milliseconds.
     package static let interval: Int64 = 250
     /// The maximum time that a result waits for the last report, in milliseconds.
-    package static let lastReportPatience: Int64 = 5000
+    package static let lastReportTimeout: Int64 = 5000
 
     private var state = State.quiet
     /// True if there are changes that the gateway has not received.
@@ -200,7 +200,7 @@ extension ProgressStateMachine {
 
     /// Records that the handler has ended: the last changes are reported at once.
     package mutating func handlerEnded(now: Int64) {
-        self.resultWaitsUntil = now + Self.lastReportPatience
+        self.resultWaitsUntil = now + Self.lastReportTimeout
         // After a failed report, the backoff still applies.
         if !self.hasFailed { self.tellsAt = now }
     }

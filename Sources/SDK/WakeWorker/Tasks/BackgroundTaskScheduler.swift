@@ -158,7 +158,7 @@ public struct BackgroundTaskScheduler: Sendable {
         if let recorder = self.recorder { return recorder.transfersFinished(session: session, count: count, id: id) }
         let body = "{\"finished\":\(count),\"id\":\(JSONText.quoted(id ?? Self.randomID()))}"
         let path = "/sessions/\(URLPath.component(session))"
-        _ = try await self.ask("POST", path, Array(body.utf8), countsOnce: true)
+        _ = try await self.ask("POST", path, Array(body.utf8), isIdempotent: true)
     }
 
     /// Registers a handler that uses callbacks, like `BGTaskScheduler` on iOS.
@@ -191,13 +191,13 @@ public struct BackgroundTaskScheduler: Sendable {
         _ method: String,
         _ path: String,
         _ body: [UInt8]?,
-        countsOnce: Bool? = nil
+        isIdempotent: Bool? = nil
     ) async throws(BackgroundTaskError) -> HTTPResponse {
         switch self.device {
         case .token(let token, let caller):
             do throws(WakeWorkerError) {
                 let device = "/v1/devices/\(try GatewayCaller.hexadecimal(token))"
-                return try await caller.answer(method, device + path, body, countsOnce: countsOnce)
+                return try await caller.answer(method, device + path, body, isIdempotent: isIdempotent)
             } catch {
                 throw BackgroundTaskError(error)
             }

@@ -31,36 +31,40 @@ struct DatabaseEngine: Sendable {
     /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {
         let settings = try self.configuration.storeSettings()
-        let bell = StoreBell()
+        let wakeup = StoreWakeup()
         let mailbox = self.shared.engine
         let log = self.shared.log
-        let ring: @Sendable () -> Void = {
-            bell.ring()
-            mailbox.ring()
+        let signal: @Sendable () -> Void = {
+            wakeup.signal()
+            mailbox.signal()
         }
-        let store = try PostgresStore(settings, ring: ring, onWarning: { log.write(.databaseSetting, ["cause": $0]) })
+        let store = try PostgresStore(
+            settings,
+            signal: signal,
+            onWarning: { log.write(.databaseSetting, ["cause": $0]) }
+        )
         do throws(StoreError) {
             let key = try Self.historyKey(settings)
             try self.history.open()
-            return self.engine(store, key, bell)
+            return self.engine(store, key, wakeup)
         } catch {
             store.stop()
             throw error
         }
     }
 
-    private func engine(_ store: PostgresStore, _ historyKey: HashKey, _ bell: StoreBell) -> SharedGatewayEngine {
+    private func engine(_ store: PostgresStore, _ historyKey: HashKey, _ wakeup: StoreWakeup) -> ClusterEngine {
         var report = GatewayReport(name: self.name, version: wakeGateVersion)
         report.digests = ConfigurationDigests.digests(of: self.configuration.engine)
-        return SharedGatewayEngine(
+        return ClusterEngine(
             configuration: self.configuration.engine,
             historyKey: historyKey,
             workers: self.workers,
             report: report,
             wakeBytesPerStreamMax: self.configuration.limits.wakeBytesPerStreamMax,
             store: store,
-            waitForStore: { bell.wait(milliseconds: $0) },
-            outlet: GroupOutlet(
+            waitForStore: { wakeup.wait(milliseconds: $0) },
+            output: GroupOutput(
                 mailboxes: self.shared.mailboxes,
                 history: self.history,
                 events: self.shared.services.events
@@ -162,13 +166,13 @@ extension GatewayConfiguration {
 /// A wakeup that the store signals when it has replies, and that an engine waits for while it stops.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards `hasRung`.
-final class StoreBell: @unchecked Sendable {
+final class StoreWakeup: @unchecked Sendable {
     private let monitor = Monitor()
     private var hasRung = false
 
     init() {}
 
-    func ring() {
+    func signal() {
         self.monitor.withLock {
             self.hasRung = true
             self.monitor.broadcast()

@@ -186,14 +186,14 @@ package final class Gateway: Sendable {
     ) -> @Sendable () throws(StoreError) -> any GatewayEngine {
         let log = shared.log
         return { () throws(StoreError) in
-            try EmbeddedGatewayEngine(
+            try LocalEngine(
                 configuration: configuration.engine,
                 historyKey: historyKey,
                 workers: workers,
                 jumpWatch: ClockJumpWatch(configuration, log),
                 wakeBytesPerStreamMax: configuration.limits.wakeBytesPerStreamMax,
                 store: try store.openJournal(history.retention, log),
-                outlet: GroupOutlet(
+                output: GroupOutput(
                     mailboxes: shared.mailboxes,
                     history: history,
                     events: shared.services.events
@@ -201,7 +201,7 @@ package final class Gateway: Sendable {
                 meter: LimitMeter(loops: tallies, gateway: shared.tally),
                 live: shared.services.live,
                 limitWatch: LimitWatch(log),
-                ring: {
+                signal: {
                     var nothing = CommandBatch()
                     shared.engine.perform(&nothing)
                 },
@@ -239,7 +239,7 @@ package final class Gateway: Sendable {
         let loops = zip(self.shared.loopPulses, self.server.loops).map { pulse, loop in
             Watchdog.Watched(pulse) { loop.wake() }
         }
-        return loops + [Watchdog.Watched(self.shared.enginePulse) { [engine = self.shared.engine] in engine.ring() }]
+        return loops + [Watchdog.Watched(self.shared.enginePulse) { [engine = self.shared.engine] in engine.signal() }]
     }
 
     /// Reads the configuration again and applies it. The result is logged.
@@ -291,8 +291,8 @@ package final class Gateway: Sendable {
         _ reloads: ReloadService,
         _ roles: [ListenerRole],
         _ server: HTTPServer
-    ) -> MetricsDesk.Sources {
-        MetricsDesk.Sources(
+    ) -> MetricsService.Sources {
+        MetricsService.Sources(
             connections: {
                 zip(roles, server.connectionCounts).reduce(into: []) { counts, listener in
                     if let place = counts.firstIndex(where: { $0.role == listener.0 }) {

@@ -72,8 +72,8 @@ package enum StateImport {
             try database.write(state.rows(database.next..<end, topicNumbers: database.topicNumbers))
             onProgress(.devices, database.next, state.deviceCount)
         }
-        let books = state.books()
-        let counts = DatabaseImport.Counts(total: books.total, topics: books.topics, rejections: state.rejections)
+        let counters = state.counters()
+        let counts = DatabaseImport.Counts(total: counters.total, topics: counters.topics, rejections: state.rejections)
         var kept: [String] = []
         if !database.isDone {
             kept = try database.finish(counts, values: state.values, countingSince: state.countingSince)
@@ -83,9 +83,9 @@ package enum StateImport {
             devices: state.deviceCount,
             devicesBefore: before,
             topics: state.topics.count,
-            pushesAccepted: books.total.accepted,
-            pushesPending: books.total.pending,
-            requestsWaiting: books.total.requests.waiting.sum,
+            pushesAccepted: counters.total.accepted,
+            pushesPending: counters.total.pending,
+            requestsWaiting: counters.total.requests.waiting.sum,
             wakesLost: wakesLost,
             events: events,
             kept: kept

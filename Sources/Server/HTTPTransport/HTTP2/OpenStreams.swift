@@ -229,7 +229,7 @@ package struct Departure {
 
     /// The time, in milliseconds, for which a farewell waits until no stream is open. After that it waits only for owed
     /// answers, so that it also reaches a client that always has another request on its way.
-    package static let patienceMilliseconds: Int64 = 1000
+    package static let gracePeriodMilliseconds: Int64 = 1000
 
     /// The newest stream that a sent GOAWAY frame lets the peer consider accepted. libnghttp2 accepts further streams
     /// until that frame is sent.
@@ -279,17 +279,19 @@ package struct Departure {
     package func mayLeave(_ open: OpenStreams, now: Int64) -> Bool {
         guard let farewell, now >= self.leavesFrom else { return false }
         guard open.count > 0 else { return true }
-        let isPatient = now - farewell.since < Self.patienceMilliseconds
+        let isWithinGracePeriod = now - farewell.since < Self.gracePeriodMilliseconds
         // A stream that stays open does not delay the announcement, which does not affect it.
-        if self.isAnnouncementDue { return open.sending.first == nil && (open.waiting.first == nil || !isPatient) }
-        return !isPatient && open.waiting.first == nil && open.sending.first == nil
+        if self.isAnnouncementDue {
+            return open.sending.first == nil && (open.waiting.first == nil || !isWithinGracePeriod)
+        }
+        return !isWithinGracePeriod && open.waiting.first == nil && open.sending.first == nil
     }
 
     /// Returns true if the announcement is sent now; the farewell follows a second later at the earliest.
     package mutating func takeAnnouncement(_ open: OpenStreams, now: Int64) -> Bool {
         guard self.isAnnouncementDue, self.mayLeave(open, now: now) else { return false }
         self.isAnnouncementDue = false
-        self.leavesFrom = now + Self.patienceMilliseconds
+        self.leavesFrom = now + Self.gracePeriodMilliseconds
         return true
     }
 

@@ -102,7 +102,7 @@ package final class Journal: RecordStore {
 
     package var loss: StoreLoss? { self.found?.loss }
 
-    package var beginsAnother: Bool { self.found?.beginsAnother ?? false }
+    package var isFork: Bool { self.found?.isFork ?? false }
 
     package func begin() throws(StoreError) {
         guard let found = self.found, self.isLoaded else {

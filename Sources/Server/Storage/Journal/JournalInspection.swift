@@ -24,7 +24,7 @@ enum JournalInspection {
     }
 
     /// True if opening this journal would fork its history.
-    var beginsAnother: Bool {
+    var isFork: Bool {
         switch self {
         case .new(let loss): loss != nil
         case .found(let journal): journal.isCopy || journal.loss != nil

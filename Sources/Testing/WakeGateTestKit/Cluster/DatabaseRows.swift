@@ -37,7 +37,7 @@ package struct DatabaseRows {
     package private(set) var wakes: [WakeID: Wake] = [:]
     /// The topics by number.
     package internal(set) var topics: [String] = []
-    private var counts: [Counter: [TopicIndex: Books]] = [:]
+    private var counts: [Counter: [TopicIndex: ActivityCounters]] = [:]
     private var rejections: [RejectionKey: [UInt8]] = [:]
     /// The values by name, with the number of times each was stored.
     package internal(set) var values: [String: (content: [UInt8], version: Int)] = [:]
@@ -49,12 +49,12 @@ package struct DatabaseRows {
 
     /// Returns the sums of all counters.
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
-        var total = Books()
-        var byTopic: [TopicIndex: Books] = [:]
+        var total = ActivityCounters()
+        var byTopic: [TopicIndex: ActivityCounters] = [:]
         for row in self.counts.values {
-            for (topic, books) in row {
-                total += books
-                if topics?.contains(topic) ?? true { byTopic[topic, default: Books()] += books }
+            for (topic, counters) in row {
+                total += counters
+                if topics?.contains(topic) ?? true { byTopic[topic, default: ActivityCounters()] += counters }
             }
         }
         let rejections = self.rejections.sorted { ($0.key.gateway, $0.key.topic) < ($1.key.gateway, $1.key.topic) }
@@ -172,7 +172,9 @@ package struct DatabaseRows {
         let dead = Counter(gateway: 0, connection: 0)
         for (counter, row) in self.counts where counter.gateway == gateway.rawValue {
             self.counts[counter] = nil
-            for (topic, books) in row { self.counts[dead, default: [:]][topic, default: Books()] += books }
+            for (topic, counters) in row {
+                self.counts[dead, default: [:]][topic, default: ActivityCounters()] += counters
+            }
         }
     }
 }
@@ -185,7 +187,7 @@ struct DatabaseCommit {
     let moment: Instant
     let writes: ClusterWrites
     /// The totals of the connection since its gateway was attached, for the topics that changed.
-    let counts: [TopicIndex: Books]
+    let counts: [TopicIndex: ActivityCounters]
 }
 
 /// A transaction of a simulated database, with the states of its server and its client.
@@ -235,7 +237,7 @@ final class DatabaseTransaction {
     var found: Set<DeviceToken> = []
     var commit: DatabaseCommit?
     /// The totals of its connection after the commit, for the topics that change.
-    var counts: [TopicIndex: Books] = [:]
+    var counts: [TopicIndex: ActivityCounters] = [:]
 
     init(
         _ number: TransactionNumber,

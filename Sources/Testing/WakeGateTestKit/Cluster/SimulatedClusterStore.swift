@@ -11,12 +11,12 @@ package final class SimulatedClusterStore: ClusterStore {
         /// The virtual time at which the last request arrives.
         var arrival: Int64 = 0
         /// The totals since the gateway was attached.
-        var counts: [TopicIndex: Books] = [:]
+        var counts: [TopicIndex: ActivityCounters] = [:]
     }
 
     package let transactionsMax: Int
     private let database: SimulatedDatabase
-    private let ring: @Sendable () -> Void
+    private let signal: @Sendable () -> Void
     private var replies: [ClusterReply] = []
     private var connections: [Connection]
     private var transactions: [TransactionNumber: DatabaseTransaction] = [:]
@@ -39,11 +39,11 @@ package final class SimulatedClusterStore: ClusterStore {
     package init(
         _ database: SimulatedDatabase,
         transactionsMax: Int = 4,
-        ring: @escaping @Sendable () -> Void
+        signal: @escaping @Sendable () -> Void
     ) {
         self.database = database
         self.transactionsMax = transactionsMax
-        self.ring = ring
+        self.signal = signal
         self.connections = Array(repeating: Connection(), count: transactionsMax)
         self.attachAgain()
         database.settle()
@@ -113,7 +113,7 @@ extension SimulatedClusterStore {
         let unheard = self.unheard
         self.unheard.removeAll()
         for event in unheard { self.hear(event) }
-        self.ring()
+        self.signal()
     }
 
     /// Cuts every connection.
@@ -169,9 +169,10 @@ extension SimulatedClusterStore {
                 self.finish(transaction, .failed(self.database.anyFailure("The connection was cut.")))
             }
         }
-        var counts: [TopicIndex: Books] = [:]
+        var counts: [TopicIndex: ActivityCounters] = [:]
         for (topic, added) in writes.counts {
-            counts[topic] = counts[topic] ?? self.connections[transaction.connection].counts[topic] ?? Books()
+            counts[topic] =
+                counts[topic] ?? self.connections[transaction.connection].counts[topic] ?? ActivityCounters()
             counts[topic]? += added
         }
         let commit = DatabaseCommit(
@@ -374,7 +375,7 @@ extension SimulatedClusterStore {
 
     private func deliver(_ reply: ClusterReply) {
         self.replies.append(reply)
-        self.ring()
+        self.signal()
     }
 }
 

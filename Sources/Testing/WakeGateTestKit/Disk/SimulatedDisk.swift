@@ -387,7 +387,7 @@ package final class SimulatedStore: RecordStore {
     }
 
     /// Commits the changes of an engine.
-    package func commit(from engine: EmbeddedEngine) throws(StoreError) {
+    package func commit(from engine: DeviceEngine) throws(StoreError) {
         var batch = RecordBatch()
         engine.takeStep(into: &batch)
         try self.commit(batch)

@@ -198,17 +198,17 @@ package enum DeviceActions {
 
     static func run(_ action: Action) -> CommandDefinition.Run {
         { parsed throws(CommandFailure) in
-            let desk = try Desk(action, parsed)
-            guard let token = parsed.arguments.first else { return try desk.actOnList() }
+            let actions = try DeviceActions(action, parsed)
+            guard let token = parsed.arguments.first else { return try actions.actOnList() }
             guard !["--topic", "--hold"].contains(where: { parsed.isSet($0) }) else {
                 throw .usage("a device and a list of devices were both named; leave TOKEN out, or --topic and --hold")
             }
-            let response = try desk.act(on: token)
+            let response = try actions.act(on: token)
             try GatewayAnswer.check(response)
             switch action {
             case .launch: Console.error("wakegate: the wake is launched")
             case .drop:
-                let isDropped = try Desk.hasDropped(response)
+                let isDropped = try DeviceActions.hasDropped(response)
                 Console.error(isDropped ? "wakegate: the push is dropped" : "wakegate: no push waits on this device")
             case .expire: Console.error("wakegate: the wake has expired")
             }
@@ -217,7 +217,7 @@ package enum DeviceActions {
     }
 
     /// An action and the gateway that performs it.
-    private struct Desk {
+    private struct DeviceActions {
         private let action: Action
         private let parsed: ParsedCommand
         private let location: GatewayLocation

@@ -47,8 +47,8 @@ final class TransferWaiting: @unchecked Sendable {
     func run() async throws(BackgroundTransferError) -> [BackgroundTransfer] {
         let listed = try await self.session.transfers()
         let known = Set(listed.map(\.id))
-        if let stranger = self.wanted?.first(where: { !known.contains($0) }) {
-            _ = try await self.session.transfer(stranger)
+        if let unknown = self.wanted?.first(where: { !known.contains($0) }) {
+            _ = try await self.session.transfer(unknown)
         }
         self.withState { state in
             for transfer in listed where self.wanted?.contains(transfer.id) ?? true {

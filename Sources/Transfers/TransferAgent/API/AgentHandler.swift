@@ -7,7 +7,7 @@ import Wire
 /// The output of the agent's thread for callers, queued until the event loop sends it.
 ///
 /// `@unchecked Sendable`: `monitor` guards all fields.
-package final class AgentOutlet: @unchecked Sendable {
+package final class AgentOutputQueue: @unchecked Sendable {
     private let monitor = Monitor()
     private var waiting: [AgentOutput] = []
     private var loop: EventLoop?
@@ -37,7 +37,7 @@ package final class AgentOutlet: @unchecked Sendable {
 /// Receives requests on the event loop's thread and sends the answers.
 package final class AgentHandler: RequestHandler {
     private let loop: EventLoop
-    private let outlet: AgentOutlet
+    private let output: AgentOutputQueue
     private let log: GatewayLog
     private let tell: @Sendable ([AgentMessage]) -> Void
     private let ownUser = geteuid()
@@ -66,17 +66,17 @@ package final class AgentHandler: RequestHandler {
 
     package init(
         loop: EventLoop,
-        outlet: AgentOutlet,
+        output: AgentOutputQueue,
         log: GatewayLog,
         limits: TransferLimits,
         tell: @escaping @Sendable ([AgentMessage]) -> Void
     ) {
         self.loop = loop
         self.limits = limits
-        self.outlet = outlet
+        self.output = output
         self.log = log
         self.tell = tell
-        outlet.attach(loop)
+        output.attach(loop)
     }
 
     package func bodyBytesMax(for request: Request) -> Int { Self.bodyBytesMax }
@@ -194,7 +194,7 @@ package final class AgentHandler: RequestHandler {
     }
 
     package func woken() {
-        for output in self.outlet.take() {
+        for output in self.output.take() {
             switch output {
             case .answer(let stream, let answer):
                 self.followers[stream] = nil

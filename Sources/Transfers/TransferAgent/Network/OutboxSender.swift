@@ -11,7 +11,7 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
     package enum Outcome: Hashable, Sendable {
         case delivered
         /// The report must be repeated, for this reason.
-        case again(String)
+        case retry(String)
         /// The gateway will never accept the report, for this reason.
         case refused(String)
     }
@@ -33,12 +33,12 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         do throws(UnsendableRequest) {
             request = try self.settings.gatewayRequest("POST", path, self.body)
         } catch {
-            return self.report(.again(error.cause))
+            return self.report(.retry(error.cause))
         }
         do throws(HTTPClientError) {
             _ = try loop.start(request, for: self)
         } catch {
-            self.report(.again(error.message))
+            self.report(.retry(error.message))
         }
     }
 
@@ -55,7 +55,7 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         guard case .ended(_, let result) = event else { return }
         switch result {
         case .failure(let error):
-            self.report(.again(error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)"))
+            self.report(.retry(error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)"))
         case .success(let response):
             let reason = response.refusal?.reason ?? ""
             self.report(Self.outcome(of: response.status, reason: reason))
@@ -67,9 +67,9 @@ package final class OutboxSender: HTTPAgent, @unchecked Sendable {
         let words = reason.isEmpty ? "the gateway answered \(status)" : "the gateway answered \(status) \(reason)"
         switch status {
         case 200..<300: return .delivered
-        case 409 where reason == "TooManySessions": return .again(words)
-        case 401, 403, 408, 425, 429: return .again(words)
-        case 500...: return .again(words)
+        case 409 where reason == "TooManySessions": return .retry(words)
+        case 401, 403, 408, 425, 429: return .retry(words)
+        case 500...: return .retry(words)
         default: return .refused(words)
         }
     }

@@ -50,7 +50,7 @@ package enum AgentProcess {
         let network = try HTTPThread.shared()
         let workers = (syncing: try FileWorker("files"), moving: try FileWorker("moves"))
         let mailbox = Mailbox<Messages>()
-        let outlet = AgentOutlet()
+        let output = AgentOutputQueue()
         let tell: @Sendable ([AgentMessage]) -> Void = { messages in
             var batch = Messages()
             batch.messages = messages
@@ -63,11 +63,11 @@ package enum AgentProcess {
             world: MachineWorld(settings: settings, files: files, store: store, network: network, workers: workers),
             log: log,
             tell: { tell([$0]) },
-            emit: { outlet.leave($0) }
+            emit: { output.leave($0) }
         )
         let found = try self.restore(room, settings)
         let server = try self.server(settings, socket) { loop in
-            AgentHandler(loop: loop, outlet: outlet, log: log, limits: settings.limits, tell: tell)
+            AgentHandler(loop: loop, output: output, log: log, limits: settings.limits, tell: tell)
         }
         let pulse = Pulse()
         let moved = Handover(room)
@@ -165,7 +165,7 @@ package enum AgentProcess {
             guard interval > 0, pulse.isAnswered else { continue }
             Systemd.notify(.alive)
             pulse.ask()
-            mailbox.ring()
+            mailbox.signal()
         }
     }
 }

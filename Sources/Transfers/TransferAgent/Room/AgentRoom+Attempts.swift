@@ -268,7 +268,7 @@ extension AgentRoom {
             self.outbox[sequence] = nil
             self.writes.append(.deleteOutbox(sequence: sequence))
             self.log.write(.wakeRefused, ["session": outgoing.entry.session, "cause": cause])
-        case .again(let cause):
+        case .retry(let cause):
             outgoing.failures += 1
             outgoing.lastError = cause
             outgoing.nextAt = self.now + self.settings.retry.wait(failures: outgoing.failures, using: &self.random)

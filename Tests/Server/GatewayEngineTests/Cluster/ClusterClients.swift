@@ -55,7 +55,7 @@ struct ClusterClients {
     /// The wakes that workers released successfully.
     private(set) var givenBack: Set<WakeID> = []
     /// The counters as reported last.
-    private(set) var books: Books?
+    private(set) var counters: ActivityCounters?
     /// The number of busy slots of all workers, as reported last.
     private(set) var busySlots = 0
     private(set) var fault: String?
@@ -155,11 +155,11 @@ struct ClusterClients {
             self.reported(wake, outcome, database)
         case .statistics:
             guard case .statistics(let statistics) = outcome else { return }
-            self.books = statistics.books
+            self.counters = statistics.counters
             self.busySlots = statistics.workers.busy
             self.coverage.note(.statistics)
-            if statistics.books.accepted != statistics.books.accountedFor {
-                self.wrong("statistics do not balance: \(statistics.books)")
+            if statistics.counters.accepted != statistics.counters.accountedFor {
+                self.wrong("statistics do not balance: \(statistics.counters)")
             }
         case .subscription: self.streams[number] = nil
         case .other: break
@@ -322,7 +322,7 @@ extension ClusterSimulation {
             takesPushes: isGood || !self.generator.once(in: 6),
             reportsConditions: self.generator.once(in: 4)
         )
-        gateway.hurry(until: self.database.now + 1)
+        gateway.requireStep(by: self.database.now + 1)
     }
 
     private func changeStream(at place: Int) {
@@ -339,7 +339,7 @@ extension ClusterSimulation {
         case 2: gateway.requests.pauseStream(stream, false)
         default: self.leave(stream)
         }
-        gateway.hurry(until: self.database.now + 1)
+        gateway.requireStep(by: self.database.now + 1)
     }
 
     /// Ends a worker's stream.
@@ -347,7 +347,7 @@ extension ClusterSimulation {
         guard let stream = self.clients.streams[number], let gateway = self.gateways[stream.gateway] else { return }
         self.clients.leaves(number)
         gateway.requests.endStream(number)
-        gateway.hurry(until: self.database.now + 1)
+        gateway.requireStep(by: self.database.now + 1)
     }
 
     /// A worker has received a wake. It answers after a while or never, to this gateway or another.

@@ -141,13 +141,13 @@ final class ClusterSimulation {
         do {
             self.gateways[place] = try ClusterGateway(
                 place,
-                { outlet, ring in
+                { output, signal in
                     ClusterGateway.Parts(
                         configuration: Self.configuration,
                         world: world,
                         database: self.database,
-                        outlet: outlet,
-                        ring: ring
+                        output: output,
+                        signal: signal
                     )
                 },
                 self.make
@@ -175,7 +175,7 @@ final class ClusterSimulation {
         self.numbers += 1
         self.clients.asks(self.numbers, question, of: place, at: self.database.now)
         fill(gateway.requests, self.numbers)
-        gateway.hurry(until: self.database.now + Int64(self.generator.number(in: 0...2)))
+        gateway.requireStep(by: self.database.now + Int64(self.generator.number(in: 0...2)))
         return self.numbers
     }
 
@@ -190,7 +190,7 @@ final class ClusterSimulation {
 
 extension ClusterSimulation {
     /// The maximum delay of anything that nothing prevents, in milliseconds.
-    private static let patience: Int64 = 5000
+    private static let gracePeriod: Int64 = 5000
 
     /// Stops all faults and adds good workers, so that everything ends soon.
     func calm() {
@@ -208,7 +208,7 @@ extension ClusterSimulation {
             if self.gateways[place] == nil { self.begin(place) }
         }
         // Gateways that were declared dead are found dead, and live ones are attached again.
-        self.run(until: self.database.now + Self.patience)
+        self.run(until: self.database.now + Self.gracePeriod)
         for _ in 0..<100 where self.database.hasGhosts { self.run(until: self.database.now + 200) }
         self.checkFenced()
         for stream in self.clients.streams.keys.sorted() { self.leave(stream) }
@@ -225,7 +225,7 @@ extension ClusterSimulation {
         let end = self.database.now + 60_000
         while self.fault == nil, self.database.now < end, !self.isDone {
             self.run(until: self.database.now + 250)
-            self.checkPatience()
+            self.checkGracePeriod()
         }
         guard self.fault == nil else { return }
         if !self.isDone {
@@ -238,38 +238,38 @@ extension ClusterSimulation {
     }
 
     private var isDone: Bool {
-        let books = self.database.rows.total().total
-        return books.requests.waiting.sum + books.requests.inFlight.sum + books.sessions.wakes == 0
+        let counters = self.database.rows.total().total
+        return counters.requests.waiting.sum + counters.requests.inFlight.sum + counters.sessions.wakes == 0
             && self.ledger.openCount == 0 && self.database.rows.wakes.values.allSatisfy { $0.ended != nil }
             && self.database.rows.ready.isEmpty && self.clients.asked.isEmpty
     }
 
     /// Checks that nothing that could be done immediately has waited for long.
-    private func checkPatience() {
+    private func checkGracePeriod() {
         let (now, policyNow) = (self.database.now, self.database.policyNow)
-        for (number, asked) in self.clients.asked where max(asked.at, self.calmSince) + Self.patience < now {
+        for (number, asked) in self.clients.asked where max(asked.at, self.calmSince) + Self.gracePeriod < now {
             self.wrong("request \(number) is not answered: \(asked.question)")
         }
         for (_, lanes) in self.database.rows.ready {
-            guard let since = lanes.map(\.since).min(), since + Self.patience < policyNow,
-                self.calmSince + Self.patience < now
+            guard let since = lanes.map(\.since).min(), since + Self.gracePeriod < policyNow,
+                self.calmSince + Self.gracePeriod < now
             else { continue }
             self.wrong("a lane waits for a slot, and one is free: \(lanes)")
         }
-        if let due = self.database.rows.due.values.min(), due + Self.patience < policyNow,
-            self.calmSince + Self.patience < now
+        if let due = self.database.rows.due.values.min(), due + Self.gracePeriod < policyNow,
+            self.calmSince + Self.gracePeriod < now
         {
             self.wrong("something is due and not done since \(policyNow.milliseconds - due.milliseconds) ms")
         }
         self.checkBuried()
-        self.checkBooks()
+        self.checkCounters()
     }
 
     /// Checks that the wakes of a dead gateway are lost soon, even before their deadlines.
     private func checkBuried() {
         for wake in self.database.rows.wakes.values where wake.ended == nil {
             guard let death = self.database.log.deaths[wake.holder],
-                max(death, self.calmSince) + Self.patience < self.database.now
+                max(death, self.calmSince) + Self.gracePeriod < self.database.now
             else { continue }
             self.wrong("a wake of a dead gateway is still in flight")
         }
@@ -287,7 +287,7 @@ extension ClusterSimulation {
     }
 
     /// Checks that the counters match the events.
-    func checkBooks() {
+    func checkCounters() {
         if let fault = self.ledger.compare(self.database.rows.total().total) { self.wrong(fault) }
     }
 
@@ -299,12 +299,12 @@ extension ClusterSimulation {
         for push in self.clients.refused where self.ledger.has(push) {
             self.wrong("a push that was refused is counted")
         }
-        if self.ledger.books.accepted > self.clients.accepted.count + self.clients.uncertain.count {
+        if self.ledger.counters.accepted > self.clients.accepted.count + self.clients.uncertain.count {
             self.wrong("more pushes are counted than were sent")
         }
         let log = self.database.log
         for wake in log.launches.keys where log.ends[wake] == nil { self.wrong("a wake has never ended") }
-        self.coverage.note(.lost, Int(self.ledger.books.results[.lost]))
+        self.coverage.note(.lost, Int(self.ledger.counters.results[.lost]))
     }
 
     /// Checks that a wake released by its worker is lost, and costs its push no attempt.
@@ -372,13 +372,13 @@ extension ClusterSimulation {
             self.ask(place, .statistics) { $0.statistics($1) }
             self.run(until: self.database.now + 500)
             let rows = self.database.rows.total().total
-            guard let told = self.clients.books, self.fault == nil else { continue }
+            guard let told = self.clients.counters, self.fault == nil else { continue }
             if told != rows { self.wrong("statistics report \(told), and the rows have \(rows)") }
             if told.pending + told.inFlight + told.requests.inFlight.sum != 0 {
                 self.wrong("something is left: \(told)")
             }
         }
-        self.checkBooks()
+        self.checkCounters()
         self.checkSlots()
     }
 
@@ -475,7 +475,7 @@ extension ClusterSimulation {
         self.coverage.note(.drain)
         gateway.isDraining = true
         gateway.requests.drain()
-        gateway.hurry(until: self.database.now)
+        gateway.requireStep(by: self.database.now)
         self.plan(after: self.generator.number(in: 500...3000)) {
             guard self.gateways[place] === gateway else { return }
             self.end(place, withMachine: false)

@@ -17,15 +17,15 @@ struct ClusterSimulationTests {
 
     /// Creates the engine of a gateway.
     private static func make(_ parts: ClusterGateway.Parts) -> (any GatewayEngine, SimulatedClusterStore) {
-        let store = SimulatedClusterStore(parts.database, ring: parts.ring)
-        let engine = SharedGatewayEngine(
+        let store = SimulatedClusterStore(parts.database, signal: parts.signal)
+        let engine = ClusterEngine(
             configuration: parts.configuration,
             historyKey: EngineRig.historyKey,
             report: GatewayReport(name: "gateway", version: "1"),
             world: parts.world,
             store: store,
             waitForStore: { _ in },
-            outlet: parts.outlet
+            output: parts.output
         )
         return (engine, store)
     }
@@ -90,7 +90,7 @@ struct ClusterLedger {
     private var pushes: [APNsID: Push] = [:]
     private var devices: [UInt64: Device] = [:]
     /// The expected counters.
-    private(set) var books = Books()
+    private(set) var counters = ActivityCounters()
     private(set) var fault: String?
     private var commitCount = 0
 
@@ -115,7 +115,7 @@ struct ClusterLedger {
     var openCount: Int { self.pushes.values.count { $0.end == nil } }
 
     /// Returns the error in the total counters of a database; nil if there is none.
-    func compare(_ counted: Books) -> String? {
+    func compare(_ counted: ActivityCounters) -> String? {
         guard counted.accepted == counted.accountedFor else { return "the books do not balance: \(counted)" }
         guard counted.requests.submitted.sum == counted.requestsAccountedFor else {
             return "the books of requests do not balance: \(counted.requests), \(counted.tasks)"
@@ -124,19 +124,20 @@ struct ClusterLedger {
             return "the books of sessions do not balance: \(counted.sessions)"
         }
         let pairs: [(String, Int64, Int64)] = [
-            ("accepted", self.books.accepted, counted.accepted),
-            ("completed", self.books.completed, counted.completed),
-            ("coalesced", self.books.coalesced, counted.coalesced),
-            ("pending", self.books.pending, counted.pending), ("in flight", self.books.inFlight, counted.inFlight),
-            ("launched", self.books.launched, counted.launched),
-            ("registered", self.books.registered, counted.registered),
+            ("accepted", self.counters.accepted, counted.accepted),
+            ("completed", self.counters.completed, counted.completed),
+            ("coalesced", self.counters.coalesced, counted.coalesced),
+            ("pending", self.counters.pending, counted.pending),
+            ("in flight", self.counters.inFlight, counted.inFlight),
+            ("launched", self.counters.launched, counted.launched),
+            ("registered", self.counters.registered, counted.registered),
         ]
         let discards = DiscardReason.ofPushes.map {
-            ("discarded \($0)", self.books.discarded[$0], counted.discarded[$0])
+            ("discarded \($0)", self.counters.discarded[$0], counted.discarded[$0])
         }
-        let results = WakeOutcome.allCases.map { ("ended \($0)", self.books.results[$0], counted.results[$0]) }
-        for (name, events, books) in pairs + discards + results where events != books {
-            return "\(events) are \(name) by what happened, and \(books) by the books"
+        let results = WakeOutcome.allCases.map { ("ended \($0)", self.counters.results[$0], counted.results[$0]) }
+        for (name, events, counters) in pairs + discards + results where events != counters {
+            return "\(events) are \(name) by what happened, and \(counters) by the books"
         }
         return nil
     }
@@ -156,12 +157,12 @@ struct ClusterLedger {
         case .removed: self.register(&device, false)
         case .push(let disposition): self.accept(event, disposition)
         case .launch(.push, _, _):
-            self.books.launched += 1
+            self.counters.launched += 1
             self.launchShort(&device)
             if let push = event.apnsID { self.launch(push) }
         case .launch(let kind, _, _): if kind.lane == .short { self.launchShort(&device) }
         case .result(.push(let outcome)):
-            self.books.results[outcome] += 1
+            self.counters.results[outcome] += 1
             self.endShort(&device)
             if let push = event.apnsID {
                 // A worker's report about a wake counts even if the gateway that gave it is dead.
@@ -202,7 +203,7 @@ struct ClusterLedger {
     }
 
     private mutating func register(_ device: inout Device, _ isRegistered: Bool) {
-        if device.isRegistered != isRegistered { self.books.registered += isRegistered ? 1 : -1 }
+        if device.isRegistered != isRegistered { self.counters.registered += isRegistered ? 1 : -1 }
         device.isRegistered = isRegistered
     }
 
@@ -221,8 +222,8 @@ struct ClusterLedger {
         guard self.pushes.updateValue(Push(device: event.device), forKey: push) == nil else {
             return self.wrong("a push is counted twice")
         }
-        self.books.accepted += 1
-        self.books.pending += 1
+        self.counters.accepted += 1
+        self.counters.pending += 1
         if let other = event.related { self.end(other, .coalesced) }
     }
 
@@ -231,15 +232,15 @@ struct ClusterLedger {
             return self.wrong("a push is launched that does not wait")
         }
         self.pushes[push]?.isInFlight = true
-        self.books.pending -= 1
-        self.books.inFlight += 1
+        self.counters.pending -= 1
+        self.counters.inFlight += 1
     }
 
     private mutating func landed(_ push: APNsID, _ outcome: WakeOutcome, heir: APNsID?) {
         guard self.pushes[push]?.isInFlight == true else { return self.wrong("a push lands that does not fly") }
         self.pushes[push]?.isInFlight = false
-        self.books.pending += 1
-        self.books.inFlight -= 1
+        self.counters.pending += 1
+        self.counters.inFlight -= 1
         switch outcome {
         case .newData, .noData: self.end(push, .completed)
         case .failed, .expired, .lost: if heir != nil { self.end(push, .coalesced) }
@@ -252,11 +253,11 @@ struct ClusterLedger {
         }
         guard known.end == nil else { return self.wrong("a push ends twice") }
         self.pushes[push]?.end = end
-        self.books.pending -= 1
+        self.counters.pending -= 1
         switch end {
-        case .completed: self.books.completed += 1
-        case .coalesced: self.books.coalesced += 1
-        case .discarded(let reason): self.books.discarded[reason] += 1
+        case .completed: self.counters.completed += 1
+        case .coalesced: self.counters.coalesced += 1
+        case .discarded(let reason): self.counters.discarded[reason] += 1
         }
     }
 }
@@ -264,8 +265,8 @@ struct ClusterLedger {
 /// Answers requests to the history from the rows of a simulated database.
 ///
 /// The class is `@unchecked Sendable`, because only one thread uses it.
-final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
-    private let mailboxes: PerOutlet<LoopMailbox>
+final class ClusterHistory: HistoryOutput, @unchecked Sendable {
+    private let mailboxes: PerOutput<LoopMailbox>
     /// Set before the first request.
     weak var database: SimulatedDatabase?
     /// Nil until the first request.
@@ -273,7 +274,7 @@ final class ClusterHistory: HistoryOutlet, @unchecked Sendable {
     /// The number of the database's events in the file.
     private var eventCount = 0
 
-    init(_ mailboxes: PerOutlet<LoopMailbox>) { self.mailboxes = mailboxes }
+    init(_ mailboxes: PerOutput<LoopMailbox>) { self.mailboxes = mailboxes }
 
     func open() {}
 
@@ -318,21 +319,21 @@ final class ClusterGateway {
         let configuration: EngineConfiguration
         let world: EngineWorld
         let database: SimulatedDatabase
-        let outlet: GroupOutlet
+        let output: GroupOutput
         /// Called when the engine needs a step.
-        let ring: @Sendable () -> Void
+        let signal: @Sendable () -> Void
     }
 
     /// Creates an engine and its store.
     typealias Maker = (Parts) throws -> (any GatewayEngine, SimulatedClusterStore)
 
     /// Records whether it was signaled since the last reset.
-    private final class Bell: Sendable {
+    private final class Wakeup: Sendable {
         private let hasRung = Mutex(false)
 
-        func ring() { self.hasRung.withLock { $0 = true } }
+        func signal() { self.hasRung.withLock { $0 = true } }
 
-        var isRung: Bool { self.hasRung.withLock { $0 } }
+        var isSignaled: Bool { self.hasRung.withLock { $0 } }
 
         func reset() { self.hasRung.withLock { $0 = false } }
     }
@@ -341,7 +342,7 @@ final class ClusterGateway {
     let store: SimulatedClusterStore
     private let engine: any GatewayEngine
     private let loop = LoopMailbox()
-    private let bell = Bell()
+    private let wakeup = Wakeup()
     /// The requests of clients since the last step.
     var requests = Requests()
     /// The virtual time of the next step.
@@ -349,13 +350,13 @@ final class ClusterGateway {
     /// True if the gateway is draining.
     var isDraining = false
 
-    init(_ place: Int, _ parts: (GroupOutlet, @escaping @Sendable () -> Void) -> Parts, _ make: Maker) throws {
-        let bell = self.bell
-        let mailboxes = PerOutlet(self.loop)
+    init(_ place: Int, _ parts: (GroupOutput, @escaping @Sendable () -> Void) -> Parts, _ make: Maker) throws {
+        let wakeup = self.wakeup
+        let mailboxes = PerOutput(self.loop)
         self.place = place
         let database: SimulatedDatabase
         let history = ClusterHistory(mailboxes)
-        let made = parts(GroupOutlet(mailboxes: mailboxes, history: history)) { bell.ring() }
+        let made = parts(GroupOutput(mailboxes: mailboxes, history: history)) { wakeup.signal() }
         database = made.database
         history.database = database
         (self.engine, self.store) = try make(made)
@@ -364,24 +365,24 @@ final class ClusterGateway {
 
     var isPaused: Bool { self.store.isPaused }
 
-    func isDue(at now: Int64) -> Bool { !self.isPaused && (self.stepAt <= now || self.bell.isRung) }
+    func isDue(at now: Int64) -> Bool { !self.isPaused && (self.stepAt <= now || self.wakeup.isSignaled) }
 
     /// The time of the next step.
-    var nextStepAt: Int64 { self.bell.isRung ? .min : self.stepAt }
+    var nextStepAt: Int64 { self.wakeup.isSignaled ? .min : self.stepAt }
 
     /// A description of the gateway's state.
     var state: String {
-        "\(self.store.openCount) open, \(self.bell.isRung ? "rung" : "stepped at \(self.stepAt)")"
+        "\(self.store.openCount) open, \(self.wakeup.isSignaled ? "rung" : "stepped at \(self.stepAt)")"
     }
 
     /// Makes the next step due at this time at the latest.
-    func hurry(until moment: Int64) { self.stepAt = min(self.stepAt, moment) }
+    func requireStep(by moment: Int64) { self.stepAt = min(self.stepAt, moment) }
 
     /// Performs one step with all pending requests.
     ///
     /// - Returns: the results in order.
     func step(at now: Int64) -> [Heard] {
-        self.bell.reset()
+        self.wakeup.reset()
         let batch = self.requests.batch
         batch.notePushesLeave()
         self.requests = Requests()

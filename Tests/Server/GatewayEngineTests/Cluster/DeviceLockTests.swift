@@ -95,7 +95,7 @@ struct DeviceLockTests {
         rig.pass(seconds: 12)
         rig.ask(0) { $0.metrics(500) }
         #expect(!rig[0].text(500).contains("wakegate_cluster_locked_devices{"))
-        #expect(try rig.books(0).accepted == 40 + 28 + 1 + 12)
+        #expect(try rig.counters(0).accepted == 40 + 28 + 1 + 12)
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
 

@@ -11,7 +11,7 @@ final class GatewaysRig {
     /// One gateway: its engine, its store, and the results on its only loop.
     final class Gateway {
         fileprivate(set) var store: SimulatedClusterStore
-        let engine: SharedGatewayEngine
+        let engine: ClusterEngine
         private let loop = LoopMailbox()
         private let lockReports = Reports()
         /// All results in order.
@@ -24,15 +24,15 @@ final class GatewaysRig {
             waitForStore: @escaping @Sendable (Int64) -> Void
         ) {
             let (loop, reports) = (self.loop, self.lockReports)
-            self.store = SimulatedClusterStore(database, ring: {})
-            self.engine = SharedGatewayEngine(
+            self.store = SimulatedClusterStore(database, signal: {})
+            self.engine = ClusterEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
                 report: GatewayReport(name: "gateway", version: "1"),
                 world: world,
                 store: self.store,
                 waitForStore: waitForStore,
-                outlet: GroupOutlet(mailboxes: PerOutlet(loop), history: DatabaseHistory(PerOutlet(loop), database)),
+                output: GroupOutput(mailboxes: PerOutput(loop), history: DatabaseHistory(PerOutput(loop), database)),
                 onLocks: { locks in reports.all.withLock { $0.append(locks) } }
             )
         }
@@ -191,11 +191,11 @@ final class GatewaysRig {
     func kill(_ number: Int) { self.gateways[number].store.kill(withMachine: false) }
 
     /// Returns the counters of a gateway, which must always balance.
-    func books(_ number: Int) throws -> Books {
+    func counters(_ number: Int) throws -> ActivityCounters {
         self.ask(number) { $0.statistics(1_000_000) }
         let statistics = try #require(self.gateways[number].statistics)
-        #expect(statistics.books.accepted == statistics.books.accountedFor, "\(statistics.books)")
-        return statistics.books
+        #expect(statistics.counters.accepted == statistics.counters.accountedFor, "\(statistics.counters)")
+        return statistics.counters
     }
 
     /// Returns the number of workers according to a gateway.

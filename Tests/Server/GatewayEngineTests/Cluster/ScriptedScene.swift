@@ -9,20 +9,20 @@ final class ScriptedScene {
     let store = ScriptedClusterStore()
     private let loop = LoopMailbox()
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
-    private let engine: SharedGatewayEngine
+    private let engine: ClusterEngine
 
     init() {
         let clock = self.clock
-        self.engine = SharedGatewayEngine(
+        self.engine = ClusterEngine(
             configuration: EngineRig.open(),
             historyKey: EngineRig.historyKey,
             report: GatewayReport(name: "gateway", version: "1"),
             world: EngineWorld(clock, seed: 1),
             store: self.store,
             waitForStore: { milliseconds in clock.change { $0.pass(milliseconds) } },
-            outlet: GroupOutlet(
-                mailboxes: PerOutlet(self.loop),
-                history: DatabaseHistory(PerOutlet(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
+            output: GroupOutput(
+                mailboxes: PerOutput(self.loop),
+                history: DatabaseHistory(PerOutput(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
             )
         )
     }

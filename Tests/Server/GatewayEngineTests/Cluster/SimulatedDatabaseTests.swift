@@ -159,7 +159,7 @@ final class StoreClient {
     private var last: UInt64 = 0
 
     init(_ database: SimulatedDatabase) {
-        self.store = SimulatedClusterStore(database, ring: {})
+        self.store = SimulatedClusterStore(database, signal: {})
     }
 
     @discardableResult
@@ -260,9 +260,9 @@ extension ClusterWrites {
                 ended: ended
             )
         }
-        var books = Books()
-        books.accepted = accepted
-        self.counts = [(TopicIndex(rawValue: 0), books)]
+        var counters = ActivityCounters()
+        counters.accepted = accepted
+        self.counts = [(TopicIndex(rawValue: 0), counters)]
     }
 }
 
@@ -397,9 +397,9 @@ private final class CountingCrowd {
                 )
             )
         }
-        var books = Books()
-        books.accepted = Int64(devices.count)
-        writes.counts = [(TopicIndex(rawValue: 0), books)]
+        var counters = ActivityCounters()
+        counters.accepted = Int64(devices.count)
+        writes.counts = [(TopicIndex(rawValue: 0), counters)]
         return writes
     }
 

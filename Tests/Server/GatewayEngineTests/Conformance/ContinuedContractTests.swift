@@ -82,10 +82,10 @@ struct ContinuedContractTests {
         contract.ask { $0.submit(8, 1, "export.d", .continued(.queue)) }
         contract.ask { $0.conditions(9, 1) { $0.appState = .forceQuit } }
         #expect(contract.expired(1) == [hot.id, next.id] && contract.expirations(1) == [.conditions, .conditions])
-        let books = try contract.books()
-        #expect(books.requestResults(.interrupted) == 2 && books.requests.discarded[.forceQuit] == 1)
-        #expect(books.requests.waiting.sum == 0 && books.requests.inFlight.sum == 0)
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requestResults(.interrupted) == 2 && counters.requests.discarded[.forceQuit] == 1)
+        #expect(counters.requests.waiting.sum == 0 && counters.requests.inFlight.sum == 0)
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
     }
 
     /// Returns three continued tasks in flight on one stream; the first has advanced most.
@@ -132,9 +132,9 @@ struct ContinuedContractTests {
         #expect(again.text.contains(#""resumedFrom":{"completed":1,"total":4"#), "\(again.text)")
         contract.pass(seconds: 20)
         #expect(contract.expired(1).count == 2, "it was lifted")
-        let books = try contract.books()
-        #expect(books.requestResults(.interrupted) == 1 && books.requestResults(.lost) == 1)
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requestResults(.interrupted) == 1 && counters.requestResults(.lost) == 1)
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
     }
 
     @Test("Critical memory pressure holds refreshes and processing, and no push", arguments: EngineKind.all)
@@ -154,7 +154,7 @@ struct ContinuedContractTests {
         }
         #expect(contract.member(5, "held") == "memory" && contract.member(6, "held") == "memory")
         #expect(contract.word(7) == "launched" && contract.member(8, "conditions", "memoryPressure") == "critical")
-        #expect(try contract.books().requests.held[.memory] == 2)
+        #expect(try contract.counters().requests.held[.memory] == 2)
         contract.ask { $0.conditions(9, 1) { $0.memoryPressure = .warning } }
         #expect(try contract.lastWake().name == "a")
     }
@@ -172,8 +172,8 @@ struct ContinuedContractTests {
         #expect(contract.member(10, "waiting", "1", "identifier") == "export.c")
         contract.ask { $0.report(11, wakes[0], TaskResult.success) }
         #expect(try contract.lastWake().name == "export.b")
-        let books = try contract.books()
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
     }
 
     @Test("Only an advance moves the deadline: an equal or lower report does not", arguments: EngineKind.all)
@@ -209,14 +209,14 @@ struct ContinuedContractTests {
         contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: false) }
         let later = try contract.lastWake()
         #expect(later.text.contains(#""title":"Later""#) && later.attempt == 1 && !later.text.contains("resumedFrom"))
-        #expect(try contract.books().requests.replaced == 1)
+        #expect(try contract.counters().requests.replaced == 1)
         // A lost task is pending again, even with the strategy `fail`.
         contract.ask { $0.report(4, later.id, TaskResult.failure) }
         contract.ask { $0.submit(5, 1, "export.b", .continued(.fail)) }
         let lost = try contract.lastWake()
         contract.ask { $0.lose(lost.id, on: 1, takingBackAttempt: false) }
         #expect(try contract.lastWake().attempt == 2)
-        #expect(try contract.books().requests.submitted.sum == contract.books().requestsAccountedFor)
+        #expect(try contract.counters().requests.submitted.sum == contract.counters().requestsAccountedFor)
     }
 
     @Test("A task without an advance for fifteen seconds is stalled, until it advances", arguments: EngineKind.all)
@@ -270,9 +270,11 @@ struct ContinuedContractTests {
         #expect(contract.expired(1) == [wake.id] && contract.expirations(1) == [.cancelled])
         contract.ask { $0.progress(33, wake.id, 1) }
         #expect(contract.answer(33) == "409 WakeEnded")
-        let books = try contract.books()
-        #expect(books.requestResults(.cancelled) == 1 && books.requests.cancelled == 10)
-        #expect(books.requests.submitted.sum == 12 && books.requests.submitted.sum == books.requestsAccountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requestResults(.cancelled) == 1 && counters.requests.cancelled == 10)
+        #expect(
+            counters.requests.submitted.sum == 12 && counters.requests.submitted.sum == counters.requestsAccountedFor
+        )
     }
 }
 
@@ -305,7 +307,7 @@ struct SessionContractTests {
         let again = try contract.lastWake()
         #expect(again.text.contains(#""count":8"#))
         contract.ask { $0.report(9, again.id, TaskResult.success) }
-        let sessions = try contract.books().sessions
+        let sessions = try contract.counters().sessions
         #expect((sessions.finished, sessions.completed, sessions.waiting, sessions.inFlight) == (8, 8, 0, 0))
         #expect(sessions.finished == sessions.accountedFor)
     }
@@ -320,7 +322,7 @@ struct SessionContractTests {
         }
         #expect((11...18).allSatisfy { contract.answer($0) == "202" })
         #expect(contract.answer(19) == "409 TooManySessions" && contract.answer(20) == "202")
-        let sessions = try contract.books().sessions
+        let sessions = try contract.counters().sessions
         #expect(sessions.finished == 9 && sessions.refused == 1 && sessions.waiting == 9)
     }
 }

@@ -21,14 +21,14 @@ struct DeviceContractTests {
                 "201", "201", "409 DeviceTokenNotForTopic", "404 UnknownDevice",
             ]
         )
-        #expect(try contract.books().registered == 1)
+        #expect(try contract.counters().registered == 1)
         contract.ask { $0.push(5, 1) }
         contract.ask { $0.unregister(6, 1) }
         contract.ask { $0.push(7, 1) }
         #expect(contract.answer(6) == "204" && contract.word(7) == "Unregistered")
         #expect(contract.reply(7)?.timestamp == contract.wall)
-        let books = try contract.books()
-        #expect((books.registered, books.pending, books.discarded[.unregistered]) == (0, 0, 1))
+        let counters = try contract.counters()
+        #expect((counters.registered, counters.pending, counters.discarded[.unregistered]) == (0, 0, 1))
         contract.ask { $0.register(8, 1, topic: 1) }
         contract.ask { $0.push(9, 1, topic: 1) }
         #expect(contract.answer(8) == "201" && contract.word(9) == "scheduled")
@@ -46,18 +46,18 @@ struct DeviceContractTests {
         contract.ask { $0.register(5, 1) }
         contract.ask { $0.push(6, 1, clientID: 77) }
         #expect(contract.word(6) == "scheduled")
-        var books = try contract.books()
-        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (2, 1, 1))
+        var counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.discarded[.unregistered]) == (2, 1, 1))
         // Registering a known token again changes nothing.
         contract.ask { $0.register(7, 1) }
         contract.ask { $0.push(8, 1, clientID: 77) }
-        books = try contract.books()
-        #expect(contract.word(8) == "scheduled" && books.accepted == 2)
+        counters = try contract.counters()
+        #expect(contract.word(8) == "scheduled" && counters.accepted == 2)
         contract.ask { $0.unregister(9, 1) }
         contract.ask { $0.register(10, 1, topic: 1) }
         contract.ask { $0.push(11, 1, topic: 1, clientID: 77) }
-        books = try contract.books()
-        #expect((books.accepted, books.pending, books.discarded[.unregistered]) == (3, 1, 2))
+        counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.discarded[.unregistered]) == (3, 1, 2))
     }
 
     @Test("With closed registration an unregistered token is unknown", arguments: EngineKind.all)
@@ -89,7 +89,7 @@ struct DeviceContractTests {
         }
         contract.ask { $0.push(4, 1) }
         #expect(contract.reply(4)?.hold == "network" && contract.wakes.isEmpty)
-        #expect(try contract.books().held[.network] == 1)
+        #expect(try contract.counters().held[.network] == 1)
         contract.ask { $0.conditions(5, 1) { $0.network = true } }
         #expect(contract.wakes.map(\.push) == [EngineRig.apnsID(4)])
         contract.ask { $0.conditions(6, 2) { $0.network = true } }
@@ -101,8 +101,8 @@ struct DeviceContractTests {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
         contract.ask { $0.conditions(2, 1) { $0.appState = .forceQuit } }
-        var books = try contract.books()
-        #expect((books.pending, books.discarded[.forceQuit]) == (0, 1))
+        var counters = try contract.counters()
+        #expect((counters.pending, counters.discarded[.forceQuit]) == (0, 1))
         contract.ask {
             $0.subscribe(3)
             $0.push(4, 1, .immediate)
@@ -110,8 +110,8 @@ struct DeviceContractTests {
         #expect(contract.reply(4)?.hold == "forceQuit" && contract.wakes.isEmpty)
         contract.ask { $0.conditions(5, 1) { $0.appState = .background } }
         #expect(contract.wakes.count == 1)
-        books = try contract.books()
-        #expect((books.accepted, books.inFlight) == (2, 1))
+        counters = try contract.counters()
+        #expect((counters.accepted, counters.inFlight) == (2, 1))
     }
 
     @Test("An operator can launch a held device, and end its wake", arguments: EngineKind.all)
@@ -137,7 +137,7 @@ struct DeviceContractTests {
         #expect(wake.push == EngineRig.apnsID(3))
         contract.ask { $0.simulateExpiration(10, 1) }
         #expect(contract.answer(10) == "202" && contract.expired(7) == [wake.id])
-        #expect(try contract.books().results[.expired] == 1)
+        #expect(try contract.counters().results[.expired] == 1)
     }
 
     @Test("Devices and wakes of other topics do not exist for a caller", arguments: EngineKind.all)
@@ -149,9 +149,9 @@ struct DeviceContractTests {
             $0.subscribe(3)
             $0.push(4, 1)
         }
-        let (stranger, wake) = (try Caller.ofTopics([1]), try contract.lastWake().id)
+        let (unknownPeer, wake) = (try Caller.ofTopics([1]), try contract.lastWake().id)
         contract.ask {
-            $0.caller = stranger
+            $0.caller = unknownPeer
             $0.explain(10, 1)
             $0.devicePushes(11, 1)
             $0.conditions(12, 1) { $0.charging = true }
@@ -172,7 +172,7 @@ struct DeviceContractTests {
             ]
         )
         contract.ask {
-            $0.caller = stranger
+            $0.caller = unknownPeer
             $0.deviceEvents(40, 1)
             $0.submit(41, 1)
             $0.listTasks(42, 1)
@@ -189,7 +189,7 @@ struct DeviceContractTests {
         #expect(contract.answer(49) == "404 UnknownDevice")
         let topics = contract.text(21)
         #expect(!topics.contains(EngineRig.topicName(0)) && topics.contains(EngineRig.topicName(1)))
-        #expect(try contract.books().inFlight == 1, "nothing has happened to it")
+        #expect(try contract.counters().inFlight == 1, "nothing has happened to it")
         let owner = try Caller.ofTopics([0])
         contract.ask {
             $0.caller = owner

@@ -205,11 +205,11 @@ struct DeviceListContractTests {
         contract.ask { for device in 1...1100 { $0.register(10_000 + device, device) } }
         contract.ask { for device in 1101...1103 { $0.register(20_000 + device, device, topic: 1) } }
         let own = Self.inOrder(1101...1103).map { EngineRig.token($0).hex }
-        let stranger = try Caller.ofTopics([1])
+        let unknownPeer = try Caller.ofTopics([1])
         var (after, found) = (DeviceToken?.none, [String]())
         for request in 20...30 {
             contract.ask {
-                $0.caller = stranger
+                $0.caller = unknownPeer
                 $0.devices(request) {
                     $0.state = .idle
                     $0.limit = 2

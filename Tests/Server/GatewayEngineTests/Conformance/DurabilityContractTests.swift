@@ -46,8 +46,11 @@ struct DurabilityContractTests {
         #expect(contract.wakes.count == 1)
         for request in 1...13 { #expect(contract.answerCount(request) == 1, "request \(request)") }
         let statistics = try contract.statistics()
-        let books = statistics.books
-        #expect((books.accepted, books.inFlight, books.completed) == (1, 1, 0) && books.accepted == books.accountedFor)
+        let counters = statistics.counters
+        #expect(
+            (counters.accepted, counters.inFlight, counters.completed) == (1, 1, 0)
+                && counters.accepted == counters.accountedFor
+        )
         #expect(statistics.rejected[APNSReason.serviceUnavailable.index] == 3)
         #expect(statistics.workers.connected == 1, "the workers there were")
     }
@@ -81,7 +84,9 @@ struct DurabilityContractTests {
         #expect(contract.wakes.count == 2 && contract.released(1) == [wake.id])
         for request in 1...9 { #expect(contract.answerCount(request) == 1, "request \(request)") }
         let statistics = try contract.statistics()
-        #expect((statistics.books.accepted, statistics.books.inFlight, statistics.books.completed) == (2, 1, 1))
+        #expect(
+            (statistics.counters.accepted, statistics.counters.inFlight, statistics.counters.completed) == (2, 1, 1)
+        )
         #expect(statistics.rejected[APNSReason.serviceUnavailable.index] == 1)
     }
 
@@ -99,9 +104,9 @@ struct DurabilityContractTests {
         }
         let wake = try contract.lastWake()
         try contract.restart()
-        var books = try contract.books()
-        #expect((books.accepted, books.inFlight, books.pending, books.coalesced) == (3, 0, 2, 1))
-        #expect((books.launched, books.results[.lost]) == (1, 1))
+        var counters = try contract.counters()
+        #expect((counters.accepted, counters.inFlight, counters.pending, counters.coalesced) == (3, 0, 2, 1))
+        #expect((counters.launched, counters.results[.lost]) == (1, 1))
         contract.ask { $0.report(5, wake.id, .newData) }
         #expect(contract.answer(5) == "409 WakeEnded")
         contract.ask { $0.subscribe(6, slots: 4) }
@@ -111,8 +116,8 @@ struct DurabilityContractTests {
         contract.ask { requests in
             for (number, wake) in again.enumerated() { requests.report(10 + number, wake.id, .newData) }
         }
-        books = try contract.books()
-        #expect((books.completed, books.coalesced, books.pending, books.inFlight) == (2, 1, 0, 0))
+        counters = try contract.counters()
+        #expect((counters.completed, counters.coalesced, counters.pending, counters.inFlight) == (2, 1, 0, 0))
         #expect(contract.answerCount(2) == 1, "the next process answers no request of the previous one")
     }
 
@@ -139,7 +144,7 @@ struct DurabilityContractTests {
         #expect(contract.answer(6) == "204" && contract.answer(7) == "409 WakeEnded")
         #expect(contract.reply(8)?.hold == "network" && contract.wakes.count == 1)
         let statistics = try contract.statistics()
-        #expect((statistics.books.completed, statistics.books.registered) == (1, 2))
+        #expect((statistics.counters.completed, statistics.counters.registered) == (1, 2))
         #expect(statistics.rejected[APNSReason.badTopic.index] == 1)
     }
 
@@ -155,8 +160,8 @@ struct DurabilityContractTests {
         contract.step { $0.push(4, 3) }
         try contract.restart()
         #expect(contract.answerCount(3) + contract.answerCount(4) == 0)
-        let books = try contract.books()
-        #expect((books.accepted, books.pending, books.registered) == (1, 1, 1))
+        let counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.registered) == (1, 1, 1))
     }
 
     @Test("A stopping engine makes accepted work durable", arguments: EngineKind.keeping)
@@ -167,7 +172,7 @@ struct DurabilityContractTests {
         contract.finish()
         #expect(contract.word(1) == "scheduled" && contract.word(2) == "scheduled")
         try contract.restart()
-        #expect(try contract.books().pending == 2)
+        #expect(try contract.counters().pending == 2)
     }
 }
 
@@ -216,10 +221,10 @@ struct TaskDurabilityContractTests {
         contract.ask { $0.subscribe(8, tasks: ["refresh"]) }
         let again = try contract.lastWake()
         #expect(again.name == "refresh" && again.id != wake.id && again.attempt == 1, "the attempt does not count")
-        let books = try contract.books()
-        #expect(books.requestResults(.lost) == 1 && books.requests.waiting.sum == 1)
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
-        #expect(books.sessions.finished == 5 && books.sessions.finished == books.sessions.accountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requestResults(.lost) == 1 && counters.requests.waiting.sum == 1)
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
+        #expect(counters.sessions.finished == 5 && counters.sessions.finished == counters.sessions.accountedFor)
     }
 
     @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)
@@ -283,7 +288,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test("Progress is stored with any event that ends its launch, and when the gateway ends", arguments: 0..<4)
-    func hurriedProgress(way: Int) throws {
+    func flushedProgress(way: Int) throws {
         for kind in EngineKind.keepingAlone {
             let (contract, wake) = try self.running(kind)
             contract.step { $0.progress(4, wake.id, 40) }

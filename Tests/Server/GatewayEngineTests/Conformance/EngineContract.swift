@@ -8,7 +8,7 @@ import Wire
 /// A conversation with an engine of some kind, in virtual time.
 final class EngineContract {
     private let under: any EngineUnderTest
-    private let events: EventDesk
+    private let events: EventService
     /// The test's number as a follower of events; nil while it does not follow.
     private var follower: Int?
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
@@ -238,7 +238,7 @@ final class EngineContract {
     /// Returns the last wake.
     func lastWake() throws -> HeardWake { try #require(self.wakes.last) }
 
-    // MARK: Books
+    // MARK: ActivityCounters
 
     func statistics(topic: Int? = nil) throws -> Statistics {
         self.lastQuestion += 1
@@ -253,9 +253,9 @@ final class EngineContract {
     }
 
     /// Returns the counters, which must always balance.
-    func books() throws -> Books {
-        let books = try self.statistics().books
-        #expect(books.accepted == books.accountedFor, "\(books)")
-        return books
+    func counters() throws -> ActivityCounters {
+        let counters = try self.statistics().counters
+        #expect(counters.accepted == counters.accountedFor, "\(counters)")
+        return counters
     }
 }

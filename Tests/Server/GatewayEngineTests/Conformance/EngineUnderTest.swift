@@ -15,7 +15,7 @@ struct EngineSetting {
     /// Clocks controlled by the test, and random numbers from a seed.
     let world: EngineWorld
     /// The service to which the engine publishes events.
-    let events = EventDesk()
+    let events = EventService()
 }
 
 /// An engine that is tested against the contract of `GatewayEngine`, and its environment.
@@ -173,25 +173,25 @@ final class EmbeddedUnderTest: EngineUnderTest {
             }
         }
         var committer: (any Committer)?
-        let engine = try EmbeddedGatewayEngine(
+        let engine = try LocalEngine(
             configuration: setting.configuration,
             historyKey: EngineRig.historyKey,
             world: setting.world,
-            makeCommitter: { store, outlet, ring throws(StoreError) in
+            makeCommitter: { store, output, signal throws(StoreError) in
                 let made: any Committer =
                     storage == .slow
-                    ? SteppedCommitter(store, outlet)
-                    : try CommitPipeline(store: store, outlet: outlet, ring: ring)
+                    ? SteppedCommitter(store, output)
+                    : try CommitPipeline(store: store, output: output, signal: signal)
                 committer = made
                 return made
             },
             store: store,
-            outlet: GroupOutlet(
-                mailboxes: PerOutlet(loop),
-                history: MemoryHistory(PerOutlet(loop)),
+            output: GroupOutput(
+                mailboxes: PerOutput(loop),
+                history: MemoryHistory(PerOutput(loop)),
                 events: setting.events
             ),
-            ring: {},
+            signal: {},
             onFailure: { _ in }
         )
         return Life(engine: engine, loop: loop, committer: committer, store: store)
@@ -230,7 +230,7 @@ private final class FaultyStore: RecordStore, @unchecked Sendable {
 
     var loss: StoreLoss? { self.store?.loss }
 
-    var beginsAnother: Bool { self.store?.beginsAnother ?? false }
+    var isFork: Bool { self.store?.isFork ?? false }
 
     func begin() throws(StoreError) { try self.store?.begin() }
 
@@ -247,12 +247,12 @@ private final class FaultyStore: RecordStore, @unchecked Sendable {
 /// A history in memory, written and queried on the submitting thread.
 ///
 /// The class is `@unchecked Sendable`, because one thread uses it at a time.
-private final class MemoryHistory: HistoryOutlet, @unchecked Sendable {
-    private let mailboxes: PerOutlet<LoopMailbox>
+private final class MemoryHistory: HistoryOutput, @unchecked Sendable {
+    private let mailboxes: PerOutput<LoopMailbox>
     private let file: HistoryFile
     private let feed: HistoryFeed
 
-    init(_ mailboxes: PerOutlet<LoopMailbox>) {
+    init(_ mailboxes: PerOutput<LoopMailbox>) {
         self.mailboxes = mailboxes
         self.file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         self.feed = HistoryFeed(self.file, EventRetention(), nil) { _ in }
@@ -279,7 +279,7 @@ final class SharedUnderTest: EngineUnderTest {
 
     /// The state of one process.
     private struct Life {
-        let engine: SharedGatewayEngine
+        let engine: ClusterEngine
         let store: SimulatedClusterStore
         let loop: LoopMailbox
     }
@@ -323,17 +323,17 @@ final class SharedUnderTest: EngineUnderTest {
         _ transactionsMax: Int
     ) -> Life {
         let loop = LoopMailbox()
-        let store = SimulatedClusterStore(database, transactionsMax: transactionsMax, ring: {})
-        let engine = SharedGatewayEngine(
+        let store = SimulatedClusterStore(database, transactionsMax: transactionsMax, signal: {})
+        let engine = ClusterEngine(
             configuration: setting.configuration,
             historyKey: EngineRig.historyKey,
             report: GatewayReport(name: "gateway", version: "1"),
             world: setting.world,
             store: store,
             waitForStore: Waiting(database).body,
-            outlet: GroupOutlet(
-                mailboxes: PerOutlet(loop),
-                history: DatabaseHistory(PerOutlet(loop), database),
+            output: GroupOutput(
+                mailboxes: PerOutput(loop),
+                history: DatabaseHistory(PerOutput(loop), database),
                 events: setting.events
             )
         )
@@ -355,14 +355,14 @@ private final class Waiting: @unchecked Sendable {
 /// A history in memory that reads the events from a simulated database at each request.
 ///
 /// The class is `@unchecked Sendable`, because one thread uses it at a time.
-final class DatabaseHistory: HistoryOutlet, @unchecked Sendable {
-    private let mailboxes: PerOutlet<LoopMailbox>
+final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
+    private let mailboxes: PerOutput<LoopMailbox>
     private let database: SimulatedDatabase
     private let file: HistoryFile
     private let feed: HistoryFeed
     private var eventCount = 0
 
-    init(_ mailboxes: PerOutlet<LoopMailbox>, _ database: SimulatedDatabase) {
+    init(_ mailboxes: PerOutput<LoopMailbox>, _ database: SimulatedDatabase) {
         self.mailboxes = mailboxes
         self.database = database
         self.file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }

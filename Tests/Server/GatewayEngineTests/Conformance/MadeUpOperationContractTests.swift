@@ -21,12 +21,12 @@ struct MadeUpOperationContractTests {
         afterFailedStore: .refused
     ) { call throws(APIError) in
         .asked(
-            EngineWork(changing: try call.device()) { reach, device throws(APIError) in
-                let index = try reach.registered(device)
-                let wasCharging = reach.engine.conditions(of: index).charging
+            EngineWork(changing: try call.device()) { scope, device throws(APIError) in
+                let index = try scope.registered(device)
+                let wasCharging = scope.engine.conditions(of: index).charging
                 var report = ConditionsReport()
                 report.charging = !wasCharging
-                _ = reach.dispatcher.conditions(report, index)
+                _ = scope.dispatcher.conditions(report, index)
                 return MadeUpOperationContractTests.answer("wasCharging", wasCharging)
             }
         )
@@ -44,8 +44,8 @@ struct MadeUpOperationContractTests {
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
         .asked(
-            EngineWork(reading: try call.device()) { reach, device in
-                MadeUpOperationContractTests.answer("isCharging", reach.engine.conditions(of: device.index).charging)
+            EngineWork(reading: try call.device()) { scope, device in
+                MadeUpOperationContractTests.answer("isCharging", scope.engine.conditions(of: device.index).charging)
             }
         )
     }
@@ -83,9 +83,9 @@ struct MadeUpOperationContractTests {
     }
 
     @Test("An unknown or removed device, or one of another topic, is out of scope", arguments: EngineKind.all)
-    func reach(kind: EngineKind) throws {
+    func scope(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
-        let (stranger, owner) = (try Caller.ofTopics([1]), try Caller.ofTopics([0]))
+        let (unknownPeer, owner) = (try Caller.ofTopics([1]), try Caller.ofTopics([0]))
         contract.ask {
             $0.register(1, 1)
             $0.register(2, 2)
@@ -94,7 +94,7 @@ struct MadeUpOperationContractTests {
         contract.ask {
             $0.act(4, Self.plug, on: 2)
             $0.act(5, Self.plug, on: 3)
-            $0.caller = stranger
+            $0.caller = unknownPeer
             $0.act(6, Self.plug, on: 1)
             $0.act(7, Self.plugged, on: 1)
             $0.caller = owner
@@ -131,9 +131,9 @@ extension Requests {
             configuration,
             backups: BackupService(
                 store: GatewayStore(configuration),
-                mailboxes: PerOutlet(loops: [], webhooks: LoopMailbox())
+                mailboxes: PerOutput(loops: [], webhooks: LoopMailbox())
             ),
-            metrics: MetricsDesk(engine: Mailbox<CommandBatch>()),
+            metrics: MetricsService(engine: Mailbox<CommandBatch>()),
             reloads: NoReloads()
         )
     }()

@@ -31,14 +31,14 @@ struct PauseContractTests {
         contract.ask { $0.report(9, contract.wakes[0].id, FetchResult.newData) }
         contract.pass(seconds: 600)
         #expect(contract.wakes.count == 1)
-        var books = try contract.books()
-        #expect((books.pending, books.held[.paused], books.held[.worker]) == (2, 2, 0))
-        books = try contract.statistics(topic: 0).books
-        #expect((books.pending, books.held.sum, books.held[.paused]) == (2, 2, 2))
+        var counters = try contract.counters()
+        #expect((counters.pending, counters.held[.paused], counters.held[.worker]) == (2, 2, 0))
+        counters = try contract.statistics(topic: 0).counters
+        #expect((counters.pending, counters.held.sum, counters.held[.paused]) == (2, 2, 2))
         contract.ask { $0.resume(8) }
         #expect(contract.member(8, "paused") == "false")
         #expect(Set(contract.wakes.dropFirst().map(\.push)) == [EngineRig.apnsID(5), EngineRig.apnsID(6)])
-        #expect(try contract.books().held.sum == 0)
+        #expect(try contract.counters().held.sum == 0)
     }
 
     @Test("Repeated pauses and resumes have no effect, and an unknown topic is refused", arguments: EngineKind.all)
@@ -54,9 +54,9 @@ struct PauseContractTests {
             $0.resume(5)
             $0.resume(6)
         }
-        let stranger = try Caller.ofTopics([1])
+        let unknownPeer = try Caller.ofTopics([1])
         contract.ask {
-            $0.caller = stranger
+            $0.caller = unknownPeer
             $0.pause(7)
         }
         #expect([2, 3, 5, 6].map { contract.answer($0) } == ["200", "200", "200", "200"])
@@ -154,7 +154,7 @@ struct PauseContractTests {
         contract.ask { $0.pause(3) }
         contract.ask { $0.push(4, 1, expiration: 0) }
         #expect(contract.word(4) == "discarded")
-        #expect(try contract.books().discarded[.expired] == 1)
+        #expect(try contract.counters().discarded[.expired] == 1)
     }
 
     @Test("Tasks and sessions of a paused topic wait as pushes do", arguments: EngineKind.all)
@@ -167,7 +167,7 @@ struct PauseContractTests {
         contract.ask { $0.finish(5, 1, "uploads", 3) }
         #expect(contract.member(4, "disposition") == "scheduled" && contract.member(4, "held") == "paused")
         #expect(contract.answer(5) == "202" && contract.wakes.isEmpty)
-        #expect(try contract.books().requests.held[.paused] == 1)
+        #expect(try contract.counters().requests.held[.paused] == 1)
         contract.ask { $0.explain(6, 1) }
         #expect(contract.member(6, "tasks", "waiting", "0", "held") == "paused")
         #expect(
@@ -193,7 +193,7 @@ struct PauseContractTests {
         contract.ask { $0.subscribe(3) }
         contract.pass(seconds: 300)
         #expect(contract.wakes.isEmpty)
-        #expect(try contract.books().held[.paused] == 1)
+        #expect(try contract.counters().held[.paused] == 1)
         contract.ask { $0.resume(4) }
         #expect(contract.wakes.count == 1)
         try contract.restart()
@@ -217,12 +217,16 @@ struct PauseContractTests {
         }
         #expect(contract.member(4, "dropped") == "1" && contract.member(5, "dropped") == "0")
         #expect(contract.answer(6) == "404 UnknownDevice")
-        var books = try contract.books()
-        #expect((books.pending, books.inFlight, books.discarded[.cancelled], books.discarded.sum) == (0, 1, 1, 1))
+        var counters = try contract.counters()
+        #expect(
+            (counters.pending, counters.inFlight, counters.discarded[.cancelled], counters.discarded.sum) == (
+                0, 1, 1, 1
+            )
+        )
         contract.ask { $0.report(7, contract.wakes[0].id, .newData) }
         contract.pass(seconds: 120)
-        books = try contract.books()
-        #expect((books.completed, books.launched) == (1, 1))
+        counters = try contract.counters()
+        #expect((counters.completed, counters.launched) == (1, 1))
     }
 
     @Test("A pending push is shown with its original payload", arguments: EngineKind.all)
@@ -268,10 +272,10 @@ struct PauseContractTests {
         contract.ask { $0.testPush(9, 4, refused: .badCollapseId) }
         #expect(contract.member(9, "status") == "400" && contract.member(9, "reason") == "BadCollapseId")
         let statistics = try contract.statistics()
-        #expect(statistics.books.accepted == 3 && statistics.rejected[APNSReason.badCollapseId.index] == 1)
-        let stranger = try Caller.ofTopics([1])
+        #expect(statistics.counters.accepted == 3 && statistics.rejected[APNSReason.badCollapseId.index] == 1)
+        let unknownPeer = try Caller.ofTopics([1])
         contract.ask {
-            $0.caller = stranger
+            $0.caller = unknownPeer
             $0.testPush(10, 1)
             $0.testPush(11, 1, topic: 0)
         }

@@ -33,9 +33,9 @@ struct PushContractTests {
         #expect(contract.word(140) == "DeviceTokenNotForTopic")
         #expect(contract.word(141) == "discarded")
         #expect(contract.word(144) == "no-wake")
-        let books = try contract.books()
-        #expect(books.accepted == 43, "not the refused push, the dry run or the push without a wake")
-        #expect(books.noWake == 1)
+        let counters = try contract.counters()
+        #expect(counters.accepted == 43, "not the refused push, the dry run or the push without a wake")
+        #expect(counters.noWake == 1)
         contract.pass(seconds: 600)
         for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
     }
@@ -94,35 +94,35 @@ struct PushContractTests {
     }
 
     @Test("A push is counted in exactly one place from its answer to its end", arguments: EngineKind.all)
-    func books(kind: EngineKind) throws {
+    func counters(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.push(1, 1) }
-        var books = try contract.books()
-        #expect((books.accepted, books.pending, books.inFlight, books.launched) == (1, 1, 0, 0))
+        var counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.inFlight, counters.launched) == (1, 1, 0, 0))
         #expect(contract.reply(1)?.hold == "worker")
         contract.ask { $0.subscribe(2) }
-        books = try contract.books()
-        #expect((books.accepted, books.pending, books.inFlight, books.launched) == (1, 0, 1, 1))
+        counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.inFlight, counters.launched) == (1, 0, 1, 1))
         contract.ask {
             $0.push(3, 1)
             $0.push(4, 1)
         }
         #expect(contract.word(3) == "scheduled" && contract.word(4) == "coalesced")
-        books = try contract.books()
-        #expect((books.accepted, books.pending, books.inFlight, books.coalesced) == (3, 1, 1, 1))
+        counters = try contract.counters()
+        #expect((counters.accepted, counters.pending, counters.inFlight, counters.coalesced) == (3, 1, 1, 1))
         let wake = try contract.lastWake()
         #expect(wake.push == EngineRig.apnsID(1) && wake.attempt == 1 && wake.timeLeft == 20_000)
         contract.ask { $0.report(5, wake.id, .newData) }
-        books = try contract.books()
-        #expect((books.pending, books.inFlight, books.completed, books.coalesced) == (1, 0, 1, 1))
-        #expect(books.results[.newData] == 1 && books.accepted == 3)
+        counters = try contract.counters()
+        #expect((counters.pending, counters.inFlight, counters.completed, counters.coalesced) == (1, 0, 1, 1))
+        #expect(counters.results[.newData] == 1 && counters.accepted == 3)
         contract.pass(seconds: 60)
         let next = try contract.lastWake()
         #expect(next.push == EngineRig.apnsID(4) && next.coalesced == 1, "the newest stands for the other")
         contract.ask { $0.report(6, next.id, .noData) }
-        books = try contract.books()
-        #expect((books.pending, books.inFlight, books.completed, books.coalesced) == (0, 0, 2, 1))
-        #expect(books.launched == 2)
+        counters = try contract.counters()
+        #expect((counters.pending, counters.inFlight, counters.completed, counters.coalesced) == (0, 0, 2, 1))
+        #expect(counters.launched == 2)
     }
 
     @Test("A now-or-never push launches with a free slot, and is discarded without one", arguments: EngineKind.all)
@@ -136,9 +136,9 @@ struct PushContractTests {
         #expect(contract.word(3) == "launched" && contract.wakes.map(\.push) == [EngineRig.apnsID(3)])
         contract.ask { $0.push(4, 3, expiration: 0) }
         #expect(contract.word(4) == "discarded", "the only slot is taken")
-        let books = try contract.books()
-        #expect((books.accepted, books.launched, books.pending) == (3, 1, 0))
-        #expect(books.discarded[.expired] == 2)
+        let counters = try contract.counters()
+        #expect((counters.accepted, counters.launched, counters.pending) == (3, 1, 0))
+        #expect(counters.discarded[.expired] == 2)
     }
 
     @Test("A push that its client repeats is answered as before, and launches once", arguments: EngineKind.all)
@@ -149,7 +149,7 @@ struct PushContractTests {
         contract.ask { $0.push(3, 1, clientID: 77) }
         #expect(contract.word(2) == "launched" && contract.word(3) == "launched")
         #expect(contract.wakes.count == 1)
-        #expect(try contract.books().accepted == 1)
+        #expect(try contract.counters().accepted == 1)
     }
 
     @Test("An apns-id names the same push in either letter case", arguments: EngineKind.all)
@@ -160,7 +160,7 @@ struct PushContractTests {
         contract.pass(seconds: 1)
         contract.ask { $0.push(2, 1, clientID: number, isUpperCase: true) }
         #expect(contract.word(1) == "scheduled" && contract.word(2) == "scheduled")
-        #expect(try contract.books().accepted == 1)
+        #expect(try contract.counters().accepted == 1)
         let sent = try #require(contract.reply(2)).apnsID
         #expect(sent.upperCase != 0, "the answer keeps the letter case of the identifier")
         contract.ask { $0.push(3, 2, clientID: number + 1, isUpperCase: true) }
@@ -200,8 +200,8 @@ struct PushContractTests {
         contract.ask { $0.subscribe(1) }
         contract.ask { $0.push(2, 1, isDryRun: true) }
         #expect(contract.word(2) == "launched")
-        let books = try contract.books()
-        #expect((books.accepted, books.launched, books.registered) == (0, 0, 0))
+        let counters = try contract.counters()
+        #expect((counters.accepted, counters.launched, counters.registered) == (0, 0, 0))
         #expect(contract.wakes.isEmpty)
     }
 

@@ -32,9 +32,9 @@ struct TaskContractTests {
         }
         #expect((3...6).map { contract.answer($0) } == ["400 BadResult", "204", "204", "409 WakeEnded"])
         #expect(contract.released(1) == [wake.id])
-        let books = try contract.books()
-        #expect(books.requests.submitted.sum == 1 && books.requestResults(.success) == 1)
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor && books.launched == 0)
+        let counters = try contract.counters()
+        #expect(counters.requests.submitted.sum == 1 && counters.requestResults(.success) == 1)
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor && counters.launched == 0)
     }
 
     @Test("A push accepts only a result", arguments: EngineKind.all)
@@ -130,7 +130,7 @@ struct TaskContractTests {
         )
         let message = contract.member(2, "message")
         #expect(message.hasPrefix("The configuration of \(EngineRig.topicName(0)) does not permit b; "), "\(message)")
-        let refused = try contract.books().requests.refused
+        let refused = try contract.counters().requests.refused
         #expect(refused[.notPermitted] == 1 && refused[.unavailable] == 1 && refused.sum == 4)
         contract.ask { $0.unregister(9, 1) }
         contract.ask {
@@ -140,9 +140,9 @@ struct TaskContractTests {
             $0.finish(13, 1, "s")
         }
         for request in 10...13 { #expect(contract.answer(request) == "410 Unregistered") }
-        let books = try contract.books()
-        #expect(books.requests.discarded[.unregistered] == 1)
-        #expect(books.requests.submitted.sum == books.requestsAccountedFor)
+        let counters = try contract.counters()
+        #expect(counters.requests.discarded[.unregistered] == 1)
+        #expect(counters.requests.submitted.sum == counters.requestsAccountedFor)
     }
 
     @Test("A request over a limit of the gateway is answered 429, with the limit's name", arguments: EngineKind.all)
@@ -179,7 +179,7 @@ struct TaskContractTests {
         }
         #expect((3...5).map { contract.answer($0) } == ["204", "204", "204"])
         #expect(contract.text(6) == #"{"waiting":[],"running":[]}"#)
-        #expect(try contract.books().requests.cancelled == 2)
+        #expect(try contract.counters().requests.cancelled == 2)
         contract.ask {
             $0.conditions(7, 1) { $0.appState = .active }
             $0.subscribe(8, tasks: ["export"])
@@ -190,7 +190,7 @@ struct TaskContractTests {
         #expect(contract.expired(8) == [wake.id] && contract.expirations(8) == [.cancelled])
         contract.ask { $0.report(11, wake.id, TaskResult.success) }
         #expect(contract.answer(11) == "409 WakeEnded" && contract.text(11).contains(#""outcome":"cancelled""#))
-        #expect(try contract.books().requestResults(.cancelled) == 1)
+        #expect(try contract.counters().requestResults(.cancelled) == 1)
     }
 
     @Test("A continued task lives by its progress, and resumes from it after a loss", arguments: EngineKind.all)
@@ -261,7 +261,7 @@ struct TaskContractTests {
         #expect(contract.conditions(2).map(\.charging) == [false])
         contract.ask { $0.conditions(6, 1) { $0.charging = false } }
         #expect(contract.conditions(2).count == 1, "nothing has changed")
-        #expect(try contract.books().requestResults(.interrupted) == 1)
+        #expect(try contract.counters().requestResults(.interrupted) == 1)
     }
 
     @Test("An operator launches and ends a task by its identifier", arguments: EngineKind.all)

@@ -25,7 +25,7 @@ struct WakeContractTests {
         #expect(contract.wakes.count == 1)
         contract.pass(seconds: 1)
         #expect(contract.wakes.count == 1)
-        #expect(try contract.books().launched == 1)
+        #expect(try contract.counters().launched == 1)
         #expect(try contract.statistics().workers.busy == 1)
     }
 
@@ -72,8 +72,8 @@ struct WakeContractTests {
             ]
         )
         #expect(contract.released(1) == [wake.id], "the holder is notified once")
-        let books = try contract.books()
-        #expect(books.completed == 1 && books.results.sum == 1)
+        let counters = try contract.counters()
+        #expect(counters.completed == 1 && counters.results.sum == 1)
     }
 
     @Test(
@@ -89,8 +89,8 @@ struct WakeContractTests {
             contract.pass(seconds: 60)
             wake = try contract.lastWake()
         }
-        let books = try contract.books()
-        #expect((books.launched, books.discarded[.exhausted], books.pending) == (3, 1, 0))
+        let counters = try contract.counters()
+        #expect((counters.launched, counters.discarded[.exhausted], counters.pending) == (3, 1, 0))
     }
 
     @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
@@ -129,8 +129,8 @@ struct WakeContractTests {
         #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "the waiting push gets the slot")
         contract.ask { $0.report(4, wake.id, .newData) }
         #expect(contract.answer(4) == "409 WakeEnded")
-        let books = try contract.books()
-        #expect(books.results[.expired] == 1 && books.pending == 1 && books.completed == 0)
+        let counters = try contract.counters()
+        #expect(counters.results[.expired] == 1 && counters.pending == 1 && counters.completed == 0)
     }
 
     @Test(
@@ -141,16 +141,16 @@ struct WakeContractTests {
         let (contract, wake) = try self.launched(kind)
         contract.ask { $0.endStream(1) }
         #expect(contract.released(1).isEmpty, "an ended stream is not notified")
-        var books = try contract.books()
-        #expect((books.results[.lost], books.inFlight, books.pending) == (1, 0, 1))
+        var counters = try contract.counters()
+        #expect((counters.results[.lost], counters.inFlight, counters.pending) == (1, 0, 1))
         contract.ask { $0.subscribe(3) }
         let again = try contract.lastWake()
         #expect(again.stream == 3 && again.push == wake.push && again.id != wake.id && again.attempt == 2)
         contract.ask { $0.report(4, wake.id, .newData) }
         #expect(contract.answer(4) == "409 WakeEnded")
         contract.ask { $0.report(5, again.id, .newData) }
-        books = try contract.books()
-        #expect((books.completed, books.launched) == (1, 2))
+        counters = try contract.counters()
+        #expect((counters.completed, counters.launched) == (1, 2))
     }
 
     @Test("A wake that never reached its worker launches again, without a counted attempt", arguments: EngineKind.all)
@@ -162,9 +162,9 @@ struct WakeContractTests {
         #expect(again.id != wake.id && again.attempt == 1)
         contract.ask { $0.lose(again.id, on: 1, takingBackAttempt: false) }
         #expect(try contract.lastWake().attempt == 2)
-        #expect(try contract.books().results[.lost] == 2)
+        #expect(try contract.counters().results[.lost] == 2)
         contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: true) }
-        #expect(try contract.books().results[.lost] == 2, "it had ended")
+        #expect(try contract.counters().results[.lost] == 2, "it had ended")
     }
 
     @Test("A wake that could not begin goes to another worker, without a counted attempt", arguments: EngineKind.all)
@@ -185,8 +185,10 @@ struct WakeContractTests {
         contract.ask { $0.report(8, again.id, .newData) }
         contract.ask { $0.release(9, again.id) }
         #expect(contract.answer(9) == "409 WakeEnded" && contract.member(9, "outcome") == "newData")
-        let books = try contract.books()
-        #expect((books.completed, books.launched, books.results[.lost], books.results[.failed]) == (1, 2, 1, 0))
+        let counters = try contract.counters()
+        #expect(
+            (counters.completed, counters.launched, counters.results[.lost], counters.results[.failed]) == (1, 2, 1, 0)
+        )
     }
 
     @Test("A wake that is given back after its deadline has expired", arguments: EngineKind.all)
@@ -195,7 +197,7 @@ struct WakeContractTests {
         contract.pass(seconds: 21)
         contract.ask { $0.release(3, wake.id) }
         #expect(contract.answer(3) == "409 WakeEnded" && contract.member(3, "outcome") == "expired")
-        #expect(try contract.books().results[.expired] == 1)
+        #expect(try contract.counters().results[.expired] == 1)
     }
 
     @Test(
@@ -230,8 +232,8 @@ struct WakeContractTests {
         contract.ask { $0.report(9, wake.id, .newData) }
         contract.ask { $0.endStream(1) }
         #expect(try contract.statistics().workers.stalled == 0)
-        let books = try contract.books()
-        #expect((books.completed, books.results[.lost], books.pending) == (1, 3, 0))
+        let counters = try contract.counters()
+        #expect((counters.completed, counters.results[.lost], counters.pending) == (1, 3, 0))
     }
 
     @Test(
@@ -311,8 +313,8 @@ struct WakeContractTests {
         #expect((5...7).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "204"])
         contract.pass(seconds: 120)
         #expect(contract.wakes.count == 1)
-        let books = try contract.books()
-        #expect((books.completed, books.pending) == (1, 1))
+        let counters = try contract.counters()
+        #expect((counters.completed, counters.pending) == (1, 1))
         contract.finish()
     }
 }

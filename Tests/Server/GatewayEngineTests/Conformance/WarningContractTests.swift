@@ -35,8 +35,8 @@ struct WarningContractTests {
         #expect(contract.answer(3) == "204")
         contract.pass(seconds: 5)
         #expect(contract.warnings(1).count == 1 && contract.expired(1).isEmpty)
-        let books = try contract.books()
-        #expect(books.results[.failed] == 1 && books.results[.expired] == 0)
+        let counters = try contract.counters()
+        #expect(counters.results[.failed] == 1 && counters.results[.expired] == 0)
     }
 
     @Test("A silent wake expires at the deadline", arguments: EngineKind.all)
@@ -47,7 +47,7 @@ struct WarningContractTests {
         #expect(contract.warnings(1).map(\.wake) == [wake.id] && contract.expired(1) == [wake.id])
         contract.ask { $0.report(3, wake.id, .newData) }
         #expect(contract.answer(3) == "409 WakeEnded")
-        #expect(try contract.books().results[.expired] == 1)
+        #expect(try contract.counters().results[.expired] == 1)
     }
 
     @Test("A deadline that has already passed causes no warning", arguments: EngineKind.all)

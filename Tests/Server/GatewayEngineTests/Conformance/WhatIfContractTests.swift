@@ -20,7 +20,7 @@ struct WhatIfContractTests {
     }
 
     @Test("Each push counts once, and those that still wait count into the waits", arguments: EngineKind.all)
-    func countsOnce(kind: EngineKind) throws {
+    func isIdempotent(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1) }
         var reported = 0

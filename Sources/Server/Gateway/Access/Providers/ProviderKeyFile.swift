@@ -164,7 +164,7 @@ package struct ProviderKeyError: Error, Hashable, Sendable, CustomStringConverti
 /// Times are milliseconds on the caller's clock.
 package struct KeptKeys: Sendable {
     /// The time in milliseconds for which a key remains valid while its file holds no valid key.
-    package static let patience: Int64 = 2000
+    package static let gracePeriod: Int64 = 2000
 
     private var keys: [String: ProviderKeyFile] = [:]
     /// The times at which files were first found without a valid key, by key id.
@@ -190,7 +190,7 @@ package struct KeptKeys: Sendable {
         var passing: [ProviderKeyError] = []
         for unusable in contents.unusable where keys[unusable.keyID] == nil {
             let beginning = self.unusableSince[unusable.keyID] ?? now
-            guard let key = self.keys[unusable.keyID], now - beginning < Self.patience else { continue }
+            guard let key = self.keys[unusable.keyID], now - beginning < Self.gracePeriod else { continue }
             keys[unusable.keyID] = key
             since[unusable.keyID] = beginning
             if let fault = unusable.fault { passing.append(fault) }

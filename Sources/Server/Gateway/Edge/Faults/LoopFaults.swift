@@ -18,7 +18,7 @@ final class LoopFaults {
         let endsWithSuccess: Bool
     }
 
-    let desk: FaultDesk
+    let service: FaultService
     var agenda = FaultAgenda<Task>()
     private var generation: UInt64
     private var limits: [ConnectionID: Limit] = [:]
@@ -37,25 +37,25 @@ final class LoopFaults {
     private var losing: [StreamID: LostReply] = [:]
     private var stuck: Set<StreamID> = []
 
-    init(_ desk: FaultDesk) {
-        self.desk = desk
-        self.generation = desk.generation
+    init(_ service: FaultService) {
+        self.service = service
+        self.generation = service.generation
     }
 
     /// True if pushes must be checked against the rules or their remaining effects.
-    var isActive: Bool { self.desk.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
+    var isActive: Bool { self.service.hasRules || !self.limits.isEmpty || !self.abandoned.isEmpty }
 
     /// Throws if the provider's token was made to expire by a rule.
     ///
     /// - Parameter authorization: the value of the header field; nil if it is absent.
     /// - Throws: `expiredProviderToken`.
     func admit(_ authorization: ByteView?, on connection: ConnectionID) throws(APNSReason) {
-        guard !self.unusable.isEmpty || self.desk.hasExpiredTokens else { return }
+        guard !self.unusable.isEmpty || self.service.hasExpiredTokens else { return }
         if let shown = self.unusable[connection] {
             if let authorization, authorization.array != shown { self.changedInVain.insert(connection) }
             throw .expiredProviderToken
         }
-        guard self.desk.hasExpiredTokens, let authorization, self.desk.isExpired(authorization) else { return }
+        guard self.service.hasExpiredTokens, let authorization, self.service.isExpired(authorization) else { return }
         self.unusable[connection] = authorization.array
         throw .expiredProviderToken
     }
@@ -68,8 +68,8 @@ final class LoopFaults {
     /// - Returns: the connections whose stream limits, and those whose stream windows, must be reset to the default;
     ///   nil if nothing was cleared.
     func takeCleared() -> (limits: [ConnectionID], windows: [ConnectionID])? {
-        guard self.desk.generation != self.generation else { return nil }
-        self.generation = self.desk.generation
+        guard self.service.generation != self.generation else { return nil }
+        self.generation = self.service.generation
         self.unusable.removeAll()
         self.changedInVain.removeAll()
         defer { self.limits.removeAll() }
@@ -78,7 +78,7 @@ final class LoopFaults {
 
     func tokenExpired(_ authorization: [UInt8]?, on connection: ConnectionID) {
         self.unusable[connection] = authorization ?? []
-        if let authorization { self.desk.expire(authorization) }
+        if let authorization { self.service.expire(authorization) }
     }
 
     // MARK: Streams

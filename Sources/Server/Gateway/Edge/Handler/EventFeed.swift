@@ -39,7 +39,7 @@ final class EventFeed {
         self.queuedBytesMax = shared.settings.transport.streamingBytesSoftMax
     }
 
-    private var desk: EventDesk { self.shared.services.events }
+    private var service: EventService { self.shared.services.events }
 
     /// Sets the maximum number of bytes queued on one stream.
     func setQueuedBytesMax(_ count: Int) { self.queuedBytesMax = count }
@@ -50,14 +50,14 @@ final class EventFeed {
     /// - Throws: `tooManyEventStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
         guard !self.shared.isDraining else { throw .shutdown }
-        guard self.desk.readerCame() else {
+        guard self.service.readerCame() else {
             self.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
         // Earlier events go to the streams that are already open, not to this one.
         self.woken()
-        guard self.answers.beginEvents(stream) else { return self.desk.readerWent() }
-        if self.follower == nil { self.follower = self.desk.follow { [loop = self.loop] in loop.wake() } }
+        guard self.answers.beginEvents(stream) else { return self.service.readerWent() }
+        if self.follower == nil { self.follower = self.service.follow { [loop = self.loop] in loop.wake() } }
         self.streams[stream] = EventStream(proof: proof, filter: filter)
         self.write(ByteView(": events follow\n\n"), to: stream)
     }
@@ -66,7 +66,7 @@ final class EventFeed {
     func woken() {
         guard let follower = self.follower else { return }
         while true {
-            let taken = self.desk.take(follower, into: &self.events)
+            let taken = self.service.take(follower, into: &self.events)
             if taken.missed > 0 { self.noteMissed(taken.missed) }
             for event in self.events { self.send(event) }
             self.events.removeAll(keepingCapacity: true)
@@ -135,9 +135,9 @@ final class EventFeed {
     /// Removes a stream if it is an event stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
-        self.desk.readerWent()
+        self.service.readerWent()
         guard self.streams.isEmpty, let follower = self.follower else { return }
-        self.desk.leave(follower)
+        self.service.leave(follower)
         self.follower = nil
     }
 

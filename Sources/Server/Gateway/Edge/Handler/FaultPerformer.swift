@@ -14,13 +14,13 @@ final class FaultPerformer {
     private var isDraining = false
 
     init(
-        _ desk: FaultDesk,
+        _ service: FaultService,
         _ loop: EventLoop,
         _ outbox: EngineOutbox,
         _ answers: AnswerWriter,
         _ limits: StreamLimits
     ) {
-        self.faults = LoopFaults(desk)
+        self.faults = LoopFaults(service)
         self.loop = loop
         self.outbox = outbox
         self.answers = answers
@@ -65,7 +65,7 @@ final class FaultPerformer {
             type: push.type,
             priority: push.priority
         )
-        guard !self.isDraining, let effect = self.faults.desk.pushReceived(candidate) else {
+        guard !self.isDraining, let effect = self.faults.service.pushReceived(candidate) else {
             let isAnswerFaulted = self.faults.awaitsSuccess(stream.connection)
             self.outbox.append(push, from: self.address(stream, isAnswerFaulted: isAnswerFaulted))
             return
@@ -211,7 +211,7 @@ final class FaultPerformer {
     /// Returns the key id in an unverified token. Clients show their tokens even where the gateway does not verify
     /// them.
     private func unverifiedKeyID(_ authorization: ByteView?) -> String? {
-        guard authorization != nil, self.faults.desk.looksAtKeys else { return nil }
+        guard authorization != nil, self.faults.service.looksAtKeys else { return nil }
         guard let text = try? ProviderToken.text(inAuthorization: authorization) else { return nil }
         return (try? ProviderToken(text))?.keyID
     }

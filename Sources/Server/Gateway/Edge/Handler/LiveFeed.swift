@@ -28,7 +28,7 @@ final class LiveFeed {
         self.admission = admission
     }
 
-    private var desk: LiveDesk { self.shared.services.live }
+    private var service: LiveService { self.shared.services.live }
 
     /// Opens a stream; its first event follows within a second.
     ///
@@ -36,11 +36,11 @@ final class LiveFeed {
     /// - Throws: `tooManyLiveStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
         guard !self.shared.isDraining else { throw .shutdown }
-        guard self.desk.readerCame() else {
+        guard self.service.readerCame() else {
             self.shared.tally.met(.liveStreamsMax)
             throw .tooManyLiveStreams
         }
-        guard self.answers.beginEvents(stream) else { return self.desk.readerWent() }
+        guard self.answers.beginEvents(stream) else { return self.service.readerWent() }
         self.streams[stream] = LiveStream(proof: proof)
         _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
     }
@@ -53,8 +53,8 @@ final class LiveFeed {
                 self.loop.finish(stream)
                 continue
             }
-            let facts = { ProcessFacts(connections: self.shared.connectionCount, startedAt: self.desk.startedAt) }
-            guard let event = self.desk.event(after: state.lastAt, facts) else { continue }
+            let facts = { ProcessFacts(connections: self.shared.connectionCount, startedAt: self.service.startedAt) }
+            guard let event = self.service.event(after: state.lastAt, facts) else { continue }
             self.streams[stream]?.lastAt = event.at
             let queued = event.bytes.withByteView { self.loop.write(stream, $0) }
             guard let queued, queued > Self.queuedBytesMax else { continue }
@@ -66,7 +66,7 @@ final class LiveFeed {
     /// Removes a stream if it is a live stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
-        self.desk.readerWent()
+        self.service.readerWent()
     }
 
     /// Ends the live streams of a connection that is about to end.

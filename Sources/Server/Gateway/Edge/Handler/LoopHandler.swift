@@ -87,8 +87,8 @@ package final class LoopHandler: RequestHandler {
 
     package func requestReceived(_ request: Request) {
         let role = self.shared.roles[request.listener]
-        if let stranger = self.stranger(request) {
-            self.refuse(request, from: stranger)
+        if let unknownPeer = self.unknownPeer(request) {
+            self.refuse(request, from: unknownPeer)
         } else if role.isCleartext, !self.callers.admits(request, on: role) {
             self.refuseCaller(request)
         } else if request.shortage != .none {
@@ -105,18 +105,18 @@ package final class LoopHandler: RequestHandler {
 
     /// Returns the network of a caller outside the permitted networks; nil if the caller is permitted or networks are
     /// not restricted.
-    private func stranger(_ request: Request) -> ClientNetwork? {
+    private func unknownPeer(_ request: Request) -> ClientNetwork? {
         guard !self.callerNetworks.isEmpty, let client = self.loop.network(of: request.stream.connection),
             !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
         else { return nil }
         return client
     }
 
-    private func refuse(_ request: Request, from stranger: ClientNetwork) {
+    private func refuse(_ request: Request, from unknownPeer: ClientNetwork) {
         let known = self.callerNetworks.map(\.text).joined(separator: ", ")
         let message =
-            "\(stranger.text) may not reach this gateway: it is for this machine and \(known). Start it with "
-            + "--network \(stranger.text) as well."
+            "\(unknownPeer.text) may not reach this gateway: it is for this machine and \(known). Start it with "
+            + "--network \(unknownPeer.text) as well."
         if Self.isPush(request.path) { self.pushes.noteForbidden(request) }
         self.answers.answer(request.stream, APIError(403, "Forbidden", message))
     }

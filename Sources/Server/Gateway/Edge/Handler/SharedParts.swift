@@ -19,7 +19,7 @@ package final class SharedParts: Sendable {
     let configuration: GatewayConfiguration
     package let engine: Mailbox<CommandBatch>
     /// The mailboxes for the engine's effects on the loops and the webhooks.
-    package let mailboxes: PerOutlet<LoopMailbox>
+    package let mailboxes: PerOutput<LoopMailbox>
     /// The services that operations use in addition to the engine.
     package let services: GatewayServices
     /// The heartbeats of the loops, by number, and of the engine thread.
@@ -71,12 +71,12 @@ package final class SharedParts: Sendable {
         self.clientTrusts = clientTrusts
         self.log = log
         self.engine = Mailbox<CommandBatch>()
-        self.mailboxes = PerOutlet(loops: (0..<loopCount).map { _ in LoopMailbox() }, webhooks: LoopMailbox())
+        self.mailboxes = PerOutput(loops: (0..<loopCount).map { _ in LoopMailbox() }, webhooks: LoopMailbox())
         self.loopPulses = (0..<loopCount).map { _ in Pulse() }
         self.services = GatewayServices(
             configuration,
             backups: BackupService(store: GatewayStore(configuration), mailboxes: self.mailboxes),
-            metrics: MetricsDesk(engine: self.engine),
+            metrics: MetricsService(engine: self.engine),
             reloads: reloads
         )
     }

@@ -97,15 +97,15 @@ extension Operation {
 extension EngineWork {
     /// Registers a device, which may be new.
     package static func register(_ token: DeviceToken, topic: [UInt8]) -> EngineWork {
-        EngineWork(registering: token, of: topic) { reach throws(APIError) in
+        EngineWork(registering: token, of: topic) { scope throws(APIError) in
             // A removed token may move to another topic, but a caller cannot take it from a topic outside its scope.
-            if reach.engine.find(token) != nil, Named(token).find(in: reach.engine, for: reach.caller) == nil {
+            if scope.engine.find(token) != nil, Named(token).find(in: scope.engine, for: scope.caller) == nil {
                 throw .otherTopic
             }
-            switch topic.withByteView({ reach.dispatcher.register(token, topic: $0) }) {
+            switch topic.withByteView({ scope.dispatcher.register(token, topic: $0) }) {
             case .refused(.otherTopic): throw .otherTopic
             case .refused(let refusal):
-                if let limit = refusal.limit { reach.room.limits.met(limit) }
+                if let limit = refusal.limit { scope.room.limits.met(limit) }
                 throw .full
             case .device, .newcomer: return .outcome(.registered(token, topic: topic))
             }
@@ -113,31 +113,31 @@ extension EngineWork {
     }
 
     package static func unregister(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(changing: device, removesDevice: true) { reach, device in
-            reach.dispatcher.unregister(device.index)
+        EngineWork(changing: device, removesDevice: true) { scope, device in
+            scope.dispatcher.unregister(device.index)
             return .outcome(.done)
         }
     }
 
     package static func conditions(_ device: Named<DeviceToken>, _ report: ConditionsReport) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            .outcome(.conditions(reach.dispatcher.conditions(report, try reach.registered(device))))
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            .outcome(.conditions(scope.dispatcher.conditions(report, try scope.registered(device))))
         }
     }
 
     /// Returns the current conditions of a device.
     package static func conditions(of device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { reach, device throws(APIError) in
-            let snapshot = reach.workspace.snapshot(try reach.registered(device))
+        EngineWork(reading: device) { scope, device throws(APIError) in
+            let snapshot = scope.workspace.snapshot(try scope.registered(device))
             return .outcome(.conditions(snapshot.state.conditions))
         }
     }
 
     /// Lists devices in order of token or of the time that their pushes have been pending.
     package static func devices(_ question: DeviceQuestion) -> EngineWork {
-        EngineWork(.list(.devices(question))) { reach in
-            let lastRead = reach.workspace.lastRead
-            var search = reach.workspace.search(question, for: reach.caller)
+        EngineWork(.list(.devices(question))) { scope in
+            let lastRead = scope.workspace.lastRead
+            var search = scope.workspace.search(question, for: scope.caller)
             return .list(
                 LongList(
                     search: { workspace in

@@ -25,21 +25,21 @@ extension EngineWork {
     ///
     /// - Parameter task: the identifier; nil for a push.
     package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {
-        EngineWork(reading: device) { reach, device in
-            let snapshot = reach.workspace.snapshot(device.index)
-            let topic = reach.engine.topic(of: device.index)
-            var outlook = task.map { reach.dispatcher.outlook(ofTask: $0, device.index) }
+        EngineWork(reading: device) { scope, device in
+            let snapshot = scope.workspace.snapshot(device.index)
+            let topic = scope.engine.topic(of: device.index)
+            var outlook = task.map { scope.dispatcher.outlook(ofTask: $0, device.index) }
             if let found = outlook {
-                let takers = reach.workspace.takersShown(found.launch.takers, of: found.target, topic)
+                let takers = scope.workspace.takersShown(found.launch.takers, of: found.target, topic)
                 outlook?.launch.takers = takers
             }
             let diagnosis = Diagnosis(
                 device: snapshot,
                 task: outlook,
-                webhook: reach.room.webhooks[snapshot.topic],
-                workers: reach.workspace.workerCounts(topic),
-                now: reach.engine.now,
-                offset: reach.workspace.offset
+                webhook: scope.room.webhooks[snapshot.topic],
+                workers: scope.workspace.workerCounts(topic),
+                now: scope.engine.now,
+                offset: scope.workspace.offset
             )
             var writer = JSONWriter()
             diagnosis.write(to: &writer)

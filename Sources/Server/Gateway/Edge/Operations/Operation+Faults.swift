@@ -7,9 +7,9 @@ extension Operation {
         faultRules, replaceFaultRules, addFaultRule, clearFaultRules, removeFaultRule, resetFaultCounters,
     ]
 
-    package static let faultRules = fault("faultRules", .get, "/v1/faults", answers: [200]) { _, desk in
+    package static let faultRules = fault("faultRules", .get, "/v1/faults", answers: [200]) { _, service in
         var writer = JSONWriter()
-        desk.write(to: &writer)
+        service.write(to: &writer)
         return OperationAnswer(writer.buffer.view.array)
     }
 
@@ -18,13 +18,13 @@ extension Operation {
         .put,
         "/v1/faults",
         answers: [200, 400]
-    ) { call, desk throws(APIError) in
+    ) { call, service throws(APIError) in
         let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rules(text, name: "the body")
         }
-        desk.replace(with: read.rules)
+        service.replace(with: read.rules)
         var writer = JSONWriter()
-        desk.write(to: &writer, warnings: read.warnings)
+        service.write(to: &writer, warnings: read.warnings)
         return OperationAnswer(writer.buffer.view.array)
     }
 
@@ -33,7 +33,7 @@ extension Operation {
         .post,
         "/v1/faults",
         answers: [201, 400, 409]
-    ) { call, desk throws(APIError) in
+    ) { call, service throws(APIError) in
         let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
             try FaultRuleReader.rule(text, name: "the body")
         }
@@ -41,15 +41,15 @@ extension Operation {
         writer.beginObject()
         for rule in read.rules {
             writer.key("id")
-            writer.string(try desk.append(rule))
+            writer.string(try service.append(rule))
         }
-        FaultDesk.write(read.warnings, to: &writer)
+        FaultService.write(read.warnings, to: &writer)
         writer.endObject()
         return OperationAnswer(status: 201, writer.buffer.view.array)
     }
 
-    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults", answers: [204]) { _, desk in
-        desk.replace(with: [])
+    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults", answers: [204]) { _, service in
+        service.replace(with: [])
         return OperationAnswer(status: 204, [])
     }
 
@@ -58,8 +58,8 @@ extension Operation {
         .delete,
         "/v1/faults/{id}",
         answers: [204, 404]
-    ) { call, desk throws(APIError) in
-        try desk.remove(call.parameter.string)
+    ) { call, service throws(APIError) in
+        try service.remove(call.parameter.string)
         return OperationAnswer(status: 204, [])
     }
 
@@ -68,8 +68,8 @@ extension Operation {
         .post,
         "/v1/faults/reset",
         answers: [204]
-    ) { _, desk in
-        desk.resetCounters()
+    ) { _, service in
+        service.resetCounters()
         return OperationAnswer(status: 204, [])
     }
 
@@ -79,7 +79,7 @@ extension Operation {
         _ method: HTTPMethod,
         _ path: PathPattern,
         answers: Set<Int>,
-        _ answer: @escaping @Sendable (OperationCall, FaultDesk) throws(APIError) -> OperationAnswer
+        _ answer: @escaping @Sendable (OperationCall, FaultService) throws(APIError) -> OperationAnswer
     ) -> Operation {
         Operation(
             name,
@@ -92,8 +92,8 @@ extension Operation {
             answers: answers,
             afterFailedStore: .answered
         ) { call throws(APIError) in
-            guard let desk = call.services.faults else { throw .noFaultsHere }
-            return .answered(try answer(call, desk))
+            guard let service = call.services.faults else { throw .noFaultsHere }
+            return .answered(try answer(call, service))
         }
     }
 

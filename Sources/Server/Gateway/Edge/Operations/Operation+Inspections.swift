@@ -127,17 +127,17 @@ extension Operation {
 extension EngineWork {
     /// Answers with a device's state and its latest history.
     package static func explain(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { reach, device in
-            let snapshot = reach.workspace.snapshot(device.index)
+        EngineWork(reading: device) { scope, device in
+            let snapshot = scope.workspace.snapshot(device.index)
             return .history(
                 .explanation(
                     Explanation(
                         device: snapshot,
-                        webhook: reach.room.webhooks[snapshot.topic],
-                        workers: reach.workspace.workerCounts(reach.engine.topic(of: device.index)),
-                        policy: reach.room.records.policies.current,
-                        now: reach.engine.now,
-                        offset: reach.workspace.offset
+                        webhook: scope.room.webhooks[snapshot.topic],
+                        workers: scope.workspace.workerCounts(scope.engine.topic(of: device.index)),
+                        policy: scope.room.records.policies.current,
+                        now: scope.engine.now,
+                        offset: scope.workspace.offset
                     )
                 )
             )
@@ -177,10 +177,10 @@ extension EngineWork {
         _ answer:
             @escaping @Sendable (DeviceToken, PolicyReplay, [HistoryEntry], WallOffset) throws(APIError) -> Outcome
     ) -> EngineWork {
-        EngineWork(reading: device) { reach, device in
+        EngineWork(reading: device) { scope, device in
             let token = device.token
-            let parameters = reach.engine.parameters(reach.engine.topic(of: device.index))
-            let replay = PolicyReplay(parameters: parameters, now: reach.engine.now)
+            let parameters = scope.engine.parameters(scope.engine.topic(of: device.index))
+            let replay = PolicyReplay(parameters: parameters, now: scope.engine.now)
             return .history(
                 HistoryQuestion.Subject(find: { reading throws(APIError) in
                     let device = reading.number(of: token)
@@ -193,10 +193,10 @@ extension EngineWork {
 
     /// Answers how the recorded pushes and tasks of a topic's devices would have fared under another policy.
     package static func topicWhatIf(topic name: [UInt8], _ whatIf: WhatIf) -> EngineWork {
-        EngineWork(.counts(.one(name))) { reach throws(APIError) in
-            let topic = try reach.topic(name)
-            guard let ticket = reach.room.admitReplay() else { throw .tooManyReplays(limit: TopicReplay.countMax) }
-            let registered = reach.engine.booksShown(topic).registered
+        EngineWork(.counts(.one(name))) { scope throws(APIError) in
+            let topic = try scope.topic(name)
+            guard let ticket = scope.room.admitReplay() else { throw .tooManyReplays(limit: TopicReplay.countMax) }
+            let registered = scope.engine.countersShown(topic).registered
             return .history(
                 HistoryQuestion.Subject(find: { _ in
                     .more(.replayedDevices(ticket, topic: name, whatIf.changes, registered: registered))
@@ -216,10 +216,10 @@ extension EngineWork {
         question.topic = name.withByteView { $0.string }
         question.order = .recent
         question.limit = TopicReplay.devicesMax
-        return EngineWork(.list(.devices(question))) { [question] reach throws(APIError) in
-            let topic = try reach.topic(name)
-            let recent = reach.workspace.recent
-            var search = reach.workspace.search(question, for: reach.caller)
+        return EngineWork(.list(.devices(question))) { [question] scope throws(APIError) in
+            let topic = try scope.topic(name)
+            let recent = scope.workspace.recent
+            var search = scope.workspace.search(question, for: scope.caller)
             return .list(
                 LongList(
                     search: { recent != nil || $0.engine.look(&search, placesMax: LongList.placesMax) },
@@ -261,9 +261,9 @@ extension EngineWork {
 
     /// Lists a page of pushes. The engine looks up their devices, which the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
-        EngineWork { reach in
+        EngineWork { scope in
             var writer = JSONWriter()
-            listing.write(to: &writer, reach.workspace.offset) { Self.device(number: $0, reach) }
+            listing.write(to: &writer, scope.workspace.offset) { Self.device(number: $0, scope) }
             return .outcome(.json(writer))
         }
     }
@@ -277,7 +277,7 @@ extension EngineWork {
                     guard let number = device.map({ reading.number(of: $0) }) ?? events.last?.device else {
                         throw .unknownPush
                     }
-                    var way = PushWay(apnsID)
+                    var way = PushHistory(apnsID)
                     for event in events where event.device == number { way.append(event) }
                     guard !way.steps.isEmpty else { throw .unknownPush }
                     guard let devices = reading.source.devices(of: [number], reading.key) else {
@@ -295,35 +295,35 @@ extension EngineWork {
     }
 
     /// Answers with a push. The engine looks up its device, which the history cannot.
-    private static func shownPush(_ way: PushWay, device number: UInt64) -> EngineWork {
-        EngineWork { reach in
-            let holds = reach.engine.find(number: number).map { Self.holds(way, $0, reach) } ?? []
+    private static func shownPush(_ way: PushHistory, device number: UInt64) -> EngineWork {
+        EngineWork { scope in
+            let holds = scope.engine.find(number: number).map { Self.holds(way, $0, scope) } ?? []
             var writer = JSONWriter()
-            way.write(to: &writer, reach.workspace.offset, Self.device(number: number, reach), holds: holds)
+            way.write(to: &writer, scope.workspace.offset, Self.device(number: number, scope), holds: holds)
             return .outcome(.json(writer))
         }
     }
 
     /// A push that is pending, with the holds that apply to it.
-    private static func pendingPush(_ way: PushWay, _ logged: LoggedDevice) -> EngineWork {
-        EngineWork(reading: Named(logged.token)) { reach, device in
+    private static func pendingPush(_ way: PushHistory, _ logged: LoggedDevice) -> EngineWork {
+        EngineWork(reading: Named(logged.token)) { scope, device in
             var writer = JSONWriter()
-            way.write(to: &writer, reach.workspace.offset, logged, holds: Self.holds(way, device.index, reach))
+            way.write(to: &writer, scope.workspace.offset, logged, holds: Self.holds(way, device.index, scope))
             return .outcome(.json(writer))
         }
     }
 
     /// The holds that apply to the pending push of a device; none if that is another push.
-    private static func holds(_ way: PushWay, _ device: DeviceIndex, _ reach: Reach) -> [Hold] {
-        guard reach.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return [] }
-        return reach.workspace.snapshot(device).held
+    private static func holds(_ way: PushHistory, _ device: DeviceIndex, _ scope: AuthorizedScope) -> [Hold] {
+        guard scope.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return [] }
+        return scope.workspace.snapshot(device).held
     }
 
     /// Returns the device that the history knows by `number`, or nil if it has been removed.
-    private static func device(number: UInt64, _ reach: Reach) -> LoggedDevice? {
-        guard let device = reach.engine.find(number: number) else { return nil }
-        let identity = reach.engine.identity(device)
-        return LoggedDevice(token: identity.token, topic: reach.engine.topicName(identity.topic))
+    private static func device(number: UInt64, _ scope: AuthorizedScope) -> LoggedDevice? {
+        guard let device = scope.engine.find(number: number) else { return nil }
+        let identity = scope.engine.identity(device)
+        return LoggedDevice(token: identity.token, topic: scope.engine.topicName(identity.topic))
     }
 }
 

@@ -56,15 +56,15 @@ extension EngineWork {
     /// Accepts an operator's push like a provider's.
     package static func testPush(_ push: TestPush) -> EngineWork {
         // A refused push creates no topic.
-        EngineWork(pushingTo: push.device, of: push.refusal == nil ? push.topic : nil) { reach throws(APIError) in
+        EngineWork(pushingTo: push.device, of: push.refusal == nil ? push.topic : nil) { scope throws(APIError) in
             let topic: [UInt8]
             if let named = push.topic {
                 topic = named
             } else {
-                let device = try reach.device(push.device)
-                topic = Array(reach.engine.topicName(reach.engine.topic(of: device.index)).utf8)
+                let device = try scope.device(push.device)
+                topic = Array(scope.engine.topicName(scope.engine.topic(of: device.index)).utf8)
             }
-            guard let token = push.device.pushed(of: topic, by: reach.caller) else { throw .unknownTopic }
+            guard let token = push.device.pushed(of: topic, by: scope.caller) else { throw .unknownTopic }
             return .push(push, to: token, of: topic)
         }
     }

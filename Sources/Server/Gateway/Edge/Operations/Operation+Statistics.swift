@@ -82,14 +82,14 @@ extension EngineWork {
     }
 
     package static func topicStatistics(topic name: [UInt8], since: Int64? = nil) -> EngineWork {
-        EngineWork(.counts(.one(name))) { reach throws(APIError) in
-            guard let topic = name.withByteView({ reach.engine.findTopic($0) }) else { throw .unknownTopic }
-            return .outcome(.statistics(reach.workspace.statistics(topic, reach.room, since: since)))
+        EngineWork(.counts(.one(name))) { scope throws(APIError) in
+            guard let topic = name.withByteView({ scope.engine.findTopic($0) }) else { throw .unknownTopic }
+            return .outcome(.statistics(scope.workspace.statistics(topic, scope.room, since: since)))
         }
     }
 
-    package static let topics = EngineWork(.counts(.every)) { reach in
-        let (caller, room) = (reach.caller, reach.room)
+    package static let topics = EngineWork(.counts(.every)) { scope in
+        let (caller, room) = (scope.caller, scope.room)
         return .list(LongList { $0.writeTopics(for: caller, room.webhooks, to: &$1) })
     }
 
@@ -115,15 +115,15 @@ extension Workspace {
             writer.key("topic")
             writer.string(topic.name)
             writer.key("devices")
-            writer.integer(topic.books.registered)
+            writer.integer(topic.counters.registered)
             let workers = self.workerCounts(topic.index)
             writer.key("workers")
             writer.integer(workers.connected)
             workers.writeStalls(to: &writer)
             writer.key("pending")
-            writer.integer(topic.books.pending)
+            writer.integer(topic.counters.pending)
             writer.key("inFlight")
-            writer.integer(topic.books.inFlight)
+            writer.integer(topic.counters.inFlight)
             writer.key("paused")
             writer.bool(topic.isPaused)
             writer.key("durations")

@@ -147,21 +147,21 @@ extension Operation {
 
 extension EngineWork {
     package static func submitTask(_ device: Named<DeviceToken>, _ request: TaskRequest) -> EngineWork {
-        EngineWork(changing: device, beginsWork: true) { reach, device throws(APIError) in
-            let device = try reach.registered(device)
-            let offset = reach.workspace.offset
+        EngineWork(changing: device, beginsWork: true) { scope, device throws(APIError) in
+            let device = try scope.registered(device)
+            let offset = scope.workspace.offset
             do throws(TaskRejection) {
-                let answer = try reach.dispatcher.submit(request.incoming(offset), device)
+                let answer = try scope.dispatcher.submit(request.incoming(offset), device)
                 var submitted = SubmittedTask(
                     identifier: request.identifier,
                     kind: request.kind.taskKind,
                     answer: answer,
                     offset: offset
                 )
-                if answer.wake == nil { submitted.hint = reach.hint(request, device) }
+                if answer.wake == nil { submitted.hint = scope.hint(request, device) }
                 return .outcome(.submitted(submitted))
             } catch {
-                throw reach.refusal(error, of: request.identifier, device)
+                throw scope.refusal(error, of: request.identifier, device)
             }
         }
     }
@@ -170,10 +170,10 @@ extension EngineWork {
         _ device: Named<DeviceToken>,
         _ finished: FinishedTransfers
     ) -> EngineWork {
-        EngineWork(changing: device, beginsWork: true) { reach, device throws(APIError) in
-            let device = try reach.registered(device)
+        EngineWork(changing: device, beginsWork: true) { scope, device throws(APIError) in
+            let device = try scope.registered(device)
             do throws(TaskRejection) {
-                try reach.dispatcher.transfersFinished(
+                try scope.dispatcher.transfersFinished(
                     session: finished.session,
                     count: finished.count,
                     id: finished.id,
@@ -181,47 +181,47 @@ extension EngineWork {
                 )
                 return .outcome(.accepted)
             } catch {
-                throw reach.refusal(error, of: finished.session, device)
+                throw scope.refusal(error, of: finished.session, device)
             }
         }
     }
 
     /// Cancels the request with an identifier; nil cancels every request of the device.
     package static func cancelTask(_ device: Named<DeviceToken>, identifier: String?) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            let device = try reach.registered(device)
-            reach.dispatcher.cancelTask(identifier, device)
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            let device = try scope.registered(device)
+            scope.dispatcher.cancelTask(identifier, device)
             return .outcome(.done)
         }
     }
 
     /// Lists the pending and running tasks of one device.
     package static func listTasks(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { reach, device throws(APIError) in
-            let snapshot = reach.workspace.snapshot(try reach.registered(device))
+        EngineWork(reading: device) { scope, device throws(APIError) in
+            let snapshot = scope.workspace.snapshot(try scope.registered(device))
             var writer = JSONWriter()
-            TaskList(device: snapshot, offset: reach.workspace.offset).write(to: &writer)
+            TaskList(device: snapshot, offset: scope.workspace.offset).write(to: &writer)
             return .outcome(.json(writer))
         }
     }
 
     /// Lists the pending and running tasks of all devices.
     package static func tasks(_ question: TaskQuestion) -> EngineWork {
-        EngineWork(.list(.tasks(question))) { reach in
-            let caller = reach.caller
+        EngineWork(.list(.tasks(question))) { scope in
+            let caller = scope.caller
             return .list(LongList { $0.write(question, for: caller, to: &$1) })
         }
     }
 
     /// Lists the resources that the connected streams of a topic offer.
     package static func resources(topic: [UInt8]) -> EngineWork {
-        EngineWork { reach in
-            let topic = topic.withByteView { reach.engine.findTopic($0) }
+        EngineWork { scope in
+            let topic = topic.withByteView { scope.engine.findTopic($0) }
             var writer = JSONWriter()
             writer.beginObject()
             writer.key("resources")
             writer.beginArray()
-            for resource in topic.map({ reach.dispatcher.resources($0) }) ?? [] { writer.string(resource) }
+            for resource in topic.map({ scope.dispatcher.resources($0) }) ?? [] { writer.string(resource) }
             writer.endArray()
             writer.endObject()
             return .outcome(.json(writer))
@@ -229,8 +229,8 @@ extension EngineWork {
     }
 
     package static func simulateTaskLaunch(_ device: Named<DeviceToken>, identifier: String) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            switch reach.dispatcher.simulateLaunch(try reach.registered(device), identifier: identifier) {
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            switch scope.dispatcher.simulateLaunch(try scope.registered(device), identifier: identifier) {
             case .launched: return .outcome(.accepted)
             case .laneIsFull: throw .laneIsFull
             case .notWaiting: throw .taskNotWaiting
@@ -240,15 +240,15 @@ extension EngineWork {
     }
 
     package static func simulateTaskExpiration(_ device: Named<DeviceToken>, identifier: String) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            let isEnded = reach.dispatcher.simulateExpiration(device.index, identifier: identifier)
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            let isEnded = scope.dispatcher.simulateExpiration(device.index, identifier: identifier)
             guard isEnded else { throw .taskNotRunning }
             return .outcome(.accepted)
         }
     }
 }
 
-extension Reach {
+extension AuthorizedScope {
     /// Returns a sentence about an earliest begin date that the minimum interval between launches may delay; nil if it
     /// cannot.
     fileprivate func hint(_ request: TaskRequest, _ device: DeviceIndex) -> String? {

@@ -92,9 +92,9 @@ extension Operation {
 
 extension EngineWork {
     /// Answers whether the gateway accepts requests.
-    package static let readiness = EngineWork { reach throws(APIError) in
-        if let failure = reach.workspace.failure { throw failure.refusal(failure.error) }
-        guard !reach.room.isDraining else { throw .shutdown }
+    package static let readiness = EngineWork { scope throws(APIError) in
+        if let failure = scope.workspace.failure { throw failure.refusal(failure.error) }
+        guard !scope.room.isDraining else { throw .shutdown }
         return .outcome(.ready)
     }
 }

@@ -56,18 +56,18 @@ extension Operation {
 extension EngineWork {
     /// Pauses the automatic launches of a topic, or resumes them.
     package static func pauseTopic(topic name: [UInt8], _ isPaused: Bool) -> EngineWork {
-        EngineWork(.pause(topic: name, isPaused)) { reach throws(APIError) in
-            let topic = try reach.topic(name)
-            reach.dispatcher.setPaused(topic, isPaused)
-            return .outcome(.paused(topic: reach.engine.topicName(topic), isPaused))
+        EngineWork(.pause(topic: name, isPaused)) { scope throws(APIError) in
+            let topic = try scope.topic(name)
+            scope.dispatcher.setPaused(topic, isPaused)
+            return .outcome(.paused(topic: scope.engine.topicName(topic), isPaused))
         }
     }
 
     /// Answers with the pending push, with the fields by which its provider can identify it.
     package static func pendingPush(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(reading: device) { reach, device throws(APIError) in
-            guard let (push, content) = reach.engine.pendingPush(device.index) else { throw .nothingPending }
-            let offset = reach.workspace.offset
+        EngineWork(reading: device) { scope, device throws(APIError) in
+            guard let (push, content) = scope.engine.pendingPush(device.index) else { throw .nothingPending }
+            let offset = scope.workspace.offset
             var writer = JSONWriter()
             writer.beginObject()
             writer.key("apnsID")
@@ -89,8 +89,8 @@ extension EngineWork {
 
     /// Drops the pending push.
     package static func cancelPending(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(changing: device) { reach, device in
-            .outcome(.dropped(reach.dispatcher.cancelPending(device.index) ? 1 : 0))
+        EngineWork(changing: device) { scope, device in
+            .outcome(.dropped(scope.dispatcher.cancelPending(device.index) ? 1 : 0))
         }
     }
 }
@@ -138,8 +138,8 @@ extension Operation {
 extension EngineWork {
     /// Launches the pending push. If there is none, launches an empty wake unless only a pending push is wanted.
     package static func simulateLaunch(_ device: Named<DeviceToken>, ofPendingAlone: Bool = false) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            switch reach.dispatcher.simulateLaunch(try reach.registered(device), ofPendingAlone: ofPendingAlone) {
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            switch scope.dispatcher.simulateLaunch(try scope.registered(device), ofPendingAlone: ofPendingAlone) {
             case .launched: return .outcome(.accepted)
             case .laneIsFull: throw .wakeInFlight
             case .noWorker: throw .noWorker
@@ -149,8 +149,8 @@ extension EngineWork {
     }
 
     package static func simulateExpiration(_ device: Named<DeviceToken>) -> EngineWork {
-        EngineWork(changing: device) { reach, device throws(APIError) in
-            guard reach.dispatcher.simulateExpiration(device.index) else { throw .noWakeInFlight }
+        EngineWork(changing: device) { scope, device throws(APIError) in
+            guard scope.dispatcher.simulateExpiration(device.index) else { throw .noWakeInFlight }
             return .outcome(.accepted)
         }
     }

@@ -99,10 +99,10 @@ extension Operation {
 
 extension EngineWork {
     package static func subscribe(topic: [UInt8], _ subscription: SubscriptionRequest) -> EngineWork {
-        EngineWork(.topic(topic)) { reach throws(APIError) in
-            guard !reach.room.isDraining else { throw .shutdown }
-            if let limit = topic.withByteView({ reach.dispatcher.limitMet(topic: $0, subscription) }) {
-                reach.room.limits.met(limit)
+        EngineWork(.topic(topic)) { scope throws(APIError) in
+            guard !scope.room.isDraining else { throw .shutdown }
+            if let limit = topic.withByteView({ scope.dispatcher.limitMet(topic: $0, subscription) }) {
+                scope.room.limits.met(limit)
                 throw limit == .streamsPerDeviceMax ? .tooManyStreamsOfDevice : .full
             }
             return .stream(topic: topic, subscription)
@@ -110,8 +110,8 @@ extension EngineWork {
     }
 
     package static func report(_ wake: Named<WakeID>, _ report: WakeReport) -> EngineWork {
-        EngineWork(wake: wake, freesSlot: true) { reach, wake throws(APIError) in
-            switch reach.dispatcher.report(report, wake: wake) {
+        EngineWork(wake: wake, freesSlot: true) { scope, wake throws(APIError) in
+            switch scope.dispatcher.report(report, wake: wake) {
             case .ended, .repeated: return .outcome(.done)
             case .endedOtherwise(let outcome): throw .wakeEnded(outcome.name)
             case .otherKind:
@@ -126,15 +126,15 @@ extension EngineWork {
 
     /// Extends a wake's deadline, to `milliseconds` from now; nil for the time that a wake initially has.
     package static func extend(_ wake: Named<WakeID>, milliseconds: Int64?) -> EngineWork {
-        EngineWork(wake: wake) { reach, wake throws(APIError) in
-            guard let window = reach.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
-            switch reach.dispatcher.extend(wake, by: milliseconds ?? window) {
+        EngineWork(wake: wake) { scope, wake throws(APIError) in
+            guard let window = scope.engine.executionWindow(ofWake: wake) else { throw .unknownWake }
+            switch scope.dispatcher.extend(wake, by: milliseconds ?? window) {
             case .lasts(let deadline):
-                let timeLeft = deadline.milliseconds - reach.engine.now.milliseconds
-                return .outcome(.extended(wake, deadline: reach.wall(deadline), timeLeft: timeLeft))
+                let timeLeft = deadline.milliseconds - scope.engine.now.milliseconds
+                return .outcome(.extended(wake, deadline: scope.wall(deadline), timeLeft: timeLeft))
             case .limitReached(let deadline):
-                let isContinued = reach.engine.launchedWake(wake)?.kind == .continued
-                throw .extensionLimitReached(reach.wall(deadline), isContinued: isContinued)
+                let isContinued = scope.engine.launchedWake(wake)?.kind == .continued
+                throw .extensionLimitReached(scope.wall(deadline), isContinued: isContinued)
             case .ended(let outcome): throw .wakeEnded(outcome.name)
             case .unknown: throw .unknownWake
             }
@@ -143,8 +143,8 @@ extension EngineWork {
 
     /// Releases a wake that the worker could not begin, with the worker's reason.
     package static func release(_ wake: Named<WakeID>, reason: String) -> EngineWork {
-        EngineWork(wake: wake) { reach, wake throws(APIError) in
-            switch reach.dispatcher.release(wake, reason: reason) {
+        EngineWork(wake: wake) { scope, wake throws(APIError) in
+            switch scope.dispatcher.release(wake, reason: reason) {
             case .released: return .outcome(.done)
             case .ended(let outcome): throw .wakeEnded(outcome.name)
             case .unknown: throw .unknownWake
@@ -154,9 +154,9 @@ extension EngineWork {
 
     /// Reports the progress of a continued task.
     package static func progress(_ wake: Named<WakeID>, _ progress: TaskProgress) -> EngineWork {
-        EngineWork(wake: wake) { reach, wake throws(APIError) in
-            switch reach.dispatcher.progress(progress, wake: wake) {
-            case .lasts(let deadline): return .outcome(.progressed(deadline: reach.wall(deadline)))
+        EngineWork(wake: wake) { scope, wake throws(APIError) in
+            switch scope.dispatcher.progress(progress, wake: wake) {
+            case .lasts(let deadline): return .outcome(.progressed(deadline: scope.wall(deadline)))
             case .notContinued: throw .notContinued
             case .ended(let outcome): throw .wakeEnded(outcome.name)
             case .unknown: throw .unknownWake
@@ -166,8 +166,8 @@ extension EngineWork {
 
     /// Drains a stream: it gets no more wakes and ends after its last one.
     package static func drainStream(_ stream: StreamAddress) -> EngineWork {
-        EngineWork { reach throws(APIError) in
-            let isThere = reach.dispatcher.streamDraining(stream) { reach.caller.reaches($0, in: reach.engine) }
+        EngineWork { scope throws(APIError) in
+            let isThere = scope.dispatcher.streamDraining(stream) { scope.caller.reaches($0, in: scope.engine) }
             guard isThere else { throw .unknownStream }
             return .outcome(.done)
         }

@@ -119,14 +119,14 @@ package struct OperationAnswer {
 /// The services that operations use in addition to the engine.
 package final class GatewayServices: Sendable {
     package let backups: BackupService
-    package let metrics: MetricsDesk
+    package let metrics: MetricsService
     /// The live samples shown to operators.
-    package let live: LiveDesk
+    package let live: LiveService
     /// The events followed by operators.
-    package let events: EventDesk
+    package let events: EventService
     let reloads: any Reloads
     /// The fault rules; nil unless this is `wakegate dev`.
-    let faults: FaultDesk?
+    let faults: FaultService?
     /// The rules for operators' pushes, and whether operators may push.
     package let testPushes: TestPushRules
     /// The names by which workers know their streams.
@@ -136,13 +136,13 @@ package final class GatewayServices: Sendable {
     package init(
         _ configuration: GatewayConfiguration,
         backups: BackupService,
-        metrics: MetricsDesk,
+        metrics: MetricsService,
         reloads: any Reloads
     ) {
         self.backups = backups
         self.metrics = metrics
-        self.live = LiveDesk(readersMax: configuration.limits.liveStreamsMax)
-        self.events = EventDesk(
+        self.live = LiveService(readersMax: configuration.limits.liveStreamsMax)
+        self.events = EventService(
             readersMax: configuration.limits.eventStreamsMax,
             heldMax: configuration.limits.eventsHeldMax
         )
@@ -150,7 +150,7 @@ package final class GatewayServices: Sendable {
         self.testPushes = TestPushRules(configuration)
         var random = RandomBits()
         self.streamNames = StreamNames(key: HashKey(random.pair()))
-        self.faults = configuration.faultRules.map { FaultDesk($0) }
+        self.faults = configuration.faultRules.map { FaultService($0) }
     }
 
     /// Returns a random apns-id.

@@ -57,9 +57,9 @@ package struct Explanation {
         writer.key("penalty")
         writer.integer(state.penalty)
         writer.key("launchesInWindow")
-        writer.integer(self.windowEnd == nil ? 0 : state.spacing.windowCount)
+        writer.integer(self.batchEnd == nil ? 0 : state.spacing.windowCount)
         writer.key("windowEndsAt")
-        writer.moment(self.windowEnd, self.offset)
+        writer.moment(self.batchEnd, self.offset)
         writer.key("nextEligibleAt")
         writer.moment(state.eligibleAt(state.pending?.priority ?? .considerate, self.device.parameters), self.offset)
         writer.key("held")
@@ -91,7 +91,7 @@ package struct Explanation {
     }
 
     /// The end of the current budget window.
-    private var windowEnd: Instant? {
+    private var batchEnd: Instant? {
         let end = self.device.state.spacing.windowStart + self.device.parameters.budgetWindow
         return end > self.now ? end : nil
     }

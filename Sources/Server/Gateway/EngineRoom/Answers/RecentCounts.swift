@@ -93,7 +93,7 @@ package struct RecentCounts {
     private(set) var now = Instant.distantPast
 
     /// Takes the sample of this minute, if it is due.
-    mutating func look(_ engine: EmbeddedEngine, _ now: Instant) {
+    mutating func look(_ engine: DeviceEngine, _ now: Instant) {
         self.now = now
         guard now.milliseconds >= self.nextAt else { return }
         let time = self.startedAt == nil ? now.milliseconds : now.milliseconds / Self.fine * Self.fine
@@ -104,18 +104,18 @@ package struct RecentCounts {
         self.take(engine.totalsShown, of: nil, at: time, startedAt, &busy)
         for number in 0..<UInt32(engine.topicCount) {
             let topic = TopicIndex(rawValue: number)
-            self.take(engine.booksShown(topic), of: topic, at: time, startedAt, &busy)
+            self.take(engine.countersShown(topic), of: topic, at: time, startedAt, &busy)
         }
     }
 
     private mutating func take(
-        _ books: Books,
+        _ counters: ActivityCounters,
         of topic: TopicIndex?,
         at time: Int64,
         _ startedAt: Int64,
         _ busy: inout Int
     ) {
-        let values = Self.values(of: books)
+        let values = Self.values(of: counters)
         var series = self.series[topic] ?? Series()
         if series.times.isEmpty {
             // A topic that came since has counted everything since.
@@ -135,11 +135,17 @@ package struct RecentCounts {
     }
 
     /// The counts from a moment of policy time on, or from a little before; from later if no earlier sample is there.
-    func counts(_ books: Books, of topic: TopicIndex?, since moment: Int64, _ now: Instant, _ offset: WallOffset)
+    func counts(
+        _ counters: ActivityCounters,
+        of topic: TopicIndex?,
+        since moment: Int64,
+        _ now: Instant,
+        _ offset: WallOffset
+    )
         -> PeriodCounts
     {
         var since = self.startedAt ?? now.milliseconds
-        var before = Self.values(of: books).map { _ in Int64(0) }
+        var before = Self.values(of: counters).map { _ in Int64(0) }
         if let series = self.series[topic] {
             let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
             let begin = moment / step * step
@@ -149,13 +155,13 @@ package struct RecentCounts {
         }
         return PeriodCounts(
             since: offset.wall(Instant(milliseconds: since)),
-            values: zip(Self.values(of: books), before).map { max(0, $0 - $1) }
+            values: zip(Self.values(of: counters), before).map { max(0, $0 - $1) }
         )
     }
 
-    private static func values(of books: Books) -> [Int64] {
-        [books.accepted, books.completed, books.coalesced, books.launched]
-            + DiscardReason.ofPushes.map { books.discarded[$0] } + WakeOutcome.allCases.map { books.results[$0] }
+    private static func values(of counters: ActivityCounters) -> [Int64] {
+        [counters.accepted, counters.completed, counters.coalesced, counters.launched]
+            + DiscardReason.ofPushes.map { counters.discarded[$0] } + WakeOutcome.allCases.map { counters.results[$0] }
     }
 }
 

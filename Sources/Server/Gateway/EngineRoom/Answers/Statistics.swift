@@ -6,7 +6,7 @@ import Wire
 
 /// The counters of one topic, or of all: `GET /v1/stats`.
 package struct Statistics: Sendable {
-    package let books: Books
+    package let counters: ActivityCounters
     /// The numbers of refused pushes, by the index of the reason.
     package let rejected: [Int64]
     package let workers: Dispatcher.WorkerCounts
@@ -31,22 +31,22 @@ package struct Statistics: Sendable {
         writer.key("wakes")
         writer.beginObject()
         writer.key("launched")
-        writer.integer(self.books.launched)
+        writer.integer(self.counters.launched)
         writer.key("results")
-        writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.books.results[$0]) })
+        writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.counters.results[$0]) })
         writer.endObject()
         writer.key("tasks")
-        self.books.requests.write(results: self.books.requestResults, to: &writer)
+        self.counters.requests.write(results: self.counters.requestResults, to: &writer)
         writer.key("sessions")
-        self.books.sessions.write(results: self.books.tasks[.urlSession], to: &writer)
+        self.counters.sessions.write(results: self.counters.tasks[.urlSession], to: &writer)
         writer.key("workers")
         self.writeWorkers(to: &writer)
         writer.key("devices")
         writer.beginObject()
         writer.key("registered")
-        writer.integer(self.books.registered)
+        writer.integer(self.counters.registered)
         writer.key("held")
-        writer.counts(Hold.ofPushes.map { ("\($0.name)", self.books.held[$0]) })
+        writer.counts(Hold.ofPushes.map { ("\($0.name)", self.counters.held[$0]) })
         writer.endObject()
         writer.key("pushesPerLaunch")
         writer.number(self.pushesPerLaunch)
@@ -102,27 +102,27 @@ package struct Statistics: Sendable {
     private func writePushes(to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("accepted")
-        writer.integer(self.books.accepted)
+        writer.integer(self.counters.accepted)
         writer.key("noWake")
-        writer.integer(self.books.noWake)
+        writer.integer(self.counters.noWake)
         writer.key("rejected")
         writer.counts(APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
         writer.key("completed")
-        writer.integer(self.books.completed)
+        writer.integer(self.counters.completed)
         writer.key("coalesced")
-        writer.integer(self.books.coalesced)
+        writer.integer(self.counters.coalesced)
         writer.key("discarded")
-        writer.counts(DiscardReason.ofPushes.map { ($0.rawValue, self.books.discarded[$0]) })
+        writer.counts(DiscardReason.ofPushes.map { ($0.rawValue, self.counters.discarded[$0]) })
         writer.key("pending")
-        writer.integer(self.books.pending)
+        writer.integer(self.counters.pending)
         writer.key("inFlight")
-        writer.integer(self.books.inFlight)
+        writer.integer(self.counters.inFlight)
         writer.endObject()
     }
 
     private var pushesPerLaunch: Double {
-        guard self.books.launched > 0 else { return 0 }
-        return Double(self.books.completed + self.books.coalesced) / Double(self.books.launched)
+        guard self.counters.launched > 0 else { return 0 }
+        return Double(self.counters.completed + self.counters.coalesced) / Double(self.counters.launched)
     }
 }
 
@@ -149,7 +149,7 @@ extension Dispatcher.WorkerCounts {
     }
 }
 
-extension TaskBooks {
+extension TaskCounters {
     /// Appends an object of the counters of requests.
     ///
     /// - `results`: the number of wakes of requests with each result.
@@ -175,7 +175,7 @@ extension TaskBooks {
     }
 }
 
-extension SessionBooks {
+extension SessionCounters {
     /// Appends an object of the counters of finished transfers.
     ///
     /// - `results`: the number of wakes of sessions with each result.

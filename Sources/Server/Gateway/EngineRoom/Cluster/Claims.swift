@@ -114,11 +114,11 @@ struct Claims {
 
     /// - Returns: the notification count when the first open claim of the shape began; nil if one of them has left
     ///   rows, because an empty result of another claim then means nothing.
-    private mutating func end(_ shape: Shape, _ slots: Int, again: Bool = false) -> UInt64? {
+    private mutating func end(_ shape: Shape, _ slots: Int, hasMore: Bool = false) -> UInt64? {
         guard var open = self.open.removeValue(forKey: shape) else { return 0 }
         open.count -= 1
         open.slots -= slots
-        if again { open.hasLeft = true }
+        if hasMore { open.hasLeft = true }
         if open.count > 0 { self.open[shape] = open }
         self.openCount -= 1
         return open.hasLeft ? nil : open.heard
@@ -137,11 +137,11 @@ struct Claims {
     /// Ends a claim.
     ///
     /// - `slots`: the number of slots that it could fill.
-    /// - `again`: true if there may be more rows that it could have claimed.
-    mutating func ended(_ shape: Shape, slots: Int, again: Bool) {
-        let heard = self.end(shape, slots, again: again)
+    /// - `hasMore`: true if there may be more rows that it could have claimed.
+    mutating func ended(_ shape: Shape, slots: Int, hasMore: Bool) {
+        let heard = self.end(shape, slots, hasMore: hasMore)
         self.topics.insert(shape.topic)
-        if again {
+        if hasMore {
             self.backlogs.insert(shape)
             self.asked[shape] = nil
         } else if self.backlogs.remove(shape) != nil {
@@ -284,7 +284,7 @@ struct HeldWakes {
     }
 
     /// The time after its deadline at which a wake is checked, and the interval of further checks, in milliseconds.
-    private static let patience: Int64 = 5000
+    private static let gracePeriod: Int64 = 5000
     /// The time span for which warnings are queued in advance, in milliseconds: until after the next second.
     private static let foresight: Int64 = 2000
 
@@ -298,7 +298,7 @@ struct HeldWakes {
     func device(of wake: WakeID) -> DeviceToken? { self.wakes[wake]?.device }
 
     mutating func insert(_ wake: WakeID, of device: DeviceToken, deadline: Instant) {
-        self.wakes[wake] = Held(device: device, lookAt: deadline + Self.patience)
+        self.wakes[wake] = Held(device: device, lookAt: deadline + Self.gracePeriod)
     }
 
     mutating func remove(_ wake: WakeID) { self.wakes[wake] = nil }
@@ -348,14 +348,14 @@ struct HeldWakes {
         }
     }
 
-    /// Returns wakes that should have ended. Each is returned again only after `patience`.
+    /// Returns wakes that should have ended. Each is returned again only after `gracePeriod`.
     mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
         var overdue: [WakeID] = []
         for (wake, held) in self.wakes where held.lookAt <= now {
             overdue.append(wake)
             if overdue.count == countMax { break }
         }
-        for wake in overdue { self.wakes[wake]?.lookAt = now + Self.patience }
+        for wake in overdue { self.wakes[wake]?.lookAt = now + Self.gracePeriod }
         // Sorted, so that the order is the same in every process.
         return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }

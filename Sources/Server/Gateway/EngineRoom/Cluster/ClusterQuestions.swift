@@ -8,7 +8,7 @@ import Wire
 /// counted.
 struct ClusterQuestions {
     /// The maximum wait for earlier commands, in milliseconds.
-    static let patience: Int64 = 1000
+    static let gracePeriod: Int64 = 1000
 
     struct Question {
         /// The request; nil for the sample of a second.
@@ -185,7 +185,7 @@ struct DeviceListing {
     let behind: UInt64
     let until: Int64
     /// The time at which the list is ended, in milliseconds since the start of the machine.
-    var deadline: Int64 { self.until - ClusterQuestions.patience + Self.timeout }
+    var deadline: Int64 { self.until - ClusterQuestions.gracePeriod + Self.timeout }
     /// The number of the piece that is being read.
     var number: TransactionNumber?
     let request: EngineRequest

@@ -8,49 +8,49 @@ package import Wire
 ///
 /// While it syncs one group, the engine continues and collects the next, so one sync covers everything that arrived
 /// during the previous one. A group that finds the store idle is committed immediately, except while pushes arrive
-/// fast: then the store rests before the next group (`CommitPace`).
+/// fast: then the store rests before the next group (`CommitBatching`).
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field that changes. Only the pipeline's thread uses the
 /// store, until the engine takes over a failure.
 package final class CommitPipeline: Committer, @unchecked Sendable {
     private let store: any RecordStore
-    private let outlet: GroupOutlet
+    private let output: GroupOutput
     /// Wakes the engine.
-    private let ring: @Sendable () -> Void
+    private let signal: @Sendable () -> Void
     private let monitor = Monitor()
     private var group: StepGroup
     private var status = CommitStatus.idle
     /// True if the engine must be woken when the store is idle, because it has a group to commit.
-    private var ringsWhenIdle = false
+    private var signalsWhenIdle = false
     /// True if the engine must be woken when the current group is durable, because it has effects to release after it.
-    private var ringsWhenDurable = false
+    private var signalsWhenDurable = false
     private var isClosed = false
     private var hasEnded = false
     private var times = CommitTimes()
-    private var pace: CommitPace
+    private var batching: CommitBatching
 
     /// - Throws: `StoreError` if the system cannot create its thread.
     package convenience init(
         store: any RecordStore,
-        outlet: GroupOutlet,
-        ring: @escaping @Sendable () -> Void
+        output: GroupOutput,
+        signal: @escaping @Sendable () -> Void
     ) throws(StoreError) {
-        try self.init(store: store, outlet: outlet, pace: CommitPace(), ring: ring)
+        try self.init(store: store, output: output, batching: CommitBatching(), signal: signal)
     }
 
-    /// - `pace`: the pacing of commits.
+    /// - `batching`: the pacing of commits.
     /// - Throws: `StoreError` if the system cannot create its thread.
     package init(
         store: any RecordStore,
-        outlet: GroupOutlet,
-        pace: CommitPace,
-        ring: @escaping @Sendable () -> Void
+        output: GroupOutput,
+        batching: CommitBatching,
+        signal: @escaping @Sendable () -> Void
     ) throws(StoreError) {
-        self.pace = pace
+        self.batching = batching
         self.store = store
-        self.outlet = outlet
-        self.ring = ring
-        self.group = outlet.makeGroup()
+        self.output = output
+        self.signal = signal
+        self.group = output.makeGroup()
         do throws(ThreadFailure) {
             try NamedThread("store") { self.run() }
         } catch {
@@ -60,12 +60,12 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
 
     package func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus {
         let status = self.monitor.withLock {
-            self.pace.collected(group.pushCount)
+            self.batching.collected(group.pushCount)
             var status = self.status
-            if case .idle = status, SystemClock.monotonicMicroseconds < self.pace.nextMayBegin { status = .resting }
+            if case .idle = status, SystemClock.monotonicMicroseconds < self.batching.nextMayBegin { status = .resting }
             switch (status, wish) {
-            case (.busy, .release): self.ringsWhenDurable = true
-            case (.busy, .commit), (.resting, .commit): self.ringsWhenIdle = true
+            case (.busy, .release): self.signalsWhenDurable = true
+            case (.busy, .commit), (.resting, .commit): self.signalsWhenIdle = true
             case _: break
             }
             return status
@@ -85,9 +85,9 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         self.monitor.withLock {
             swap(&self.group, &group)
             self.status = .busy
-            self.ringsWhenIdle = false
-            self.ringsWhenDurable = false
-            self.pace.begun()
+            self.signalsWhenIdle = false
+            self.signalsWhenDurable = false
+            self.batching.begun()
             self.monitor.broadcast()
         }
     }
@@ -95,7 +95,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     package func waitUntilIdle() -> CommitStatus {
         self.monitor.withLock {
             while case .busy = self.status { self.monitor.wait() }
-            self.pace.endRest()
+            self.batching.endBatch()
             return self.status
         }
     }
@@ -118,7 +118,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
     private func run() {
         while let turn = self.waitForTurn() {
             switch turn {
-            case .ring: self.ring()
+            case .signal: self.signal()
             case .commit: self.commitGroup()
             }
         }
@@ -133,13 +133,13 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         do throws(StoreError) {
             // A group without records has waited only for the groups before it.
             if !self.group.records.isEmpty { try self.commit() }
-            self.outlet.release(self.group)
+            self.output.release(self.group)
         } catch {
             status = .failed(error)
         }
         self.monitor.withLock {
             self.status = status
-            if case .failed = status { self.ringsWhenDurable = true }
+            if case .failed = status { self.signalsWhenDurable = true }
             self.monitor.broadcast()
         }
     }
@@ -150,14 +150,14 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
         let end = SystemClock.monotonicMicroseconds
         self.monitor.withLock {
             let pushes = self.times.committed(self.group.arrivals, from: start, to: end)
-            self.pace.committed(pushes, from: start, to: end)
+            self.batching.committed(pushes, from: start, to: end)
         }
     }
 
     private enum Turn {
         case commit
         /// The engine need not wait any longer.
-        case ring
+        case signal
     }
 
     /// - Returns: nil once there is nothing more to do.
@@ -167,15 +167,15 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
                 if case .busy = self.status { return .commit }
                 if self.isClosed { return nil }
                 let now = SystemClock.monotonicMicroseconds
-                if self.ringsWhenDurable || self.ringsWhenIdle && now >= self.pace.nextMayBegin {
-                    self.ringsWhenDurable = false
-                    self.ringsWhenIdle = false
-                    return .ring
+                if self.signalsWhenDurable || self.signalsWhenIdle && now >= self.batching.nextMayBegin {
+                    self.signalsWhenDurable = false
+                    self.signalsWhenIdle = false
+                    return .signal
                 }
                 // The engine may release its group without a commit, and then collect another one, for which the store
                 // rests.
-                if now < self.pace.restEnd {
-                    _ = self.monitor.wait(untilNanoseconds: self.pace.restEnd * 1_000)
+                if now < self.batching.batchEnd {
+                    _ = self.monitor.wait(untilNanoseconds: self.batching.batchEnd * 1_000)
                 } else {
                     self.monitor.wait()
                 }
@@ -230,16 +230,17 @@ package enum CommitStatus {
     case failed(StoreError)
 }
 
-/// A function that creates the committer of a store. Durable groups are passed to the outlet; `ring` wakes the engine.
+/// A function that creates the committer of a store. Durable groups are passed to the output; `signal` wakes the
+/// engine.
 package typealias CommitterMaker = (
-    _ store: any RecordStore, _ outlet: GroupOutlet, _ ring: @escaping @Sendable () -> Void
+    _ store: any RecordStore, _ output: GroupOutput, _ signal: @escaping @Sendable () -> Void
 ) throws(StoreError) -> any Committer
 
 /// Submits the changes of steps to the store, one group at a time, and releases their effects once they are durable.
-package final class CommitDesk {
+package final class CommitService {
     /// Collects the effects of steps.
     package let stage: EffectStage
-    private let outlet: GroupOutlet
+    private let output: GroupOutput
     /// Nil if nothing is stored.
     private let committer: (any Committer)?
     /// The numbers of the events' records; nil if nothing is stored.
@@ -248,13 +249,13 @@ package final class CommitDesk {
 
     package init(
         stage: EffectStage,
-        outlet: GroupOutlet,
+        output: GroupOutput,
         committer: (any Committer)?,
         numbers: EventNumbers?,
         records: GatewayRecords
     ) {
         self.stage = stage
-        self.outlet = outlet
+        self.output = output
         self.committer = committer
         self.numbers = numbers
         self.records = records
@@ -266,7 +267,7 @@ package final class CommitDesk {
     /// Submits the changes to the store if it is idle. Effects without a commit are released unless one is in progress.
     ///
     /// - Returns: the reason for which nothing more can be stored; nil if there is none.
-    package func flush(_ engine: EmbeddedEngine, _ clock: inout EngineClock) -> StoreError? {
+    package func flush(_ engine: DeviceEngine, _ clock: inout EngineClock) -> StoreError? {
         guard let committer = self.committer else {
             _ = engine.takeStep()
             self.release(engine, clock.offset)
@@ -296,9 +297,9 @@ package final class CommitDesk {
     }
 
     /// Releases the pending effects without a commit.
-    package func release(_ engine: EmbeddedEngine, _ offset: WallOffset) {
+    package func release(_ engine: DeviceEngine, _ offset: WallOffset) {
         self.takeHistory(engine, offset)
-        self.outlet.release(self.stage.group)
+        self.output.release(self.stage.group)
     }
 
     package func waitUntilIdle() { _ = self.committer?.waitUntilIdle() }
@@ -310,7 +311,7 @@ package final class CommitDesk {
     /// read; nil if nothing is stored.
     package func takeFailure() -> (group: StepGroup, store: any RecordStore)? {
         guard let committer = self.committer else { return nil }
-        var failed = self.outlet.makeGroup()
+        var failed = self.output.makeGroup()
         let store = committer.takeFailure(&failed)
         return (failed, store)
     }
@@ -320,7 +321,7 @@ package final class CommitDesk {
         let error = APIError.storeFailed(cause)
         self.refuseEverything(of: failed, error)
         self.refuseEverything(of: self.stage.group, error)
-        self.outlet.release(failed)
+        self.output.release(failed)
     }
 
     private func refuseEverything(of group: StepGroup, _ error: APIError) {
@@ -339,7 +340,7 @@ package final class CommitDesk {
         self.records.countRejected(APNSReason.serviceUnavailable.index, nil, by: refusal.pushCount)
     }
 
-    private func takeHistory(_ engine: EmbeddedEngine, _ offset: WallOffset) {
+    private func takeHistory(_ engine: DeviceEngine, _ offset: WallOffset) {
         if engine.hasEvents { self.stage.group.history.offset = offset }
         engine.takeEvents(into: &self.stage.group.history.events)
         engine.takeWatched(into: &self.stage.group.watched)
@@ -353,7 +354,7 @@ package final class CommitDesk {
 /// `CommitPipeline`.
 package final class StepGroup: @unchecked Sendable {
     package internal(set) var records = RecordBatch()
-    var effects: PerOutlet<EffectBatch>
+    var effects: PerOutput<EffectBatch>
     /// The arrival times of the pushes that wait for its commit.
     private(set) var arrivals: [PushArrival] = []
     /// The number of these pushes.
@@ -366,7 +367,7 @@ package final class StepGroup: @unchecked Sendable {
     var watched = WatchedEvents()
 
     init(loopCount: Int) {
-        self.effects = PerOutlet(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
+        self.effects = PerOutput(loops: (0..<loopCount).map { _ in EffectBatch() }, webhooks: EffectBatch())
     }
 
     /// Adds pushes that wait for its commit.
@@ -400,13 +401,13 @@ package final class StepGroup: @unchecked Sendable {
 
 /// The destination of a group that is durable: effects go to the loops and webhooks, events to the history and to the
 /// operators who follow them.
-package struct GroupOutlet: Sendable {
-    package let mailboxes: PerOutlet<LoopMailbox>
-    package let history: any HistoryOutlet
+package struct GroupOutput: Sendable {
+    package let mailboxes: PerOutput<LoopMailbox>
+    package let history: any HistoryOutput
     /// The service for operators who follow events.
-    package let events: EventDesk
+    package let events: EventService
 
-    package init(mailboxes: PerOutlet<LoopMailbox>, history: any HistoryOutlet, events: EventDesk = EventDesk()) {
+    package init(mailboxes: PerOutput<LoopMailbox>, history: any HistoryOutput, events: EventService = EventService()) {
         self.mailboxes = mailboxes
         self.history = history
         self.events = events

@@ -8,29 +8,29 @@ import Wire
 /// A subclass adds the rest: how rows are loaded, how changes become durable, which gateway fills a free slot, and
 /// which clock applies.
 package class EngineShell {
-    final var engine: EmbeddedEngine
+    final var engine: DeviceEngine
     final var dispatcher: Dispatcher
     /// The effects of steps until they may be released.
     final let stage: EffectStage
-    final let outlet: GroupOutlet
+    final let output: GroupOutput
     final let records: GatewayRecords
     final let limits: LimitCounts
-    final let pushes: PushDesk
-    final let requests: RequestDesk
+    final let pushes: PushService
+    final let requests: RequestService
     final let sampler: LiveSampler
     final fileprivate(set) var configuration: EngineConfiguration
     /// The maximum number of unanswered payload bytes on a worker's stream.
     final fileprivate(set) var wakeBytesPerStreamMax: Int
 
-    init(_ parts: EngineParts, _ limits: LimitCounts, _ live: LiveDesk, commitTimes: @escaping () -> CommitTimes) {
+    init(_ parts: EngineParts, _ limits: LimitCounts, _ live: LiveService, commitTimes: @escaping () -> CommitTimes) {
         self.engine = parts.engine
         self.dispatcher = parts.dispatcher
         self.stage = parts.stage
-        self.outlet = parts.outlet
+        self.output = parts.output
         self.records = parts.records
         self.limits = limits
-        self.pushes = PushDesk(parts.records, limits)
-        self.requests = RequestDesk(parts.stage, parts.records, limits, self.pushes, commitTimes: commitTimes)
+        self.pushes = PushService(parts.records, limits)
+        self.requests = RequestService(parts.stage, parts.records, limits, self.pushes, commitTimes: commitTimes)
         self.sampler = LiveSampler(live, parts.records)
         self.configuration = parts.configuration
         self.wakeBytesPerStreamMax = parts.wakeBytesPerStreamMax
@@ -38,29 +38,29 @@ package class EngineShell {
 
     /// Records events from now on if a client follows them.
     final func watch(at now: Instant, _ offset: WallOffset) {
-        self.engine.watch(self.outlet.events.isWatched ? offset : nil, at: now)
+        self.engine.watch(self.output.events.isWatched ? offset : nil, at: now)
     }
 
     /// Takes the sample of this second if it is due.
     final func takeSample(at now: Instant, _ workspace: Workspace) {
-        self.sampler.look(now, workspace, self.requests, loopCount: self.outlet.mailboxes.loops.count)
+        self.sampler.look(now, workspace, self.requests, loopCount: self.output.mailboxes.loops.count)
     }
 }
 
 /// The parts of an engine that are created at its start.
 struct EngineParts {
-    let engine: EmbeddedEngine
+    let engine: DeviceEngine
     let dispatcher: Dispatcher
     let stage: EffectStage
-    let outlet: GroupOutlet
+    let output: GroupOutput
     let records: GatewayRecords
     let configuration: EngineConfiguration
     let wakeBytesPerStreamMax: Int
 
     init(
-        _ engine: EmbeddedEngine,
+        _ engine: DeviceEngine,
         _ stage: EffectStage,
-        _ outlet: GroupOutlet,
+        _ output: GroupOutput,
         _ records: GatewayRecords,
         _ configuration: EngineConfiguration,
         wakeBytesPerStreamMax: Int
@@ -68,7 +68,7 @@ struct EngineParts {
         self.engine = engine
         self.dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
         self.stage = stage
-        self.outlet = outlet
+        self.output = output
         self.records = records
         self.configuration = configuration
         self.wakeBytesPerStreamMax = wakeBytesPerStreamMax

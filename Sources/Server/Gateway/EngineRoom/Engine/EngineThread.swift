@@ -66,7 +66,7 @@ package final class EngineThread: Sendable {
 /// The component that decides about every push and every wake of a gateway, one batch after the other.
 ///
 /// Commands arrive as values, many per batch and with one call for all of them. Effects leave as values as well,
-/// through the engine's `GroupOutlet`, once they are durable. Each push has one `PushReply`, each request one
+/// through the engine's `GroupOutput`, once they are durable. Each push has one `PushReply`, each request one
 /// `Outcome`, and the effects for one stream leave in order. Wakes go to streams that subscribed through this engine.
 ///
 /// Other processes may have engines on the same store. Therefore callers must not assume that a free slot yields a

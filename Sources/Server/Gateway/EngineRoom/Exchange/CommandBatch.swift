@@ -148,13 +148,13 @@ package final class EngineOutbox {
     /// The limit on that number.
     package var room: PushRoom
 
-    private let events: EventDesk
+    private let events: EventService
 
     /// - Parameters:
     ///   - engine: the mailbox that batches go to.
     ///   - room: the limit on pushes in the engine.
     ///   - events: the service for operators who follow events.
-    package init(_ engine: Mailbox<CommandBatch>, room: PushRoom, events: EventDesk = EventDesk()) {
+    package init(_ engine: Mailbox<CommandBatch>, room: PushRoom, events: EventService = EventService()) {
         self.engine = engine
         self.room = room
         self.events = events

@@ -198,13 +198,13 @@ package final class LoopMailbox: @unchecked Sendable {
     private let monitor = Monitor()
     private var incoming = EffectBatch()
     private var settings: LoopSettings?
-    private var ring: @Sendable () -> Void = {}
+    private var signal: @Sendable () -> Void = {}
 
     package init() {}
 
     /// Sets the function that wakes the outlet.
     package func attach(wake: @escaping @Sendable () -> Void) {
-        self.monitor.withLock { self.ring = wake }
+        self.monitor.withLock { self.signal = wake }
     }
 
     /// Leaves everything in `batch`, empties it, and wakes the outlet.
@@ -216,18 +216,18 @@ package final class LoopMailbox: @unchecked Sendable {
             self.incoming.append(batch)
             batch.removeAll()
         }
-        let ring = self.ring
+        let signal = self.signal
         self.monitor.unlock()
-        ring()
+        signal()
     }
 
     /// Leaves new settings for the loop, and wakes it.
     package func deliver(_ settings: LoopSettings) {
-        let ring = self.monitor.withLock {
+        let signal = self.monitor.withLock {
             self.settings = settings
-            return self.ring
+            return self.signal
         }
-        ring()
+        signal()
     }
 
     /// Moves all effects into `batch`, which must be empty.
@@ -245,7 +245,7 @@ package final class LoopMailbox: @unchecked Sendable {
 }
 
 /// One element for each outlet of the engine: one for every loop, and one for all webhooks.
-package struct PerOutlet<Element> {
+package struct PerOutput<Element> {
     /// The elements by loop number.
     package var loops: [Element]
     package var webhooks: Element
@@ -264,7 +264,7 @@ package struct PerOutlet<Element> {
     }
 }
 
-extension PerOutlet: Sendable where Element: Sendable {}
+extension PerOutput: Sendable where Element: Sendable {}
 
 /// A wake among the effects of a batch, in trivial memory that is valid only during its delivery.
 ///

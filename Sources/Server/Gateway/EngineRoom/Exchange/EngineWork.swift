@@ -8,15 +8,15 @@ package import Wire
 /// loads the rows, runs the closure on them, and commits the difference; after a conflict it repeats this. A closure
 /// captures only values, since it moves from a loop's thread to the engine's.
 ///
-/// The authorization check cannot be skipped, because the closure receives only devices and wakes that `Reach` found
-/// for the caller.
+/// The authorization check cannot be skipped, because the closure receives only devices and wakes that `AuthorizedScope`
+/// found for the caller.
 package struct EngineWork: Sendable {
     private enum Action {
-        case plain(@Sendable (Reach) throws(APIError) -> EngineReply)
+        case plain(@Sendable (AuthorizedScope) throws(APIError) -> EngineReply)
         /// For the device in `rows`.
-        case device(@Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply)
+        case device(@Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply)
         /// For the wake in `rows`.
-        case wake(@Sendable (Reach, WakeID) throws(APIError) -> EngineReply)
+        case wake(@Sendable (AuthorizedScope, WakeID) throws(APIError) -> EngineReply)
     }
 
     /// The rows that the closure needs.
@@ -54,7 +54,7 @@ package struct EngineWork: Sendable {
     /// Creates work that does not concern a single device.
     package init(
         _ rows: NeededRows = .nothing,
-        perform: @escaping @Sendable (Reach) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
         self.init(rows, .plain(perform))
     }
@@ -68,7 +68,7 @@ package struct EngineWork: Sendable {
         changing device: Named<DeviceToken>,
         removesDevice: Bool = false,
         beginsWork: Bool = false,
-        perform: @escaping @Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply
     ) {
         self.init(.row(.device(device.name)), removesDevice: removesDevice, beginsWork: beginsWork, .device(perform))
     }
@@ -76,7 +76,7 @@ package struct EngineWork: Sendable {
     /// Creates work that only reads a device.
     package init(
         reading device: Named<DeviceToken>,
-        perform: @escaping @Sendable (Reach, ReachedDevice) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope, ReachedDevice) throws(APIError) -> EngineReply
     ) {
         self.init(.reading(device.name), .device(perform))
     }
@@ -88,7 +88,7 @@ package struct EngineWork: Sendable {
     package init(
         wake: Named<WakeID>,
         freesSlot: Bool = false,
-        perform: @escaping @Sendable (Reach, WakeID) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope, WakeID) throws(APIError) -> EngineReply
     ) {
         self.init(.row(.wake(wake.name)), isBrief: true, freesSlot: freesSlot, .wake(perform))
     }
@@ -97,7 +97,7 @@ package struct EngineWork: Sendable {
     package init(
         registering device: DeviceToken,
         of topic: [UInt8],
-        perform: @escaping @Sendable (Reach) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
         let newTopic = NewTopic(name: topic, isOfPush: false)
         self.init(.row(.device(device)), isBrief: true, newTopic: newTopic, .plain(perform))
@@ -109,23 +109,23 @@ package struct EngineWork: Sendable {
     package init(
         pushingTo device: Named<DeviceToken>,
         of topic: [UInt8]?,
-        perform: @escaping @Sendable (Reach) throws(APIError) -> EngineReply
+        perform: @escaping @Sendable (AuthorizedScope) throws(APIError) -> EngineReply
     ) {
         let newTopic = topic.map { NewTopic(name: $0, isOfPush: true) }
         self.init(.row(.device(device.name)), newTopic: newTopic, .plain(perform))
     }
 
     /// Runs the closure. The rows it needs must be in memory.
-    func perform(_ reach: Reach) throws(APIError) -> EngineReply {
-        guard !self.beginsWork || !reach.room.isDraining else { throw .shutdown }
+    func perform(_ scope: AuthorizedScope) throws(APIError) -> EngineReply {
+        guard !self.beginsWork || !scope.room.isDraining else { throw .shutdown }
         switch self.action {
-        case .plain(let action): return try action(reach)
+        case .plain(let action): return try action(scope)
         case .device(let action):
             guard let device = self.rows.device else { throw .unknownDevice }
-            return try action(reach, try reach.device(Named(device)))
+            return try action(scope, try scope.device(Named(device)))
         case .wake(let action):
             guard case .row(.wake(let wake)) = self.rows else { throw .unknownWake }
-            return try action(reach, try reach.wake(Named(wake)))
+            return try action(scope, try scope.wake(Named(wake)))
         }
     }
 }
@@ -235,7 +235,7 @@ package struct ReachedDevice {
 }
 
 extension Named<DeviceToken> {
-    func find(in engine: EmbeddedEngine, for caller: Caller) -> ReachedDevice? {
+    func find(in engine: DeviceEngine, for caller: Caller) -> ReachedDevice? {
         guard let device = engine.find(self.name), caller.reaches(engine.identity(device).topic, in: engine) else {
             return nil
         }
@@ -254,20 +254,20 @@ extension Named<DeviceToken> {
 extension Named<WakeID> {
     /// Returns the wake's id, unless the wake belongs to a topic outside the caller's scope. The engine may not know
     /// the wake.
-    func find(in engine: EmbeddedEngine, for caller: Caller) -> WakeID? {
+    func find(in engine: DeviceEngine, for caller: Caller) -> WakeID? {
         guard let topic = engine.topic(ofWake: self.name), !caller.reaches(topic, in: engine) else { return self.name }
         return nil
     }
 }
 
 extension Caller {
-    func reaches(_ topic: TopicIndex, in engine: EmbeddedEngine) -> Bool {
+    func reaches(_ topic: TopicIndex, in engine: DeviceEngine) -> Bool {
         self.topics == .all || self.reaches(engine.snapshot(topic).name)
     }
 }
 
 /// The engine as one caller may use it. Anything of a topic outside the caller's scope does not exist.
-package struct Reach {
+package struct AuthorizedScope {
     package let workspace: Workspace
     package let caller: Caller
     /// The sources of answers other than devices.
@@ -279,7 +279,7 @@ package struct Reach {
         self.room = room
     }
 
-    package var engine: EmbeddedEngine { self.workspace.engine }
+    package var engine: DeviceEngine { self.workspace.engine }
     package var dispatcher: Dispatcher { self.workspace.dispatcher }
 
     /// Returns the wall clock time, in milliseconds since 1970.

@@ -64,7 +64,7 @@ package final class GatewayRecords {
     }
 
     /// Makes refused pushes due for storage immediately.
-    package func hurry() { self.rejectionsStoredAt = 0 }
+    package func flushNow() { self.rejectionsStoredAt = 0 }
 
     /// Takes the changes that must be stored; `monotonic` is the time in milliseconds.
     package func takeChanges(into batch: inout RecordBatch, at monotonic: Int64) {

@@ -53,7 +53,7 @@ package struct HistoryQuestion {
     }
 
     /// Answers from the history, or passes the request on to the engine.
-    package func answer(from source: any HistorySource, _ mailboxes: PerOutlet<LoopMailbox>) {
+    package func answer(from source: any HistorySource, _ mailboxes: PerOutput<LoopMailbox>) {
         var effects = EffectBatch()
         let reading = HistoryReading(source: source, key: self.key, offset: self.offset, policies: self.policies)
         var found: Subject.Found

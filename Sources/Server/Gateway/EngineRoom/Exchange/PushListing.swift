@@ -32,7 +32,7 @@ package struct PushListing: Sendable {
             countMax: question.examined
         )
         let events = source.events(since: page.pushes)
-        var ways: [LoggedPush: PushWay] = [:]
+        var ways: [LoggedPush: PushHistory] = [:]
         let wanted = Set(page.pushes)
         for events in events.values { Self.follow(events, wanted, &ways) }
         self.topic = question.topic
@@ -59,14 +59,14 @@ package struct PushListing: Sendable {
     private static func follow(
         _ events: [HistoryEvent],
         _ wanted: Set<LoggedPush>,
-        _ ways: inout [LoggedPush: PushWay]
+        _ ways: inout [LoggedPush: PushHistory]
     ) {
         // Later events refer to the last push with an apns-id.
         var named: [APNsID: LoggedPush] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
                 named[apnsID] = wanted.contains(push) ? push : nil
-                if wanted.contains(push) { ways[push] = PushWay(apnsID) }
+                if wanted.contains(push) { ways[push] = PushHistory(apnsID) }
             }
             for apnsID in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
                 if let push = named[apnsID] { ways[push]?.append(event) }
@@ -75,9 +75,9 @@ package struct PushListing: Sendable {
     }
 
     /// Returns the lifecycle of a push whose device has had more events since than were examined.
-    private static func way(of push: LoggedPush, _ source: any HistorySource) -> PushWay? {
+    private static func way(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
-        var ways: [LoggedPush: PushWay] = [:]
+        var ways: [LoggedPush: PushHistory] = [:]
         self.follow(events.filter { $0.device == push.device }, [push], &ways)
         return ways[push]
     }
@@ -162,7 +162,7 @@ package struct PushQuestion: Hashable, Sendable {
     var examined: Int { self.topic == nil && self.outcomes.isEmpty ? self.limit : Self.examinedMax }
 
     /// Returns true if the push has one of the outcomes.
-    func takes(_ push: PushWay) -> Bool {
+    func takes(_ push: PushHistory) -> Bool {
         self.outcomes.isEmpty || self.outcomes.contains(push.outcome) || push.lost > 0 && self.outcomes.contains("lost")
     }
 }

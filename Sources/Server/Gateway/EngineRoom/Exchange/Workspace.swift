@@ -7,7 +7,7 @@ package import Wire
 ///
 /// It does not specify how the devices were loaded, nor whether they are all devices.
 package struct Workspace {
-    let engine: EmbeddedEngine
+    let engine: DeviceEngine
     let dispatcher: Dispatcher
     /// The difference between wall clock and policy time.
     let offset: WallOffset
@@ -21,7 +21,7 @@ package struct Workspace {
     var recent: [DeviceToken]?
 
     package init(
-        engine: EmbeddedEngine,
+        engine: DeviceEngine,
         dispatcher: Dispatcher,
         offset: WallOffset,
         failure: StoreFailure? = nil,
@@ -72,7 +72,7 @@ package struct Workspace {
     func readyCount(_ topic: TopicIndex) -> Int {
         guard !self.engine.isPaused(topic) else { return 0 }
         guard self.remote != nil else { return self.engine.readyCount(topic) }
-        return Int(clamping: self.engine.booksShown(topic).held[.worker])
+        return Int(clamping: self.engine.countersShown(topic).held[.worker])
     }
 
     /// The longest time that a device has waited for a worker or an engine, in milliseconds.
@@ -83,7 +83,7 @@ package struct Workspace {
     /// - Parameter since: the start of the period besides, in milliseconds since 1970; nil for the last hour and day.
     func statistics(_ room: RoomState, since: Int64? = nil) -> Statistics {
         Statistics(
-            books: self.engine.totalsShown,
+            counters: self.engine.totalsShown,
             rejected: room.records.rejectionsShown.total,
             workers: self.workerCounts(nil),
             since: room.records.countingSince,
@@ -98,7 +98,7 @@ package struct Workspace {
     /// Returns the counters of one topic.
     func statistics(_ topic: TopicIndex, _ room: RoomState, since: Int64? = nil) -> Statistics {
         Statistics(
-            books: self.engine.booksShown(topic),
+            counters: self.engine.countersShown(topic),
             rejected: room.records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
             since: room.records.countingSince,
@@ -115,13 +115,13 @@ package struct Workspace {
         _ room: RoomState,
         since: Int64? = nil
     ) -> [(name: StaticString, counts: PeriodCounts)] {
-        let books = topic.map { self.engine.booksShown($0) } ?? self.engine.totalsShown
+        let counters = topic.map { self.engine.countersShown($0) } ?? self.engine.totalsShown
         let now = max(self.engine.now, room.recent.now)
         var periods: [(StaticString, Int64)] = [
             ("hour", now.milliseconds - RecentCounts.hour), ("day", now.milliseconds - RecentCounts.day),
         ]
         if let since { periods = [("since", self.offset.instant(wallMilliseconds: since).milliseconds)] }
-        return periods.map { ($0, room.recent.counts(books, of: topic, since: $1, now, self.offset)) }
+        return periods.map { ($0, room.recent.counts(counters, of: topic, since: $1, now, self.offset)) }
     }
 
     /// Returns the durations of wakes of a topic, or of all, for an answer.
@@ -222,7 +222,7 @@ package struct WorkersAtFailure {
     private let total: Dispatcher.WorkerCounts
     private let byTopic: [TopicIndex: Dispatcher.WorkerCounts]
 
-    package init(_ dispatcher: Dispatcher, _ engine: EmbeddedEngine) {
+    package init(_ dispatcher: Dispatcher, _ engine: DeviceEngine) {
         self.total = dispatcher.workerCounts(nil)
         let topics = engine.topicSnapshots.map { ($0.index, dispatcher.workerCounts($0.index)) }
         self.byTopic = Dictionary(uniqueKeysWithValues: topics)

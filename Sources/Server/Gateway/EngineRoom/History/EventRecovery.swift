@@ -103,10 +103,10 @@ package final class EventRecovery {
     /// starts anew from the clock if the history cannot be opened, because it may be ahead of an older journal. It also
     /// does so if another journal may have given the next numbers: for a copy, and for a journal that is restored after
     /// the history has followed another one.
-    package func numbers(wall: Int64, beginsAnother: Bool = false) -> EventNumbers {
+    package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
         let isReturn = EventRecord.isBeginning(self.written.newest, after: self.newestBeforeBeginning)
-        let isBeside = beginsAnother || isReturn
+        let isBeside = isFork || isReturn
         let last = self.found == nil || isBeside ? max(newest, EventNumbers.beginning(wall: wall)) : newest
         return EventNumbers(after: last, keyMark: self.keyMark)
     }

@@ -6,7 +6,7 @@ import Synchronization
 import Wire
 
 /// Writes the history and answers requests from it, on a separate thread.
-package final class HistoryThread: HistoryOutlet {
+package final class HistoryThread: HistoryOutput {
     /// Informs the journal of the events that it need not keep any longer.
     package let retention = EventRetention()
     /// The time in milliseconds over which events are collected. They are written about a second later.
@@ -35,7 +35,7 @@ package final class HistoryThread: HistoryOutlet {
     ///   - makeFile: opens the file, on the thread that will use it.
     /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
-        mailboxes: PerOutlet<LoopMailbox>,
+        mailboxes: PerOutput<LoopMailbox>,
         tally: LimitTally<GatewayCountedLimit> = LimitTally(),
         journal: JournalEvents? = nil,
         onDropped: @escaping @Sendable (Int) -> Void,
@@ -118,7 +118,7 @@ final class HistoryTurns {
 
     private let feed: HistoryFeed
     private let file: HistoryFile
-    private let mailboxes: PerOutlet<LoopMailbox>
+    private let mailboxes: PerOutput<LoopMailbox>
     private let tally: LimitTally<GatewayCountedLimit>
     private let onDropped: (Int) -> Void
     private var isTidy = false
@@ -128,11 +128,11 @@ final class HistoryTurns {
     private var syncAt: Int64?
     private var catchUpAt: Int64?
     /// The earliest time at which the size of the journal may cause another early sync.
-    private var hurryAt: Int64 = 0
+    private var flushEarlyAt: Int64 = 0
 
     init(
         _ feed: HistoryFeed,
-        _ mailboxes: PerOutlet<LoopMailbox>,
+        _ mailboxes: PerOutput<LoopMailbox>,
         _ tally: LimitTally<GatewayCountedLimit>,
         _ onDropped: @escaping (Int) -> Void
     ) {
@@ -168,9 +168,9 @@ final class HistoryTurns {
     /// Writes, syncs and reads whatever is due, and deletes one piece of old events.
     func work() {
         let now = SystemClock.monotonic
-        let isHurried = now >= self.hurryAt && self.feed.heldBytes > Self.heldBytesMax
-        if isHurried { self.hurryAt = now + Self.flushInterval }
-        if let flushAt = self.flushAt, now >= flushAt || isHurried {
+        let isOverfull = now >= self.flushEarlyAt && self.feed.heldBytes > Self.heldBytesMax
+        if isOverfull { self.flushEarlyAt = now + Self.flushInterval }
+        if let flushAt = self.flushAt, now >= flushAt || isOverfull {
             self.feed.flush()
             // A failed write is repeated.
             let isDone = self.file.collectedEvents == 0 && self.file.isOpen
@@ -178,7 +178,7 @@ final class HistoryTurns {
             self.syncAt = self.syncAt ?? now + Self.syncInterval
         }
         self.catchUp(now)
-        if let syncAt = self.syncAt, now >= syncAt || isHurried { self.sync() }
+        if let syncAt = self.syncAt, now >= syncAt || isOverfull { self.sync() }
         self.isTidy = !self.file.tidy()
         let left = self.file.takeDropped()
         if left.bySize > 0 { self.tally.met(.historyBytesMax, times: left.bySize) }
@@ -220,7 +220,7 @@ package protocol SharedHistorySource: HistorySource {
 }
 
 /// The history of a gateway, on a separate thread.
-package protocol HistoryService: HistoryOutlet {
+package protocol HistoryService: HistoryOutput {
     /// Applies other limits from now on.
     func setLimits(_ limits: HistoryLimits)
 
@@ -245,7 +245,7 @@ package final class DatabaseHistory: HistoryService {
     ///   - makeSource: creates the source, on the thread that will use it.
     /// - Throws: `ThreadFailure` if the system cannot create its thread.
     package init(
-        mailboxes: PerOutlet<LoopMailbox>,
+        mailboxes: PerOutput<LoopMailbox>,
         makeSource: @escaping @Sendable () -> any SharedHistorySource
     ) throws(ThreadFailure) {
         let mailbox = self.mailbox
@@ -273,7 +273,7 @@ package final class DatabaseHistory: HistoryService {
 
     private static func run(
         _ mailbox: Mailbox<HistoryBatch>,
-        _ mailboxes: PerOutlet<LoopMailbox>,
+        _ mailboxes: PerOutput<LoopMailbox>,
         _ source: any SharedHistorySource
     ) {
         var batch = HistoryBatch()
@@ -357,7 +357,7 @@ package final class HistoryBatch: MailboxBatch, @unchecked Sendable {
 }
 
 /// The destination of events, and of requests about events.
-package protocol HistoryOutlet: AnyObject, Sendable {
+package protocol HistoryOutput: AnyObject, Sendable {
     /// Opens the file, which is neither examined nor created before.
     ///
     /// - Throws: if it could not be used after a restart.

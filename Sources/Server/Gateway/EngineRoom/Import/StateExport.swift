@@ -7,7 +7,7 @@ import Wire
 /// lost, as at a restart.
 package final class StateExport {
     /// The state as read, before it is updated to a time.
-    private let engine: EmbeddedEngine
+    private let engine: DeviceEngine
     private let stored: StoredGateway
     private let historyKey: HashKey
     private let store: GatewayStore
@@ -32,7 +32,7 @@ package final class StateExport {
         }
         let world = EngineWorld.system
         let reading = EngineClock.Reading(world)
-        self.engine = EmbeddedEngine(
+        self.engine = DeviceEngine(
             configuration: configuration.engine,
             now: Instant(milliseconds: reading.wall),
             historyKey: self.historyKey,
@@ -151,8 +151,8 @@ package final class StateExport {
     ///
     /// The engine does not know the memory used by the pushes and requests of one topic. The total is divided in
     /// proportion to their number.
-    package func books() -> (total: Books, topics: [Books]) {
-        var topics = self.topicIndices.map { self.engine.snapshot($0).books }
+    package func counters() -> (total: ActivityCounters, topics: [ActivityCounters]) {
+        var topics = self.topicIndices.map { self.engine.snapshot($0).counters }
         for place in 0..<self.deviceCount {
             topics[Int(self.engine.topic(of: DeviceIndex(rawValue: UInt32(place))).rawValue)].stock.devices += 1
         }
@@ -163,7 +163,7 @@ package final class StateExport {
             topics[place].stock.taskBytes = tasks[place]
         }
         var total = self.engine.totals
-        total.stock = topics.reduce(into: Books()) { $0 += $1 }.stock
+        total.stock = topics.reduce(into: ActivityCounters()) { $0 += $1 }.stock
         return (total, topics)
     }
 

@@ -13,24 +13,24 @@ package final class EventFollower: @unchecked Sendable {
     /// The maximum number of reports per second. More could not be read, and would waste processor time.
     package static let newsPerSecondMax = 1000
 
-    private let desk: EventDesk
+    private let service: EventService
     private let tell: Tell
     private let monitor = Monitor()
-    private var isRung = false
+    private var isSignaled = false
     private var isStopping = false
     private var thread: NamedThread?
 
     /// Creates a follower of events from now on.
     ///
     /// - Throws: `ThreadFailure` if the system cannot create its thread.
-    package init(_ desk: EventDesk, _ tell: @escaping Tell) throws(ThreadFailure) {
-        self.desk = desk
+    package init(_ service: EventService, _ tell: @escaping Tell) throws(ThreadFailure) {
+        self.service = service
         self.tell = tell
-        let number = desk.follow { [weak self] in self?.ring() }
+        let number = service.follow { [weak self] in self?.signal() }
         do throws(ThreadFailure) {
             self.thread = try NamedThread("events") { [self] in self.run(number) }
         } catch {
-            desk.leave(number)
+            service.leave(number)
             throw error
         }
     }
@@ -44,9 +44,9 @@ package final class EventFollower: @unchecked Sendable {
         self.thread?.join()
     }
 
-    private func ring() {
+    private func signal() {
         self.monitor.withLock {
-            self.isRung = true
+            self.isSignaled = true
             self.monitor.broadcast()
         }
     }
@@ -62,7 +62,7 @@ package final class EventFollower: @unchecked Sendable {
             let isEnding = self.wait(until: pace.missed > 0 ? pace.secondEnds : nil)
             var isAll = false
             while !isAll {
-                let taken = self.desk.take(number, into: &events)
+                let taken = self.service.take(number, into: &events)
                 isAll = taken.isAll
                 pace.missed += taken.missed
                 for watched in events {
@@ -70,7 +70,7 @@ package final class EventFollower: @unchecked Sendable {
                     guard pace.mayTell(at: SystemClock.monotonic) else { continue }
                     guard self.tellMissed(&pace), self.say(.event(event)) else {
                         // At the end, events that are not accepted are dropped.
-                        return self.desk.leave(number)
+                        return self.service.leave(number)
                     }
                 }
                 events.removeAll(keepingCapacity: true)
@@ -80,7 +80,7 @@ package final class EventFollower: @unchecked Sendable {
             }
             if isEnding { break }
         }
-        self.desk.leave(number)
+        self.service.leave(number)
     }
 
     /// Waits for events, or until this time.
@@ -88,14 +88,14 @@ package final class EventFollower: @unchecked Sendable {
     /// - Returns: true if the thread must end.
     private func wait(until moment: Int64?) -> Bool {
         self.monitor.withLock {
-            while !self.isRung, !self.isStopping {
+            while !self.isSignaled, !self.isStopping {
                 if let moment {
                     guard self.monitor.wait(until: moment) else { break }
                 } else {
                     self.monitor.wait()
                 }
             }
-            self.isRung = false
+            self.isSignaled = false
             return self.isStopping
         }
     }

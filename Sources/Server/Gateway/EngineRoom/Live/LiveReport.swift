@@ -42,7 +42,7 @@ struct LiveReport {
     /// Uses the names of the sample fields that begin with `tasks.`.
     private func writeTasks(to writer: inout JSONWriter) {
         writer.beginObject()
-        for (group, counts) in self.snapshot.statistics.books.chartedTasks {
+        for (group, counts) in self.snapshot.statistics.counters.chartedTasks {
             writer.key(group)
             writer.counts(counts)
         }
@@ -84,12 +84,12 @@ struct LiveReport {
 
     private static func counts(of topic: LiveSnapshot.Topic) -> [(StaticString, Int64)] {
         [
-            ("devices", topic.books.registered), ("workers", Int64(topic.workers.connected)),
+            ("devices", topic.counters.registered), ("workers", Int64(topic.workers.connected)),
             ("slots", Int64(topic.workers.slots)), ("busy", Int64(topic.workers.busy)),
-            ("accepted", topic.books.accepted), ("coalesced", topic.books.coalesced),
-            ("completed", topic.books.completed), ("launched", topic.books.launched),
-            ("pending", topic.books.pending), ("inFlight", topic.books.inFlight),
-            ("held", topic.books.held.sum), ("waiting", topic.books.held[.worker]),
+            ("accepted", topic.counters.accepted), ("coalesced", topic.counters.coalesced),
+            ("completed", topic.counters.completed), ("launched", topic.counters.launched),
+            ("pending", topic.counters.pending), ("inFlight", topic.counters.inFlight),
+            ("held", topic.counters.held.sum), ("waiting", topic.counters.held[.worker]),
         ]
     }
 

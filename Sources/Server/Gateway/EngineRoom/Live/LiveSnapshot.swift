@@ -11,7 +11,7 @@ struct LiveSnapshot: Sendable {
     /// One topic.
     struct Topic: Sendable {
         let name: String
-        let books: Books
+        let counters: ActivityCounters
         let isPaused: Bool
         let workers: Dispatcher.WorkerCounts
         /// The status of its webhook; nil if it has none.

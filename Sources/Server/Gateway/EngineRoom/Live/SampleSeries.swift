@@ -10,7 +10,7 @@ package struct LiveSample {
             "at", "accepted", "noWake", "rejected", "completed", "coalesced", "discarded", "launched", "pending",
             "inFlight", "connected", "slots", "busy",
         ] + WakeOutcome.allCases.map(\.rawValue) + Hold.ofPushes.map { "held.\($0.name)" }
-        + Books().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
+        + ActivityCounters().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
 
     /// The time in milliseconds since 1970, then the counters since the start of counting, and the gauges.
     let values: [Int64]
@@ -19,14 +19,15 @@ package struct LiveSample {
     ///
     /// - `at`: milliseconds since 1970.
     /// - `rejected`: the number of refused pushes, for any reason.
-    package init(at: Int64, _ books: Books, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
+    package init(at: Int64, _ counters: ActivityCounters, rejected: Int64, _ workers: Dispatcher.WorkerCounts) {
         self.values =
             [
-                at, books.accepted, books.noWake, rejected, books.completed, books.coalesced, books.discarded.sum,
-                books.launched, books.pending, books.inFlight, Int64(workers.connected), Int64(workers.slots),
+                at, counters.accepted, counters.noWake, rejected, counters.completed, counters.coalesced,
+                counters.discarded.sum,
+                counters.launched, counters.pending, counters.inFlight, Int64(workers.connected), Int64(workers.slots),
                 Int64(workers.busy),
-            ] + WakeOutcome.allCases.map { books.results[$0] } + Hold.ofPushes.map { books.held[$0] }
-            + books.chartedTasks.flatMap { $0.counts.map(\.count) }
+            ] + WakeOutcome.allCases.map { counters.results[$0] } + Hold.ofPushes.map { counters.held[$0] }
+            + counters.chartedTasks.flatMap { $0.counts.map(\.count) }
     }
 }
 

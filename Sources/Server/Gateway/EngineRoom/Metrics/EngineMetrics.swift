@@ -9,12 +9,12 @@ struct EngineMetrics {
     private let workspace: Workspace
     private let room: RoomState
 
-    init(_ reach: Reach) {
-        self.workspace = reach.workspace
-        self.room = reach.room
+    init(_ scope: AuthorizedScope) {
+        self.workspace = scope.workspace
+        self.room = scope.room
     }
 
-    private var engine: EmbeddedEngine { self.workspace.engine }
+    private var engine: DeviceEngine { self.workspace.engine }
 
     /// Writes all metrics. If the store has failed and its state cannot be read again, metrics of that state are left
     /// out, because they would be zero.
@@ -33,26 +33,26 @@ struct EngineMetrics {
     }
 
     private func writePushes(to text: inout MetricsText) {
-        let books = self.engine.totalsShown
+        let counters = self.engine.totalsShown
         let rejected = self.room.records.rejectionsShown.total
-        text.value(.pushesAccepted, books.accepted)
-        text.value(.pushesNoWake, books.noWake)
+        text.value(.pushesAccepted, counters.accepted)
+        text.value(.pushesNoWake, counters.noWake)
         text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
-        text.value(.pushesCompleted, books.completed)
-        text.value(.pushesCoalesced, books.coalesced)
-        text.values(.pushesDiscarded, DiscardReason.ofPushes.map { ($0.rawValue, books.discarded[$0]) })
-        text.value(.pushesPending, books.pending)
-        text.value(.pushesInFlight, books.inFlight)
-        text.value(.pushesUnaccounted, books.accepted - books.accountedFor)
+        text.value(.pushesCompleted, counters.completed)
+        text.value(.pushesCoalesced, counters.coalesced)
+        text.values(.pushesDiscarded, DiscardReason.ofPushes.map { ($0.rawValue, counters.discarded[$0]) })
+        text.value(.pushesPending, counters.pending)
+        text.value(.pushesInFlight, counters.inFlight)
+        text.value(.pushesUnaccounted, counters.accepted - counters.accountedFor)
         text.value(.pushMemory, Int64(self.engine.contentBytes))
         text.value(.pushMemoryMax, Int64(self.engine.contentBytesMax))
     }
 
     private func writeWakes(to text: inout MetricsText) {
-        let books = self.engine.totalsShown
+        let counters = self.engine.totalsShown
         let times = self.engine.times
-        text.value(.wakesLaunched, books.launched)
-        text.values(.wakesEnded, WakeOutcome.allCases.map { ($0.rawValue, books.results[$0]) })
+        text.value(.wakesLaunched, counters.launched)
+        text.values(.wakesEnded, WakeOutcome.allCases.map { ($0.rawValue, counters.results[$0]) })
         text.histogram(.lateness, times.lateness, unitsPerBase: 1000)
         text.histograms(
             .wakeDuration,
@@ -63,9 +63,9 @@ struct EngineMetrics {
     }
 
     private func writeDevices(to text: inout MetricsText) {
-        let books = self.engine.totalsShown
-        text.value(.devicesRegistered, books.registered)
-        text.values(.devicesHeld, Hold.ofPushes.map { ("\($0.name)", books.held[$0]) })
+        let counters = self.engine.totalsShown
+        text.value(.devicesRegistered, counters.registered)
+        text.values(.devicesHeld, Hold.ofPushes.map { ("\($0.name)", counters.held[$0]) })
         text.value(.devicesWithoutWorker, self.devicesWithoutWorker)
         let workers = self.workspace.workerCounts(nil)
         text.value(.workersConnected, Int64(workers.connected))
@@ -92,25 +92,25 @@ struct EngineMetrics {
     private func writeTopics(_ names: [String], to text: inout MetricsText) {
         var rest = self.engine.totalsShown
         var workers = self.workspace.workerCounts(nil).connected
-        var rows: [(name: String, books: Books, workers: Int)] = []
+        var rows: [(name: String, counters: ActivityCounters, workers: Int)] = []
         var durations = self.workspace.dispatcher.pushDurations
         var durationRows: [(label: String, DurationCounts)] = []
         for name in names.sorted() {
             let topic = name.withByteView { self.engine.findTopic($0) }
-            let books = topic.map { self.engine.booksShown($0) } ?? Books()
+            let counters = topic.map { self.engine.countersShown($0) } ?? ActivityCounters()
             let connected = topic.map { self.workspace.workerCounts($0).connected } ?? 0
-            rest.accepted -= books.accepted
-            rest.launched -= books.launched
-            rest.pending -= books.pending
+            rest.accepted -= counters.accepted
+            rest.launched -= counters.launched
+            rest.pending -= counters.pending
             workers -= connected
-            rows.append((name, books, connected))
+            rows.append((name, counters, connected))
             durationRows.append((name, topic.flatMap { durations.removeValue(forKey: $0) } ?? DurationCounts()))
         }
         durationRows.append((Metric.otherTopics, durations.values.reduce(into: DurationCounts()) { $0 += $1 }))
         rows.append((Metric.otherTopics, rest, workers))
-        text.values(.topicPushesAccepted, rows.map { ($0.name, $0.books.accepted) })
-        text.values(.topicWakesLaunched, rows.map { ($0.name, $0.books.launched) })
-        text.values(.topicPushesPending, rows.map { ($0.name, $0.books.pending) })
+        text.values(.topicPushesAccepted, rows.map { ($0.name, $0.counters.accepted) })
+        text.values(.topicWakesLaunched, rows.map { ($0.name, $0.counters.launched) })
+        text.values(.topicPushesPending, rows.map { ($0.name, $0.counters.pending) })
         text.values(.topicWorkersConnected, rows.map { ($0.name, Int64($0.workers)) })
         text.histograms(.topicWakeDuration, durationRows)
     }
@@ -160,7 +160,7 @@ extension ProcessFigures {
 
 /// All metrics of background tasks and sessions.
 struct TaskMetrics {
-    let engine: EmbeddedEngine
+    let engine: DeviceEngine
     let dispatcher: Dispatcher
 
     /// Writes all metrics in the order of `Metric.ofTasks`.
@@ -171,8 +171,8 @@ struct TaskMetrics {
     }
 
     private func writeRequests(to text: inout MetricsText) {
-        let books = self.engine.totalsShown
-        let requests = books.requests
+        let counters = self.engine.totalsShown
+        let requests = counters.requests
         text.values(.tasksSubmitted, Self.byKind(requests.submitted))
         text.values(.tasksRefused, TaskRefusal.allCases.map { ($0.rawValue, requests.refused[$0]) })
         text.value(.tasksReplaced, requests.replaced)
@@ -183,7 +183,7 @@ struct TaskMetrics {
         text.value(.tasksStalled, Int64(self.dispatcher.stalledTaskCount))
         text.value(.taskProgressReports, self.dispatcher.progressReports)
         text.values(.tasksHeld, Hold.ofTasks.map { ("\($0.name)", requests.held[$0]) })
-        text.value(.tasksUnaccounted, requests.submitted.sum - books.requestsAccountedFor)
+        text.value(.tasksUnaccounted, requests.submitted.sum - counters.requestsAccountedFor)
         text.value(.taskMemory, Int64(self.engine.taskBytes))
         text.value(.taskMemoryMax, Int64(self.engine.taskBytesMax))
     }
@@ -200,13 +200,13 @@ struct TaskMetrics {
     }
 
     private func writeWakes(to text: inout MetricsText) {
-        let books = self.engine.totalsShown.tasks
+        let counters = self.engine.totalsShown.tasks
         let times = self.engine.times
-        text.values(.taskWakesLaunched, TaskKind.allCases.map { ($0.rawValue, books.launched[$0]) })
+        text.values(.taskWakesLaunched, TaskKind.allCases.map { ($0.rawValue, counters.launched[$0]) })
         text.values(
             .taskWakesEnded,
             byLabels: TaskKind.allCases.flatMap { kind in
-                TaskOutcome.allCases.map { ([kind.rawValue, $0.rawValue], books[kind][$0]) }
+                TaskOutcome.allCases.map { ([kind.rawValue, $0.rawValue], counters[kind][$0]) }
             }
         )
         text.histograms(

@@ -12,11 +12,11 @@ package import Wire
 /// A copy appears under its name only when it is complete and synced. A crash before that leaves nothing of that name.
 package final class BackupService: Sendable {
     private let store: GatewayStore
-    private let mailboxes: PerOutlet<LoopMailbox>
+    private let mailboxes: PerOutput<LoopMailbox>
     /// Serializes the copies.
     private let queue = DispatchQueue(label: "backup")
 
-    package init(store: GatewayStore, mailboxes: PerOutlet<LoopMailbox>) {
+    package init(store: GatewayStore, mailboxes: PerOutput<LoopMailbox>) {
         self.store = store
         self.mailboxes = mailboxes
     }

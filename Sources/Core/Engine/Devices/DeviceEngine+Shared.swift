@@ -1,0 +1,453 @@
+package import Policy
+package import Wire
+
+/// Operation on a store that several gateways share: the engine holds rows only during a step.
+///
+/// A step consists of `take` for each row, `beginSharedStep`, `advance` and the operations on the devices,
+/// `takeSharedChanges`, `takeSharedCounts` and `takeEvents`, and `evict`. State derived from a row is loaded as stored,
+/// however much time has passed and whichever policy is in effect. The changes of the counters are therefore exact.
+extension DeviceEngine {
+    /// Switches the engine to a shared store. Call this once, before the first topic or device.
+    package func share() {
+        precondition(self.topics.count == 0 && self.devices.count == 0, "the engine has a store of its own")
+        self.shared = SharedStep(configuration: self.configuration)
+        self.configuration.topicsMax = 0
+    }
+
+    /// True if the engine uses a shared store.
+    package var isShared: Bool { self.shared != nil }
+
+    /// The current step of the shared store.
+    var step: SharedStep {
+        guard let shared = self.shared else { preconditionFailure("the engine has a store of its own") }
+        return shared
+    }
+
+    /// Adds the topics that the store has numbered and the engine does not know yet.
+    ///
+    /// The engine does not create topics on its own: its owner creates a topic in the store first. A push, registration
+    /// or subscription that names an unknown topic is refused with `tooManyTopics` or `topicsMax`.
+    ///
+    /// - Parameter names: every topic, by number.
+    /// - Throws: `StoreError` if a known topic has another name.
+    package func appendTopics(_ names: [String]) throws(StoreError) {
+        precondition(self.isShared, "an engine with a store of its own makes its topics")
+        for (number, name) in names.enumerated() {
+            if number < self.topics.count {
+                guard self.topics.name(TopicIndex(rawValue: UInt32(number))) == name else {
+                    throw .unreadable("topic \(number), which has another name than before")
+                }
+                continue
+            }
+            guard name.withByteView({ self.topics.find($0) }) == nil else {
+                throw .unreadable("topic \(number), which is there twice")
+            }
+            _ = name.withByteView { self.topics.insert($0, self.step.configuration) }
+        }
+        self.makeRoomForTopics()
+        self.configuration.topicsMax = self.topics.count
+        // A step does not store the existence of topics.
+        _ = self.topics.takeChanges()
+    }
+
+    /// Applies a changed configuration.
+    func sharedPolicyChanged() {
+        guard let shared = self.shared else { return }
+        shared.configuration = self.configuration
+        shared.forgetDigests()
+        self.configuration.topicsMax = self.topics.count
+    }
+
+    /// Sets the recent counters of all gateways. Each step starts from these counters, memory totals and the limits on
+    /// them, until the next call. Requires that no row is taken.
+    ///
+    /// - `byTopic`: the topics with new counters; the others keep theirs.
+    package func show(_ total: ActivityCounters, byTopic: [TopicIndex: ActivityCounters]) {
+        precondition(self.devices.count == 0, "a step has its rows")
+        self.step.totals = total
+        for (topic, counters) in byTopic where Int(topic.rawValue) < self.topics.count {
+            self.step[topic] = counters
+            self.resetCounts(topic)
+        }
+        self.resetTotals()
+    }
+
+    /// Resets the topic's counters to their values before the step.
+    func resetCounts(_ topic: TopicIndex) {
+        let counters = self.step[topic]
+        self.topics.set(topic, to: counters)
+        self.memory.set(topic, to: Int(counters.stock.contentBytes))
+        self.taskMemory.set(topic, to: Int(counters.stock.taskBytes))
+    }
+
+    /// Resets the counters of all topics together to their values before the step.
+    func resetTotals() {
+        let totals = self.step.totals
+        self.topics.set(to: totals)
+        self.memory.set(to: Int(totals.stock.contentBytes))
+        self.taskMemory.set(to: Int(totals.stock.taskBytes))
+    }
+}
+
+// MARK: - Steps
+
+extension DeviceEngine {
+    /// The number of rows taken or created in this step.
+    package var takenCount: Int { self.devices.count }
+
+    /// Takes a row. The step's `flow` offers its lanes that wait for a slot again.
+    ///
+    /// - Throws: `StoreError` if the row is inconsistent or its device was taken before. The step is then unusable and
+    ///   must be evicted.
+    package func take(_ row: SharedDevice) throws(StoreError) -> DeviceIndex {
+        let step = self.step
+        precondition(step.rows.count == self.devices.count, "rows are taken before the step begins")
+        guard let derived = row.derived.withByteView({ DerivedState(stored: $0) }) else {
+            throw .unreadable("what follows from a device")
+        }
+        guard var record = row.record.withByteView({ DeviceRecord(stored: $0) }) else {
+            throw .unreadable("a device")
+        }
+        let hash = HistoryEvent.device(of: row.token, self.events.key)
+        let isSound =
+            record.token.matches(row.token) && Int(record.topic.rawValue) < self.topics.count
+            && derived.isOf(record) && (derived.tasks == nil) == row.tasks.isEmpty
+            && self.devices.find(row.token, hash: hash) == nil
+        guard isSound else {
+            record.deallocate()
+            throw .unreadable("a device, which is there twice or is another one's")
+        }
+        record.isPending = derived.isPending
+        record.isInFlight = derived.isInFlight
+        record.held = derived.held
+        record.readySince = derived.readySince
+        record.rateWindowStart = derived.rateWindowStart
+        record.rateWindowCount = derived.rateWindowCount
+        record.hasTasks = derived.tasks != nil
+        let (topic, isPending) = (record.topic, record.isPending)
+        let device = self.devices.insert(record, hash: hash)
+        // From here on the table owns the record, and `evict` frees it.
+        if let tasks = derived.tasks { try self.take(row.tasks, tasks, device, topic) }
+        let inFlight = self.wakesInFlight(device)
+        guard self.wakes.restore(device, inFlight: inFlight, in: self.devices) else {
+            throw .unreadable("a device, which has the wake of another")
+        }
+        step.append(topic, derived, inFlight: inFlight, ended: self.devices[device].endedWakes)
+        self.schedule.set(device, to: derived.due)
+        if derived.isReady { step.ready.append(device) }
+        if isPending || derived.tasks != nil, derived.policy != step.digest(topic, self.parameters(topic)) {
+            self.schedule.policyChanged()
+        }
+        return device
+    }
+
+    /// True if a row that `take` refused may be accepted once more topics are known.
+    package func isOfUnknownTopic(_ row: SharedDevice) -> Bool {
+        guard let record = row.record.withByteView({ DeviceRecord(stored: $0) }) else { return false }
+        defer { record.deallocate() }
+        return Int(record.topic.rawValue) >= self.topics.count
+    }
+
+    private func take(
+        _ bytes: [UInt8],
+        _ derived: DerivedState.Tasks,
+        _ device: DeviceIndex,
+        _ topic: TopicIndex
+    ) throws(StoreError) {
+        guard bytes.withByteView({ self.tasks.restore(device, $0) }), let row = self.tasks[device] else {
+            throw .unreadable("the tasks of a device")
+        }
+        row.counted = derived.counted
+        row.ready = derived.ready
+        for ready in derived.ready {
+            guard let task = row.policy.waiting.first(where: { $0.arrival == ready.arrival }) else {
+                throw .unreadable("the tasks of a device that wait for a slot")
+            }
+            self.step.readyTasks.append(
+                ReadyTask(
+                    device: device,
+                    topic: topic,
+                    target: row.target(task),
+                    order: ReadyOrder(since: ready.since, lastUse: row.policy.usage.last),
+                    arrival: ready.arrival
+                )
+            )
+        }
+    }
+
+    /// Starts the step after all rows are taken. All of it happens at `now`, which may be before another step's time.
+    ///
+    /// - `deviceCount`: the recent number of devices in the store, to be compared with `devicesMax`.
+    package func beginSharedStep(now: Instant, deviceCount: Int) {
+        let step = self.step
+        self.now = now
+        // The devices taken are included in the store's count.
+        self.configuration.devicesMax = step.configuration.devicesMax - deviceCount + self.devices.count
+        // Ties are resolved by the order in which rows were taken.
+        let waits = step.ready.enumerated().map { place, device in
+            let order = ReadyOrder(since: self.readySince(device), lastUse: self.lastUse(device))
+            return (place: place, device: device, order: order)
+        }
+        for entry in waits.sorted(by: { ($0.order, $0.place) < ($1.order, $1.place) }) {
+            let order = entry.order
+            self.ready.append(entry.device, since: order.since, lastUse: order.lastUse, in: &self.devices)
+        }
+        let tasks = step.readyTasks.enumerated().sorted {
+            ($0.element.order, $0.offset) < ($1.element.order, $1.offset)
+        }
+        for entry in tasks { self.readyTasks.append(entry.element) }
+        step.ready.removeAll(keepingCapacity: true)
+        step.readyTasks.removeAll(keepingCapacity: true)
+    }
+
+    /// The time since which a device waits for a slot, as stored.
+    func readySince(_ device: DeviceIndex) -> Instant {
+        self.now - self.devices[device].readyMilliseconds(at: self.now)
+    }
+
+    /// Removes every device and the counts since `show`. Topics, policies, `times` and events that were not taken
+    /// remain. The memory is kept for the next step.
+    package func evict() {
+        let step = self.step
+        self.takeCountedTopics { _ in }
+        self.resetTotals()
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            self.wakes.remove(self.devices[device], inFlight: self.wakesInFlight(device))
+            if self.devices[device].isReady { self.ready.removeAll(self.devices[device].topic) }
+        }
+        self.ready.removeNewcomers()
+        self.readyTasks.removeAll()
+        self.wakes.removeAll()
+        self.schedule.removeAll()
+        self.tasks.removeAll()
+        self.devices.removeAll()
+        self.events.forgetDevices()
+        step.removeRows()
+    }
+
+    /// Ends wakes as lost because their gateway is dead. Their attempts are taken back, and a loss takes precedence
+    /// over a deadline that has passed. Call this before `advance`. Ids of other wakes are ignored.
+    package func loseForGood(_ wakes: [WakeID]) {
+        let lost = Set(wakes)
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let inFlight = self.wakesInFlight(device).filter { lost.contains($0) }
+            guard !inFlight.isEmpty else { continue }
+            for wake in inFlight {
+                guard let wake = self.inFlight(wake, device) else { continue }
+                self.lose(wake, device, takingBackAttempt: true)
+            }
+            self.settle(device)
+        }
+    }
+}
+
+extension DerivedState {
+    /// True if the derived state is consistent with this record.
+    fileprivate func isOf(_ record: DeviceRecord) -> Bool {
+        let isInFlight = record.state.inFlight.map { $0.push.handle != .none } ?? false
+        guard self.isPending == (record.state.pending != nil), self.isInFlight == isInFlight else { return false }
+        return self.isPending || (!self.isReady && self.held == nil)
+    }
+}
+
+/// The durable results of a step of a shared store.
+extension DeviceEngine {
+    /// Takes the device changes of this step, in token order. Call this once per step.
+    ///
+    /// A wake that launched and ended within the step is in both `launched` and `ended`, so that a late result finds
+    /// its device.
+    package func takeSharedChanges() -> [SharedDeviceChange] {
+        // Rows are evicted at the end of the step, so delayed progress must be stored now.
+        self.tasks.flushProgress()
+        for device in self.tasks.takeChanges() { self.devices.noteChange(device) }
+        var changed: [(place: TokenPlace, derived: DerivedState)] = []
+        changed.reserveCapacity(self.devices.count)
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let derived = self.derived(device)
+            // Changes of derived state are not always noted as changes of the records.
+            let isChanged = self.step.row(device).map { !$0.derived.isSame(as: derived) } ?? true
+            guard isChanged || self.devices[device].isChanged else { continue }
+            changed.append((TokenPlace(device, self.devices[device].token.token), derived))
+        }
+        _ = self.devices.takeChanges()
+        // Rows were taken in token order, and new devices follow them.
+        if zip(changed, changed.dropFirst()).contains(where: { $1.place.isBefore($0.place, self.devices) }) {
+            changed.sort { $0.place.isBefore($1.place, self.devices) }
+        }
+        return changed.map { self.change(of: $0.place.device, $0.derived) }
+    }
+
+    /// Returns a device of an engine with its own store as a new row of a shared store, for a migration between the
+    /// two.
+    package func sharedRow(_ device: DeviceIndex) -> SharedDeviceChange {
+        var buffer = ByteBuffer()
+        return self.change(of: device, self.derived(device), nil, &buffer)
+    }
+
+    private func change(of device: DeviceIndex, _ derived: DerivedState) -> SharedDeviceChange {
+        self.change(of: device, derived, self.step, &self.step.buffer)
+    }
+
+    /// - `step`: nil if no row was ever taken.
+    private func change(
+        of device: DeviceIndex,
+        _ derived: DerivedState,
+        _ step: SharedStep?,
+        _ buffer: inout ByteBuffer
+    ) -> SharedDeviceChange {
+        let before = step?.row(device)
+        let wakes = self.wakeChanges(device, before, step)
+        let isSameReady = derived.isSameReady(as: before?.derived ?? DerivedState())
+        return SharedDeviceChange(
+            device: self.stored(device, derived, &buffer),
+            topic: self.devices[device].topic,
+            isNew: before == nil,
+            due: derived.due == before?.derived.due ? .unchanged : .at(derived.due),
+            ready: isSameReady ? nil : self.readyLanes(device),
+            launched: wakes.launched,
+            ended: wakes.ended
+        )
+    }
+
+    private func stored(
+        _ device: DeviceIndex,
+        _ derived: DerivedState,
+        _ buffer: inout ByteBuffer
+    ) -> SharedDevice {
+        func bytes(_ write: (inout ByteBuffer) -> Void) -> [UInt8] {
+            buffer.removeAll()
+            write(&buffer)
+            return buffer.view.array
+        }
+        return SharedDevice(
+            token: self.devices[device].token.token,
+            record: bytes { self.devices[device].store(to: &$0, at: self.now) },
+            tasks: self.tasks[device].map { row in bytes { row.store(to: &$0) } } ?? [],
+            derived: bytes { derived.store(to: &$0) }
+        )
+    }
+
+    /// The state derived from the device's records, as of now.
+    private func derived(_ device: DeviceIndex) -> DerivedState {
+        let record = self.devices[device]
+        var derived = DerivedState()
+        derived.isPending = record.isPending
+        derived.isInFlight = record.isInFlight
+        derived.isReady = record.isReady
+        derived.held = record.held
+        derived.readySince = record.isReady ? record.readySince : 0
+        derived.rateWindowStart = record.rateWindowStart
+        derived.rateWindowCount = record.rateWindowCount
+        derived.due = self.schedule[device]
+        if record.hasTasks, let row = self.tasks[device] {
+            derived.tasks = DerivedState.Tasks(counted: row.counted, ready: row.ready)
+        }
+        if derived.isPending || derived.tasks != nil {
+            let parameters = self.parameters(record.topic)
+            derived.policy = self.shared?.digest(record.topic, parameters) ?? parameters.digest
+        }
+        return derived
+    }
+
+    private func readyLanes(_ device: DeviceIndex) -> [SharedDeviceChange.ReadyLane] {
+        var lanes: [SharedDeviceChange.ReadyLane] = []
+        if self.devices[device].isReady {
+            lanes.append(SharedDeviceChange.ReadyLane(target: .push, since: self.readySince(device)))
+        }
+        guard let row = self.tasks[device] else { return lanes }
+        for ready in row.ready {
+            guard let task = row.policy.waiting.first(where: { $0.arrival == ready.arrival }) else { continue }
+            lanes.append(SharedDeviceChange.ReadyLane(target: row.target(task), since: ready.since))
+        }
+        return lanes
+    }
+
+    private func wakeChanges(
+        _ device: DeviceIndex,
+        _ before: SharedStep.Row?,
+        _ step: SharedStep?
+    ) -> (launched: [(wake: WakeID, deadline: Instant)], ended: [WakeID]) {
+        let record = self.devices[device]
+        if record.state.inFlight == nil, !record.hasTasks, record.endedWakes == nil,
+            before?.inFlightCount ?? 0 == 0
+        {
+            return ([], [])
+        }
+        let inFlight = before.flatMap { step?.inFlight($0) } ?? []
+        let endedBefore = before.flatMap { step?.ended($0) } ?? []
+        let inFlightNow = self.wakesInFlight(device)
+        var launched: [(wake: WakeID, deadline: Instant)] = []
+        for wake in inFlightNow where !inFlight.contains(wake) {
+            launched.append((wake, self.deadline(wake, device) ?? self.now))
+        }
+        var ended = inFlight.filter { !inFlightNow.contains($0) }
+        for wake in record.endedWakes?.elements ?? []
+        where !endedBefore.contains(wake.id) && !inFlight.contains(wake.id) {
+            launched.append((wake.id, wake.at))
+            ended.append(wake.id)
+        }
+        return (launched, Array(ended))
+    }
+
+    private func deadline(_ wake: WakeID, _ device: DeviceIndex) -> Instant? {
+        switch self.inFlight(wake, device) {
+        case nil: nil
+        case .push: self.devices[device].state.inFlight?.deadline
+        case .task(let wake): wake.deadline
+        }
+    }
+}
+
+// MARK: - Counts
+
+extension DeviceEngine {
+    /// Takes the changes of this step to the counters of topics, by topic number. Decreases are negative. A second call
+    /// returns nothing.
+    package func takeSharedCounts() -> [(topic: TopicIndex, added: ActivityCounters)] {
+        var counts: [(topic: TopicIndex, added: ActivityCounters)] = []
+        self.takeCountedTopics { topic in
+            let before = self.step[topic]
+            var added = self.topics.counters(topic) - before
+            added.stock.devices = Int64(self.topics.deviceCount(topic)) - before.stock.devices
+            added.stock.contentBytes = Int64(self.memory.bytes(topic)) - before.stock.contentBytes
+            added.stock.taskBytes = Int64(self.taskMemory.bytes(topic)) - before.stock.taskBytes
+            if added != ActivityCounters() { counts.append((topic, added)) }
+        }
+        self.resetTotals()
+        return counts.sorted { $0.topic.rawValue < $1.topic.rawValue }
+    }
+
+    /// Calls `body` with each topic whose counters may have changed, then resets that topic to its state before the
+    /// step.
+    func takeCountedTopics(_ body: (TopicIndex) -> Void) {
+        var topics = self.topics.takeChanges()
+        // The list has the topic that a device left only if it changed for another reason.
+        for (number, row) in self.step.rows.enumerated() where number < self.devices.count {
+            let isSame = self.devices[DeviceIndex(rawValue: UInt32(number))].topic == row.topic
+            if !isSame, !topics.contains(row.topic) { topics.append(row.topic) }
+        }
+        for topic in topics {
+            body(topic)
+            self.resetCounts(topic)
+        }
+    }
+}
+
+/// A device with the first bytes of its token, which order rows by the bytes of their tokens.
+private struct TokenPlace {
+    let device: DeviceIndex
+    private let beginning: UInt64
+
+    init(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
+        self.device = device
+        self.beginning = token.beginning
+    }
+
+    func isBefore(_ other: TokenPlace, _ devices: borrowing DeviceTable) -> Bool {
+        guard self.beginning == other.beginning else { return self.beginning < other.beginning }
+        return devices[self.device].token.token.isBefore(devices[other.device].token.token)
+    }
+}

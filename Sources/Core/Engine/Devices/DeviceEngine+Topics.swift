@@ -1,0 +1,182 @@
+package import Policy
+package import Wire
+
+extension DeviceEngine {
+    /// The topic of this name, if a device, subscription or configuration has named it before.
+    package func findTopic(_ name: ByteView) -> TopicIndex? { self.topics.find(name) }
+
+    /// The topic of this name, created if it is new.
+    package func topic(_ name: ByteView) -> TopicIndex {
+        if let topic = self.topics.find(name) { return topic }
+        let topic = self.topics.insert(name, self.configuration)
+        self.makeRoomForTopics()
+        return topic
+    }
+
+    /// Grows everything that is kept per topic.
+    func makeRoomForTopics() {
+        self.ready.grow(topicCount: self.topics.count)
+        self.memory.grow(topicCount: self.topics.count)
+        self.taskMemory.grow(topicCount: self.topics.count)
+    }
+
+    /// True if a subscription may use the topic of this name, creating it if needed.
+    package func mayAddTopic(_ name: ByteView) -> Bool {
+        self.topics.find(name) != nil || self.topics.count < self.configuration.topicsMax
+    }
+
+    /// The maximum number of streams that may name one device; 0 means no limit.
+    package var streamsPerDeviceMax: Int { self.configuration.streamsPerDeviceMax }
+
+    package var topicCount: Int { self.topics.count }
+
+    /// The longest time for which a due launch has waited for a worker or the engine itself, in milliseconds; 0 if
+    /// nothing is due. Launches of paused topics are not due.
+    package var oldestDueMilliseconds: Int64 {
+        // A first launch is due since `.distantPast`, so it counts as not late.
+        let late = self.schedule.first.map { $0 == .distantPast ? 0 : self.now.milliseconds - $0.milliseconds } ?? 0
+        let waits = self.ready.longestMilliseconds(at: self.now, in: self.devices) { topic in
+            self.isPaused(topic) ? nil : self.lateness(since: .distantPast, topic)
+        }
+        return max(0, late, waits ?? 0)
+    }
+
+    /// Every topic, in order of creation.
+    package var topicSnapshots: [TopicSnapshot] {
+        self.topics.indices.map { self.snapshot($0) }
+    }
+
+    /// All topics in order of creation if there are at most `countMax`; otherwise those with the most pushes.
+    package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
+        guard self.topics.count > countMax else { return self.topicSnapshots }
+        return self.topics.indices.most(countMax) { Int(clamping: self.topics.counters($0).accepted) }.map {
+            self.snapshot($0)
+        }
+    }
+
+    package func snapshot(_ topic: TopicIndex) -> TopicSnapshot {
+        TopicSnapshot(
+            index: topic,
+            name: self.topics.name(topic),
+            counters: self.topics.counters(topic),
+            isPaused: self.isPaused(topic)
+        )
+    }
+}
+
+/// Paused topics. Nothing of a paused topic launches, and new pushes and requests are kept pending.
+///
+/// A pause does not touch the state of devices: due times and queues are maintained as usual. The cost of pausing and
+/// resuming is therefore independent of the number of devices. The engine's owner must not claim launches of a paused
+/// topic.
+extension DeviceEngine {
+    /// True if the topic is paused.
+    package func isPaused(_ topic: TopicIndex) -> Bool { self.topics.isPaused(topic) }
+
+    /// The paused topics.
+    package var pausedTopics: Set<TopicIndex> { self.topics.paused }
+
+    /// Pauses or resumes a topic.
+    ///
+    /// - Returns: true if that changed the topic.
+    package func setPaused(_ topic: TopicIndex, _ isPaused: Bool) -> Bool {
+        let isChanged = self.topics.setPaused(topic, isPaused, at: self.now)
+        // With a shared store, the pause was stored before this call, so the step must not store it.
+        if self.isShared { _ = self.topics.takeChanges() }
+        if isChanged { self.notePaused(topic, isPaused) }
+        return isChanged
+    }
+
+    /// The counters of a topic to show, which reflect a pause.
+    package func countersShown(_ topic: TopicIndex) -> ActivityCounters {
+        let counters = self.topics.counters(topic)
+        return self.isPaused(topic) ? counters.paused : counters
+    }
+
+    /// The counters of all topics together to show, which reflect pauses.
+    package var totalsShown: ActivityCounters {
+        var totals = self.topics.totals
+        for topic in self.topics.paused {
+            let counters = self.topics.counters(topic)
+            totals += counters.paused - counters
+        }
+        return totals
+    }
+
+    /// The time for which a launch has waited for a slot since `moment`, in milliseconds, not counting a pause.
+    func lateness(since moment: Instant, _ topic: TopicIndex) -> Int64 {
+        let begin = max(moment, self.topics.resumedAt(topic))
+        return begin == .distantPast ? .max : self.now.milliseconds - begin.milliseconds
+    }
+}
+
+// MARK: - Manual cancellation
+
+extension DeviceEngine {
+    /// Discards the pending push of a device. Call `catchUp` for the device first.
+    ///
+    /// - Returns: true if one was pending.
+    package func cancelPending(_ device: DeviceIndex) -> Bool {
+        guard let pending = self.devices[device].state.pending,
+            let push = self.devices[device].state.pendingCancelled()
+        else { return false }
+        self.discard(push, .cancelled, device, self.waited(device, pending, isLaunched: false))
+        self.reconcile(device)
+        return true
+    }
+
+    /// The pending push of a device and its content; nil if there is none.
+    package func pendingPush(_ device: DeviceIndex) -> (push: PendingPush, content: PushContent)? {
+        guard let push = self.devices[device].state.pending, let content = PushContent(push.handle) else { return nil }
+        return (push, content)
+    }
+}
+
+/// Queries of the engine's owner.
+extension DeviceEngine {
+    /// The device of this topic whose push is first in line for a slot.
+    package func longestReady(_ topic: TopicIndex) -> DeviceIndex? {
+        self.ready.first(topic, at: self.now, in: self.devices)
+    }
+
+    /// The device's conditions.
+    package func conditions(of device: DeviceIndex) -> Conditions { self.devices[device].state.conditions }
+
+    /// The name of a topic.
+    package func topicName(_ topic: TopicIndex) -> String { self.topics.name(topic) }
+}
+
+extension Array {
+    /// The `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap steps per
+    /// element.
+    package consuming func most(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
+        guard countMax > 0 else { return [] }
+        // A min-heap of the elements to return: a larger element replaces the first.
+        var heap: [(amount: Int, place: Int)] = []
+        for place in self.indices {
+            let amount = amount(self[place])
+            if heap.count < countMax {
+                heap.append((amount, place))
+                var child = heap.count - 1
+                while child > 0, heap[child].amount < heap[(child - 1) >> 1].amount {
+                    heap.swapAt(child, (child - 1) >> 1)
+                    child = (child - 1) >> 1
+                }
+            } else if amount > heap[0].amount {
+                heap[0] = (amount, place)
+                var parent = 0
+                while true {
+                    var least = parent
+                    for child in parent * 2 + 1...parent * 2 + 2
+                    where child < heap.count && heap[child].amount < heap[least].amount {
+                        least = child
+                    }
+                    guard least != parent else { break }
+                    heap.swapAt(parent, least)
+                    parent = least
+                }
+            }
+        }
+        return heap.sorted { ($1.amount, $0.place) < ($0.amount, $1.place) }.map { self[$0.place] }
+    }
+}

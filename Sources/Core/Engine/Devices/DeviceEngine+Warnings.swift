@@ -1,0 +1,116 @@
+package import Policy
+package import Wire
+
+/// Warnings to workers some time before the deadlines of their wakes.
+///
+/// A warning adds a due time to its device and changes no stored state. Streams remember the deadline of their last
+/// warning. The engine of a shared store holds no devices between steps and has no such due times;
+/// `ClusterEngine` keeps them for the wakes of its streams.
+extension DeviceEngine {
+    /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
+    package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
+        guard let device = self.wakes.device(of: id), let inFlight = self.inFlight(id, device) else { return nil }
+        let parameters = self.parameters(of: device)
+        switch inFlight {
+        case .push: return self.devices[device].state.inFlight.flatMap { Self.warning(.push, $0.deadline, parameters) }
+        case .task(let wake): return Self.warning(LaunchKind(wake.task.kind), wake.deadline, parameters)
+        }
+    }
+
+    @inline(__always)
+    private static func warning(
+        _ kind: LaunchKind,
+        _ deadline: Instant,
+        _ parameters: Parameters
+    ) -> (at: Instant, deadline: Instant)? {
+        let lead = DeviceLanes.expirationLead(kind, parameters)
+        return lead > 0 ? (deadline - lead, deadline) : nil
+    }
+
+    /// Returns the next due time of a device without tasks, given the policy's (`next`). Notes a wake whose deadline is
+    /// near.
+    @inline(__always)
+    func warning(
+        _ device: DeviceIndex,
+        _ state: DeviceState,
+        _ parameters: Parameters,
+        before next: Instant?
+    ) -> Instant? {
+        guard self.shared == nil, let inFlight = state.inFlight,
+            let warning = Self.warning(.push, inFlight.deadline, parameters)
+        else { return next }
+        return self.moment(of: warning, self.devices[device].wake, before: next)
+    }
+
+    /// Returns the next due time of a device, given the policy's (`next`). Notes the wakes whose deadlines are near.
+    func warning(
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ parameters: Parameters,
+        before next: Instant?
+    ) -> Instant? {
+        guard self.shared == nil else { return next }
+        var next = self.warning(device, self.devices[device].state, parameters, before: next)
+        for wake in row.policy.inFlight {
+            guard let warning = Self.warning(LaunchKind(wake.task.kind), wake.deadline, parameters),
+                let flight = row.flight(of: wake.task.arrival)
+            else { continue }
+            next = self.moment(of: warning, flight.wake, before: next)
+        }
+        return next
+    }
+
+    @inline(__always)
+    private func moment(
+        of warning: (at: Instant, deadline: Instant),
+        _ wake: WakeID,
+        before next: Instant?
+    ) -> Instant? {
+        guard warning.at <= self.now else { return min(next ?? warning.at, warning.at) }
+        if warning.deadline > self.now { self.wakes.expiring(wake, deadline: warning.deadline) }
+        return next
+    }
+
+    /// Warns the workers of a device about their deadlines, until something other than a warning is due.
+    func warnIfDue(_ device: DeviceIndex) {
+        while let moment = self.schedule[device], moment <= self.now, self.warn(device, at: moment) {}
+    }
+
+    /// Warns the workers of a device if nothing else was due at `moment`. Changes only the device's next due time.
+    ///
+    /// - Returns: false if something else may be due; nothing was done then.
+    func warn(_ device: DeviceIndex, at moment: Instant) -> Bool {
+        guard self.shared == nil else { return false }
+        let parameters = self.parameters(of: device)
+        guard self.devices[device].hasTasks, let row = self.tasks[device] else {
+            let state = self.devices[device].state
+            guard let inFlight = state.inFlight, let next = state.nextMoment(parameters), next > moment,
+                Self.warning(.push, inFlight.deadline, parameters)?.at == moment
+            else { return false }
+            self.schedule.set(device, to: self.warning(device, state, parameters, before: next))
+            return true
+        }
+        // The instant before is used: a task that becomes launchable at `moment` does not wait for a slot yet then.
+        let next = self.lanes(device).nextMoment(beside: moment - 1, parameters)
+        guard let next, next > moment, self.isWarning(moment, device, row, parameters) else { return false }
+        self.schedule.set(device, to: self.warning(device, row, parameters, before: next))
+        return true
+    }
+
+    /// Returns true if `moment` is the time of a warning of one of the device's wakes.
+    private func isWarning(
+        _ moment: Instant,
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ parameters: Parameters
+    ) -> Bool {
+        if let inFlight = self.devices[device].state.inFlight,
+            Self.warning(.push, inFlight.deadline, parameters)?.at == moment
+        {
+            return true
+        }
+        return row.policy.inFlight.contains {
+            Self.warning(LaunchKind($0.task.kind), $0.deadline, parameters)?.at == moment
+        }
+    }
+}

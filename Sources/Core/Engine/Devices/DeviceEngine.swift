@@ -1,0 +1,443 @@
+package import Policy
+package import Wire
+
+/// The in-memory engine for all devices: states, due times, queues for slots, and counters. One thread steps it.
+///
+/// `DeviceState` and `DeviceLanes` make the decisions. The engine has no clock: its owner supplies the time with
+/// `advance`. It does not know workers: its owner says if a slot is free, and claims devices that are ready.
+package final class DeviceEngine {
+    /// Policy time of the current step.
+    package internal(set) var now: Instant
+    var configuration: EngineConfiguration
+    let random: () -> (UInt64, UInt64)
+    var devices: DeviceTable
+    var topics: TopicTable
+    /// The tasks of devices that have requests, sessions or habits.
+    var tasks = TaskTable()
+    /// Devices whose push waits only for a slot.
+    package var ready = ReadyQueues()
+    /// Requests and sessions that have begun to wait for a slot and were not offered to the dispatcher yet.
+    var readyTasks = FIFOQueue<ReadyTask>()
+    /// The due times of devices.
+    var schedule = DueSchedule()
+    var wakes = WakeLedger()
+    /// The memory of push contents.
+    var memory = ContentMemory()
+    /// The memory of names and details of requests and sessions, and of the ids of session events.
+    var taskMemory = ContentMemory()
+    var traces = TraceJoiner()
+    /// Pending events for the history.
+    var events: EventQueue
+    /// Pending events for watchers.
+    var watched = WatchedEvents()
+    /// Wall clock minus policy time; nil if no watcher is present.
+    var watchOffset: WallOffset?
+    /// The time of events that occur outside of steps, such as refusals, for watchers.
+    var watchedAt: Instant
+    /// Histograms of launch delays and wake durations.
+    package var times = WakeTimes()
+    /// The step of a shared store; nil if the engine has its own store.
+    var shared: SharedStep?
+    /// False while a gateway shares the store that cannot read memory pressure and the waits of pushes and tasks.
+    /// Reports of the former are ignored then, and waits are not stored.
+    package var keepsCauses = true
+    /// The tasks of devices that have none. Always blank.
+    var noTasks = BackgroundTasks()
+
+    /// Creates an engine without devices.
+    ///
+    /// - `now`: policy time at the start.
+    /// - `historyKey`: the key by which the history numbers devices.
+    /// - `random`: returns 128 unpredictable bits, which become the id of a wake.
+    package init(
+        configuration: EngineConfiguration,
+        now: Instant,
+        historyKey: HashKey,
+        random: @escaping () -> (UInt64, UInt64)
+    ) {
+        self.configuration = configuration
+        self.now = now
+        self.watchedAt = now
+        self.random = random
+        self.devices = DeviceTable(key: historyKey)
+        self.topics = TopicTable(key: HashKey(random()))
+        self.events = EventQueue(key: historyKey)
+    }
+
+    /// The key that hashes device tokens to the numbers in events and in the device table.
+    package var historyKey: HashKey { self.events.key }
+}
+
+// MARK: - Time
+
+extension DeviceEngine {
+    /// Advances to `now`; ends and expires what is due by then.
+    ///
+    /// - `devicesMax`: the maximum number of devices to examine, which bounds the step.
+    /// - Returns: true if everything due was examined.
+    package func advance(to now: Instant, devicesMax: Int) -> Bool {
+        self.now = max(self.now, now)
+        let isForgotten = self.wakes.forget(at: self.now, devicesMax: devicesMax, in: &self.devices)
+        defer { self.schedule.end() }
+        for _ in 0..<devicesMax {
+            guard let device = self.schedule.popDue(self.now) else {
+                return self.judge(devicesMax: devicesMax) && isForgotten
+            }
+            if let moment = self.schedule.momentBeingDone, self.warn(device, at: moment) { continue }
+            self.settle(device)
+        }
+        return isForgotten && !self.schedule.isJudging && self.schedule.first.map { $0 > self.now } ?? true
+    }
+
+    /// Applies a changed policy to the next devices.
+    ///
+    /// - Returns: true if all devices are done.
+    private func judge(devicesMax: Int) -> Bool {
+        guard self.schedule.isJudging else { return true }
+        for number in self.schedule.popUnjudged(devicesMax: devicesMax, of: self.devices.count) {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let record = self.devices[device]
+            let isAtRest = record.state.pending == nil && record.state.inFlight == nil
+            if !isAtRest || record.hasTasks { self.judge(device) }
+        }
+        return !self.schedule.isJudging
+    }
+
+    /// Updates the state derived from a device after a policy change.
+    func judge(_ device: DeviceIndex) {
+        guard self.devices[device].hasTasks else { return self.derive(device) }
+        let hasExcess = self.tasks[device]?.policy.hasExcess(self.parameters(of: device)) ?? false
+        if hasExcess { self.settle(device) } else { self.derive(device) }
+    }
+
+    /// The next time at which `advance` has work to do.
+    package var nextDue: Instant? { self.schedule.first }
+
+    /// Takes the oldest wake that ended without its worker. Its slot must be freed.
+    package func popExpiredWake() -> ExpiredWake? { self.wakes.popExpired() }
+
+    /// Takes a wake whose deadline is near. Its worker may have been warned of that deadline already.
+    package func popExpiringWake() -> ExpiringWake? { self.wakes.popExpiring() }
+
+    /// True if there is an untaken wake that ended without its worker or is near its deadline, or an unoffered launch
+    /// that waits for a slot.
+    package var hasNews: Bool {
+        self.wakes.hasExpired || self.wakes.hasExpiring || self.ready.hasNewcomer || !self.readyTasks.isEmpty
+    }
+
+    /// Applies another configuration to everything that happens from now on.
+    ///
+    /// The launch times of pending pushes and tasks are updated in the next calls of `advance`, for a bounded number of
+    /// devices each; a device that is launched, queried or pushed to first is updated then. Wakes in flight keep their
+    /// deadlines. Contents that exceed a lowered limit remain.
+    package func reconfigure(_ configuration: EngineConfiguration) {
+        self.configuration = configuration
+        if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
+        self.sharedPolicyChanged()
+    }
+}
+
+// MARK: - Queries
+
+extension DeviceEngine {
+    /// The counters of all topics together.
+    package var totals: ActivityCounters { self.topics.totals }
+
+    /// Bytes of memory of all pushes that are pending or in flight.
+    package var contentBytes: Int { self.memory.bytes }
+
+    /// The limit of `contentBytes`.
+    package var contentBytesMax: Int { self.configuration.pendingBytesMax }
+
+    /// Bytes of memory of names and details of requests and sessions, and of the ids of session events.
+    package var taskBytes: Int { self.taskMemory.bytes }
+
+    /// The limit of `taskBytes`.
+    package var taskBytesMax: Int { self.configuration.taskBytesMax }
+
+    /// The identifiers that the workers of each topic may submit.
+    package var permittedTasks: PermittedTasks { self.configuration.permittedTasks }
+
+    /// The number of stored identifiers and session names of a device.
+    package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
+
+    /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
+    package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
+
+    /// True if there are events that `takeEvents` has not returned.
+    package var hasEvents: Bool { !self.events.isEmpty }
+
+    /// Appends the events since the last call to `events`, in order.
+    package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }
+}
+
+/// The changes made by one step of the engine.
+package struct EngineStep: Sendable {
+    /// Policy time at the step.
+    package let now: Instant
+    /// The devices whose state changed, each once.
+    package let devices: [DeviceIndex]
+    /// The topics whose counters changed, each once.
+    package let topics: [TopicIndex]
+
+    package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
+}
+
+// MARK: - Storing
+
+extension DeviceEngine {
+    /// True if there are changes that `takeStep` has not returned. Reported progress becomes a change after a delay, so
+    /// that frequent reports do not cause more writes.
+    package var hasChanges: Bool {
+        self.devices.hasChanges || self.tasks.hasChanges(at: self.now) || self.topics.hasChanges
+    }
+
+    /// The time at which reported progress becomes a change; nil if none is delayed.
+    package var progressDue: Instant? { self.tasks.progressDue }
+
+    /// Makes delayed progress a change now, for an owner that stops stepping.
+    package func flushProgress() { self.tasks.flushProgress() }
+
+    /// Takes the changes since the last call, which a store must make durable.
+    package func takeStep() -> EngineStep {
+        self.tasks.progressPassed(self.now)
+        return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
+    }
+
+    /// Appends the changed devices, tasks and topics since the last call to `batch`, as records of their current state.
+    package func takeStep(into batch: inout RecordBatch) {
+        self.tasks.progressPassed(self.now)
+        self.topics.takeChanges(into: &batch)
+        self.devices.takeChanges(into: &batch, at: self.now)
+        self.tasks.takeChanges(into: &batch)
+    }
+}
+
+// MARK: - Restoring
+
+extension DeviceEngine {
+    /// Restores a record of a topic, a device or its tasks. Ignores other records. Call this before the first step
+    /// only.
+    ///
+    /// - Throws: `StoreError` if `takeStep` did not write the record.
+    package func restore(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
+        switch key.kind {
+        case .clock, .origin, .rejections, .policies, .events: break
+        case .topic:
+            guard self.topics.restore(key.index, content) else { throw .unreadable("topic \(key.index)") }
+        case .device:
+            guard let record = DeviceRecord(stored: content), self.devices.place(record, at: key.index) else {
+                throw .unreadable("device \(key.index)")
+            }
+        case .tasks:
+            guard self.tasks.restore(DeviceIndex(rawValue: key.index), content) else {
+                throw .unreadable("the tasks of device \(key.index)")
+            }
+        }
+    }
+
+    /// The names of the topics in the restored records, by number; empty after `finishRestoring`.
+    package var restoredTopics: [String] { self.topics.restoredNames }
+
+    /// Updates all derived state after the last record, and continues at `now`. Wakes in flight remain in flight, as
+    /// records do not say if their workers still exist.
+    ///
+    /// - Throws: `StoreError` if records are missing.
+    package func finishRestoring(now: Instant) throws(StoreError) {
+        self.now = now
+        try self.topics.finishRestoring(self.configuration)
+        self.makeRoomForTopics()
+        guard self.devices.finishPlacing() else { throw .unreadable("a device, which is missing") }
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let record = self.devices[device]
+            guard Int(record.topic.rawValue) < self.topics.count else {
+                throw .unreadable("device \(number): its topic is missing")
+            }
+            if record.isRegistered { self.count(record.topic) { $0.registered += 1 } }
+            self.topics.countDevices(record.topic, 1)
+            for push in [record.state.pending, record.state.inFlight?.push] {
+                if let content = push.flatMap({ PushContent($0.handle) }) { self.memory.hold(content, record.topic) }
+            }
+            if self.tasks[device] != nil { self.devices[device].hasTasks = true }
+            guard self.wakes.restore(device, inFlight: self.wakesInFlight(device), in: self.devices) else {
+                throw .unreadable("device \(number): it has the wake of another")
+            }
+            let isAtRest = record.state.pending == nil && record.state.inFlight == nil
+            if !isAtRest || self.devices[device].hasTasks { self.derive(device) }
+        }
+        guard self.tasks.isOfDevices(below: self.devices.count) else {
+            throw .unreadable("the tasks of a device, which is missing")
+        }
+        self.topics.beginSteps()
+    }
+
+    /// Ends every wake in flight as lost and takes its attempt back. For an owner that knows that no worker holds a
+    /// wake, such as a gateway that starts as the only user of a store. A loss takes precedence over a deadline that
+    /// has passed.
+    package func loseEveryWake() {
+        for number in 0..<self.devices.count {
+            let device = DeviceIndex(rawValue: UInt32(number))
+            let isPushInFlight = self.devices[device].state.inFlight != nil
+            let tasks = self.tasks[device]?.policy.inFlight ?? []
+            guard isPushInFlight || !tasks.isEmpty else { continue }
+            if isPushInFlight { self.lose(.push, device, takingBackAttempt: true) }
+            for wake in tasks { self.lose(.task(wake), device, takingBackAttempt: true) }
+            self.settle(device)
+        }
+    }
+}
+
+extension StoreError {
+    /// An error for inconsistent stored records.
+    static func unreadable(_ what: String) -> StoreError {
+        StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
+    }
+}
+
+extension DeviceEngine {
+    /// Returns the device with this token, removed ones included.
+    package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
+        let number = HistoryEvent.device(of: token, self.events.key)
+        guard let device = self.devices.find(token, hash: number) else { return nil }
+        self.events.found(device, number: number)
+        return device
+    }
+
+    /// Returns the device with this number in events, removed ones included.
+    package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
+
+    /// The token and topic of a device, and true if it is registered.
+    package func identity(_ device: DeviceIndex) -> (token: DeviceToken, topic: TopicIndex, isRegistered: Bool) {
+        let record = self.devices[device]
+        return (record.token.token, record.topic, record.isRegistered)
+    }
+
+    /// The device's topic.
+    package func topic(of device: DeviceIndex) -> TopicIndex { self.devices[device].topic }
+
+    /// Registers a token. A registered token is not changed.
+    package func register(_ token: borrowing DeviceToken, topic name: ByteView) -> Admission {
+        guard let device = self.find(token) else {
+            if let refusal = self.refusalOfNewcomer(topic: name) { return .refused(refusal) }
+            let device = self.insert(copy token, topic: self.topic(name))
+            return .device(device)
+        }
+        let record = self.devices[device]
+        let isSame = self.topics.isName(name, of: record.topic)
+        guard !record.isRegistered else { return isSame ? .device(device) : .refused(.otherTopic) }
+        // A wake from before the removal is still counted in the old topic.
+        guard isSame || self.wakesInFlight(device).isEmpty else { return .refused(.otherTopic) }
+        if !isSame {
+            if let refusal = self.refusalOfMove(topic: name) { return .refused(refusal) }
+            let topic = self.topic(name)
+            self.topics.countDevices(record.topic, -1)
+            self.topics.countDevices(topic, 1)
+            self.devices[device].topic = topic
+        }
+        self.devices[device].isRegistered = true
+        // The removal discarded the pushes that these answers are for.
+        self.devices[device].forgetAnswers()
+        // The device starts afresh, regardless of reports while it was removed. Nothing is pending.
+        _ = self.startAfresh(device)
+        self.noteRegistration(device)
+        return .device(device)
+    }
+
+    /// Removes a token. Everything pending is discarded, and wakes in flight continue without a retry.
+    package func unregister(_ device: DeviceIndex) {
+        self.settle(device)
+        guard self.devices[device].isRegistered else { return }
+        let pending = self.devices[device].state.pending
+        let action = self.startAfresh(device)
+        if let row = self.tasks[device], !row.eventIDs.isEmpty {
+            row.forgetEvents()
+            self.tasks.noteChange(device, row)
+        }
+        self.devices[device].isRegistered = false
+        self.devices[device].registrationChangedAt = self.now
+        self.count(self.devices[device].topic) { $0.registered -= 1 }
+        self.remember(device, .removed, nil)
+        self.noteDropped(action, pending, .unregistered, device)
+        self.reconcile(device)
+    }
+
+    private func startAfresh(_ device: DeviceIndex) -> DroppedAction {
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        return self.change(device) { state, tasks in
+            state.change(with: &tasks) { $0.unregistered(at: now, parameters) }
+        }
+    }
+
+    /// Records pending launches that were dropped for `reason`.
+    ///
+    /// - `pending`: the push that was pending before.
+    private func noteDropped(
+        _ action: DroppedAction,
+        _ pending: PendingPush?,
+        _ reason: DiscardReason,
+        _ device: DeviceIndex
+    ) {
+        if let push = action.discardedPush {
+            self.discard(push, reason, device, pending.map { self.waited(device, $0, isLaunched: false) })
+        }
+        for task in action.discarded { self.noteDropped(task, reason, device) }
+    }
+
+    /// Applies a device's report of its conditions.
+    ///
+    /// - Returns: all conditions of the device now.
+    package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
+        var report = report
+        if !self.keepsCauses { report.memoryPressure = nil }
+        self.settle(device)
+        let before = self.devices[device].state
+        let action = self.reported(report, device)
+        self.remember(device, changed: before.conditions.changes(to: self.devices[device].state.conditions))
+        self.noteDropped(action, before.pending, .forceQuit, device)
+        for wake in action.ended {
+            self.wakes.expired(self.noteTaskEnd(device, wake, .interrupted, .ended(wake.task)), .conditions)
+        }
+        self.settle(device)
+        return self.devices[device].state.conditions
+    }
+
+    private func reported(_ report: ConditionsReport, _ device: DeviceIndex) -> DroppedAction {
+        let isUsed = self.devices[device].state.conditions.appState == .active
+        // A use of the device is stored in its tasks, not in `DeviceState`.
+        guard self.devices[device].hasTasks || isUsed || report.appState == .active else {
+            return DroppedAction(discardedPush: self.devices[device].state.conditionsReported(report))
+        }
+        let (now, parameters) = (self.now, self.parameters(of: device))
+        return self.changeLanes(device) { $0.conditionsReported(report, at: now, parameters) }
+    }
+
+    func insert(_ token: DeviceToken, topic: TopicIndex) -> DeviceIndex {
+        let device = self.devices.insert(DeviceRecord(token: token, topic: topic, registeredAt: self.now))
+        self.topics.countDevices(topic, 1)
+        self.count(topic) { $0.registered += 1 }
+        self.remember(device, .registered, nil)
+        self.devices.noteChange(device)
+        return device
+    }
+
+    private func noteRegistration(_ device: DeviceIndex) {
+        self.devices[device].registrationChangedAt = self.now
+        self.count(self.devices[device].topic) { $0.registered += 1 }
+        self.remember(device, .registered, nil)
+        self.reconcile(device)
+    }
+
+    /// Returns the reason why no device can be added to the topic of this name; nil if one can.
+    func refusalOfNewcomer(topic name: ByteView) -> Refusal? {
+        self.devices.count < self.configuration.devicesMax ? self.refusalOfMove(topic: name) : .tooManyDevices
+    }
+
+    /// Returns the reason why no existing device can move to the topic of this name; nil if one can.
+    private func refusalOfMove(topic name: ByteView) -> Refusal? {
+        guard let topic = self.topics.find(name) else {
+            return self.topics.count < self.configuration.topicsMax ? nil : .tooManyTopics
+        }
+        return self.topics.deviceCount(topic) < self.configuration.devicesPerTopicMax ? nil : .tooManyDevicesOfTopic
+    }
+}

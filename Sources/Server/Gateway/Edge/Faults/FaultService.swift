@@ -1,0 +1,139 @@
+import Platform
+import Synchronization
+import Wire
+
+/// The fault rules of a gateway. Every loop consults them; operators change them.
+///
+/// The class is `@unchecked Sendable`: `monitor` guards `script` and `expiredTokens`. The rules count over all loops,
+/// so they share one lock, which a gateway without rules never takes.
+final class FaultService: @unchecked Sendable {
+    /// The maximum number of provider tokens remembered as expired. Beyond it, a token is expired only on the
+    /// connections that showed it.
+    private static let expiredTokensMax = 1_024
+
+    private let monitor = Monitor()
+    private var script = FaultScript()
+    private var expiredTokens: Set<[UInt8]> = []
+    private let hasRulesNow = Atomic(false)
+    private let hasExpiredTokensNow = Atomic(false)
+    private let clearCount = Atomic<UInt64>(0)
+
+    init(_ rules: [FaultRule]) {
+        for rule in rules { _ = self.script.append(rule) }
+        self.scriptChanged()
+    }
+
+    /// True if there are rules.
+    var hasRules: Bool { self.hasRulesNow.load(ordering: .relaxed) }
+
+    var hasExpiredTokens: Bool { self.hasExpiredTokensNow.load(ordering: .relaxed) }
+
+    /// The number of times the rules were cleared. Clearing ends their effects on connections.
+    var generation: UInt64 { self.clearCount.load(ordering: .relaxed) }
+
+    // MARK: From loops
+
+    /// True if any rule depends on the key of a provider token.
+    var looksAtKeys: Bool { self.monitor.withLock { self.script.looksAtKeys } }
+
+    /// Passes a push that has passed every check to the rules.
+    ///
+    /// - Returns: the effect on the push; nil if it proceeds unchanged.
+    func pushReceived(_ push: FaultCandidate) -> FaultEffect? {
+        self.monitor.withLock { self.script.pushReceived(push) }
+    }
+
+    /// Treats a provider token as expired from now on.
+    ///
+    /// - Parameter authorization: the value of the header field.
+    func expire(_ authorization: [UInt8]) {
+        self.monitor.withLock {
+            guard self.expiredTokens.count < Self.expiredTokensMax else { return }
+            self.expiredTokens.insert(authorization)
+            self.hasExpiredTokensNow.store(true, ordering: .relaxed)
+        }
+    }
+
+    func isExpired(_ authorization: ByteView) -> Bool {
+        let authorization = authorization.array
+        return self.monitor.withLock { self.expiredTokens.contains(authorization) }
+    }
+
+    // MARK: From operators
+
+    /// Replaces every rule, and ends the effects of the previous ones on tokens and connections.
+    func replace(with rules: [FaultRule]) {
+        self.monitor.withLock {
+            var script = FaultScript()
+            for rule in rules { _ = script.append(rule) }
+            self.script = script
+            self.expiredTokens.removeAll()
+            self.hasExpiredTokensNow.store(false, ordering: .relaxed)
+            _ = self.clearCount.add(1, ordering: .relaxed)
+            self.scriptChanged()
+        }
+    }
+
+    /// Appends a rule.
+    ///
+    /// - Returns: the id of the rule.
+    /// - Throws: `APIError` if another rule has this id, or if there are too many rules.
+    func append(_ rule: FaultRule) throws(APIError) -> String {
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
+        guard self.script.entries.count < FaultScript.rulesMax else { throw .tooManyFaultRules }
+        guard let id = self.script.append(rule) else { throw .faultRuleExists(rule.id ?? "") }
+        self.scriptChanged()
+        return id
+    }
+
+    /// - Throws: `APIError` if no rule has this id.
+    func remove(_ id: String) throws(APIError) {
+        self.monitor.lock()
+        defer { self.monitor.unlock() }
+        guard self.script.remove(id) else { throw .unknownFaultRule }
+        self.scriptChanged()
+    }
+
+    /// Resets every counter.
+    func resetCounters() {
+        self.monitor.withLock { self.script.resetCounters() }
+    }
+
+    /// Writes `{"rules": [...]}` and the warnings about the rules just read.
+    func write(to writer: inout JSONWriter, warnings: [String] = []) {
+        let entries = self.monitor.withLock { self.script.entries }
+        writer.beginObject()
+        writer.key("rules")
+        writer.beginArray()
+        for entry in entries {
+            writer.beginObject()
+            writer.key("id")
+            writer.string(entry.id)
+            writer.key("matched")
+            writer.integer(entry.matched)
+            writer.key("fired")
+            writer.integer(entry.fired)
+            writer.key("spent")
+            writer.bool(entry.isSpent)
+            writer.key("rule")
+            entry.rule.text.withByteView { writer.raw($0) }
+            writer.endObject()
+        }
+        writer.endArray()
+        if !warnings.isEmpty { Self.write(warnings, to: &writer) }
+        writer.endObject()
+    }
+
+    /// Writes the member `warnings`.
+    static func write(_ warnings: [String], to writer: inout JSONWriter) {
+        writer.key("warnings")
+        writer.beginArray()
+        for warning in warnings { writer.string(warning) }
+        writer.endArray()
+    }
+
+    private func scriptChanged() {
+        self.hasRulesNow.store(!self.script.entries.isEmpty, ordering: .relaxed)
+    }
+}

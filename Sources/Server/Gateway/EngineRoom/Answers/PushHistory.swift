@@ -1,0 +1,233 @@
+import Engine
+import Policy
+import Storage
+import Wire
+
+/// The lifecycle of one push on one device, reconstructed from the history.
+struct PushHistory {
+    /// The current state of a push, or its end.
+    enum State: Hashable {
+        case pending, inFlight, completed, noWake
+        case coalesced(into: APNsID)
+        case discarded(DiscardReason)
+
+        var name: StaticString {
+            switch self {
+            case .pending: "pending"
+            case .inFlight: "inFlight"
+            case .completed: "completed"
+            case .noWake: "noWake"
+            case .coalesced: "coalesced"
+            case .discarded: "discarded"
+            }
+        }
+    }
+
+    let apnsID: APNsID
+    private(set) var state = State.pending
+    /// The time of its acceptance; nil if the history does not reach back that far.
+    private(set) var receivedAt: Instant?
+    /// The time of its end; nil if it has not ended.
+    private(set) var endedAt: Instant?
+    private(set) var priority: Priority?
+    /// Nil if the log does not have it.
+    private(set) var payloadBytes: Int?
+    /// The total wait before its launches, or until it was discarded; nil if there was none.
+    private(set) var waited: Waited?
+    /// The name of the worker that was given its last wake, if it has one.
+    private(set) var worker: String?
+    private var workerBytes: [UInt8] = []
+    /// The number of launches so far.
+    private(set) var attempts = 0
+    /// The number of its wakes that were lost.
+    private(set) var lost = 0
+    private(set) var steps: [PushStep] = []
+
+    init(_ apnsID: APNsID) {
+        self.apnsID = apnsID
+    }
+
+    /// Applies the next event of the push, or of a push that it was coalesced with.
+    mutating func append(_ event: HistoryEvent) {
+        if event.apnsID == self.apnsID {
+            self.appendOwn(event)
+        } else if let other = event.apnsID {
+            switch event.kind {
+            case .push: self.end(.coalesced(into: other), event)
+            case .result: self.steps.append(PushStep(at: event.at, event: "absorbed", other: other))
+            default: break
+            }
+        }
+    }
+
+    private mutating func appendOwn(_ event: HistoryEvent) {
+        switch event.kind {
+        case .push(let disposition):
+            self.state = disposition == .noWake ? .noWake : .pending
+            self.receivedAt = event.at
+            self.endedAt = disposition == .noWake ? event.at : nil
+            self.priority = event.terms?.priority
+            self.payloadBytes = event.payloadBytes
+            self.steps.append(PushStep(at: event.at, event: "received", detail: "\(disposition.name)"))
+            if let older = event.relatedPush {
+                self.steps.append(PushStep(at: event.at, event: "absorbed", other: older))
+            }
+        case .launch(_, let attempt, let coalesced):
+            self.state = .inFlight
+            self.attempts = Int(attempt)
+            self.worker = nil
+            // Programs compare this text; the wait is a member of the answer.
+            let detail = "attempt \(attempt), coalesced \(coalesced)"
+            self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
+        case .result(let outcome):
+            self.steps.append(PushStep(at: event.at, event: "result", detail: outcome.name))
+            let isCompleted = outcome == .push(.newData) || outcome == .push(.noData)
+            self.state = isCompleted ? .completed : .pending
+            if isCompleted { self.endedAt = event.at }
+            if outcome == .push(.lost) { self.lost += 1 }
+            if let heir = event.relatedPush { self.end(.coalesced(into: heir), event) }
+        case .discard(_, let reason): self.end(.discarded(reason), event)
+        case .extended(_, let seconds):
+            self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
+        case .worker(let length, let place):
+            self.workerBytes = (place == 0 ? [] : self.workerBytes) + event.workerBytes
+            if self.workerBytes.count >= Int(length) {
+                self.worker = String(validating: self.workerBytes.prefix(Int(length)), as: UTF8.self)
+            }
+        case .registered, .removed, .conditions, .taskSubmitted, .taskRefused, .transfersFinished, .namePart: break
+        }
+        guard let waited = event.waited else { return }
+        self.waited = self.waited?.joined(waited) ?? waited
+    }
+
+    private mutating func end(_ state: State, _ event: HistoryEvent) {
+        self.state = state
+        self.endedAt = event.at
+        let (other, reason) = self.ending
+        self.steps.append(PushStep(at: event.at, event: state.name, detail: reason, other: other))
+    }
+
+    /// The state of the push in one word; the reason if it was discarded.
+    var outcome: String { self.ending.reason ?? "\(self.state.name)" }
+
+    /// The push it was coalesced into, or the reason for which it was discarded.
+    private var ending: (into: APNsID?, reason: String?) {
+        switch self.state {
+        case .coalesced(let other): (other, nil)
+        case .discarded(let reason): (nil, reason.rawValue)
+        case .pending, .inFlight, .completed, .noWake: (nil, nil)
+        }
+    }
+}
+
+/// One step in the lifecycle of a push.
+struct PushStep {
+    let at: Instant
+    let event: StaticString
+    var detail: String?
+    /// The other push, if two were coalesced.
+    var other: APNsID?
+}
+
+// MARK: - JSON
+
+extension PushHistory {
+    /// Appends the apns-id, the state and the time of acceptance as members of the open object.
+    func writeSummary(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.key("apnsID")
+        writer.hex { self.apnsID.write(to: &$0) }
+        writer.key("state")
+        writer.string(self.state.name)
+        writer.key("into")
+        writer.optional(self.ending.into) { writer, other in writer.hex { other.write(to: &$0) } }
+        writer.key("reason")
+        writer.optional(self.ending.reason) { writer, reason in writer.string(reason) }
+        writer.key("receivedAt")
+        writer.moment(self.receivedAt, offset)
+    }
+
+    /// Appends the push with its steps as an object.
+    ///
+    /// - Parameters:
+    ///   - device: the device; nil if it has been removed.
+    ///   - holds: the holds that apply to the push while it is pending.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ device: LoggedDevice?, holds: [Hold]) {
+        writer.beginObject()
+        self.writeSummary(to: &writer, offset)
+        writer.key("device")
+        writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
+        writer.key("topic")
+        writer.optional(device) { writer, device in writer.string(device.topic) }
+        writer.key("priority")
+        writer.optional(self.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
+        writer.key("payloadBytes")
+        writer.optional(self.payloadBytes) { writer, count in writer.integer(count) }
+        writer.key("attempts")
+        writer.integer(self.attempts)
+        writer.key("worker")
+        writer.optional(self.worker) { writer, name in writer.string(name) }
+        writer.key("held")
+        writer.beginArray()
+        for hold in holds { writer.string(hold.name) }
+        writer.endArray()
+        writer.key("waited")
+        writer.optional(self.waited) { writer, waited in waited.write(to: &writer) }
+        writer.key("events")
+        writer.beginArray()
+        for step in self.steps {
+            writer.beginObject()
+            writer.key("at")
+            writer.moment(step.at, offset)
+            writer.key("event")
+            writer.string(step.event)
+            writer.key("detail")
+            writer.optional(step.detail) { writer, detail in writer.string(detail) }
+            writer.key("other")
+            writer.optional(step.other) { writer, other in writer.hex { other.write(to: &$0) } }
+            writer.endObject()
+        }
+        writer.endArray()
+        writer.endObject()
+    }
+}
+
+/// The latest pushes to one device, reconstructed from its recent events.
+struct PushList {
+    /// The maximum number of pushes listed.
+    static let pushesMax = 32
+    /// The number of events examined. A push with the maximum number of launches has eight.
+    static let eventsMax = 256
+    /// The number of events examined if most of them concern tasks.
+    static let examinedMax = 2048
+
+    /// The pushes, the newest first.
+    private(set) var pushes: [PushHistory] = []
+
+    /// - Parameter recent: the recent events of the device and its pushes, the newest first.
+    init(recent: [HistoryEvent]) {
+        var places: [APNsID: Int] = [:]
+        var ways: [PushHistory] = []
+        for event in recent.reversed() {
+            // A push whose acceptance was not examined is too old for the list.
+            if let apnsID = event.apnsID, case .push = event.kind {
+                places[apnsID] = ways.count
+                ways.append(PushHistory(apnsID))
+            }
+            for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
+                if let place = places[named] { ways[place].append(event) }
+            }
+        }
+        self.pushes = ways.suffix(Self.pushesMax).reversed()
+    }
+
+    /// Appends the pushes as an array.
+    func write(to writer: inout JSONWriter, _ offset: WallOffset) {
+        writer.beginArray()
+        for push in self.pushes {
+            writer.beginObject()
+            push.writeSummary(to: &writer, offset)
+            writer.endObject()
+        }
+        writer.endArray()
+    }
+}

@@ -1,0 +1,276 @@
+import Engine
+import Wire
+
+/// The commands of the loops.
+extension ClusterEngine: StoredEngine {
+    /// Queues the commands of a batch and empties it.
+    func enqueue(_ batch: CommandBatch) {
+        let arrivals = batch.arrivals
+        var arrival = 0
+        var left = arrivals.first?.count ?? 0
+        batch.forEach(
+            push: { push, stream in
+                while left == 0, arrival + 1 < arrivals.count {
+                    arrival += 1
+                    left = arrivals[arrival].count
+                }
+                left = max(0, left - 1)
+                self.take(push, from: stream, leftAt: arrivals.isEmpty ? 0 : arrivals[arrival].at)
+            },
+            command: { self.take($0, self.workspace) }
+        )
+        batch.removeAll()
+    }
+
+    private func take(_ push: Push, from stream: StreamAddress, leftAt: Int64) {
+        guard self.isAttached, !self.isSilent, self.queue.count < CommandQueue.pushesMax else {
+            return self.stage.answer(self.pushes.refuseUnstored(push, from: stream, self.workspace))
+        }
+        self.queue.append(.push(KeptPush(push, from: stream)), .device(push.token), leftAt: leftAt)
+    }
+
+    func take(_ request: EngineRequest, _ workspace: Workspace) {
+        guard self.isAttached else { return self.requests.performAfterFailure(request, workspace) }
+        if self.isSilent, request.afterFailedStore == .refused {
+            return self.requests.performAfterFailure(request, self.workspace(failed: Self.silence))
+        }
+        switch request.work.rows {
+        case .nothing: self.requests.perform(request, self.trouble.map(self.workspace(failed:)) ?? workspace)
+        case .topic(let name): self.subscribe(request, name)
+        case .pause(let topic, let isPaused): self.pause(request, topic, isPaused)
+        case .row(let row):
+            guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
+            self.queue.append(.request(request), self.row(row))
+        case .reading(let device): self.ask(request, device)
+        case .counts(let topics):
+            guard self.questions.count < CommandQueue.pushesMax else { return self.refuse(request) }
+            self.ask(request, topics)
+        case .list(let subject):
+            guard self.listings.count < DeviceListing.countMax else {
+                return self.stage.answer(request.reply, .refused(.tooManyLists(limit: DeviceListing.countMax)))
+            }
+            self.listings.append(
+                DeviceListing(
+                    request,
+                    subject,
+                    behind: self.queue.last,
+                    until: self.clock.boot + ClusterQuestions.gracePeriod
+                )
+            )
+        }
+    }
+
+    func rejected(_ reason: Int, _ topic: [UInt8], _: Workspace) {
+        self.rejected.append(RejectedPush(reason: reason, topic: topic, behind: self.queue.last))
+        if self.rejected.count >= CommandQueue.pushesMax { self.countRejected(all: true) }
+    }
+
+    func hasFreeSlots() { self.claims.lookAgain() }
+
+    func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {
+        self.lose(wake, .loseOn(stream, wake, takingBackAttempt: takingBackAttempt))
+    }
+
+    func workersAsked() {
+        self.records.workersAsked()
+        self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+    }
+
+    /// Refuses a request because too many are waiting.
+    func refuse(_ request: EngineRequest) {
+        let error = StoreError(message: "More requests wait for the database than the gateway keeps.")
+        self.stage.answer(request.reply, .refused(.storeUnavailable(error)))
+    }
+
+    /// Returns the row of a command. A wake held by a stream here is replaced by its device.
+    private func row(_ row: RequestedRow) -> RequestedRow {
+        guard case .wake(let wake) = row, let device = self.held.device(of: wake) else { return row }
+        return .device(device)
+    }
+
+    /// Queues the loss of a wake.
+    func lose(_ wake: WakeID, _ work: QueuedCommand.Work? = nil) {
+        // A new attachment loses every earlier wake anyway.
+        guard self.isAttached || !self.open.isEmpty else { return }
+        self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
+    }
+
+    private func ask(_ request: EngineRequest, _ device: DeviceToken) {
+        guard self.deviceQuestions.count < CommandQueue.pushesMax else { return self.refuse(request) }
+        self.deviceQuestions.append(
+            DeviceQuestions.Question(
+                request: request,
+                device: device,
+                behind: self.queue.last(of: .device(device)),
+                until: self.clock.boot + ClusterQuestions.gracePeriod
+            )
+        )
+    }
+
+    func ask(_ request: EngineRequest?, _ topics: CountedTopics) {
+        self.questions.append(
+            ClusterQuestions.Question(
+                request: request,
+                topics: topics,
+                behind: self.queue.last,
+                until: self.clock.boot + ClusterQuestions.gracePeriod
+            )
+        )
+    }
+
+    /// Counts pushes that the loops refused, once the earlier commands have ended, which may create their topic.
+    func countRejected(all: Bool = false) {
+        guard let last = self.rejected.last else { return }
+        let waiting =
+            all || self.queue.hasEnded(upTo: last.behind)
+            ? [] : self.rejected.filter { !self.queue.hasEnded(upTo: $0.behind) }
+        for push in self.rejected.dropLast(waiting.count) {
+            push.topic.withByteView { self.pushes.countRejected(push.reason, $0, self.workspace) }
+        }
+        self.rejected = waiting
+    }
+
+    // MARK: Locked rows
+
+    /// Refuses commands that have waited too long for locks of other sessions.
+    ///
+    /// - Parameter timeout: milliseconds.
+    func refuseOverdue(after timeout: Int64 = DeviceLocks.timeout) {
+        guard self.queue.hasLocked else { return }
+        let boot = self.clock.boot
+        let overdue = self.queue.takeOverdue(before: boot - timeout, at: boot)
+        guard !overdue.isEmpty else { return }
+        self.refuse(overdue.filter { !$0.isOfOperator }.map(\.command), self.workspace(failed: .lockedDevice))
+        for command in overdue where command.isOfOperator {
+            self.refuse([command.command], self.workspace(failed: .lockedDevice(by: command.holder)))
+        }
+        for command in overdue { self.keepLoss(command.command.work, command.row) }
+    }
+
+    /// Keeps the loss of a wake that could not be recorded, so that it is retried in the next second.
+    func keepLoss(_ work: QueuedCommand.Work, _ row: RequestedRow) {
+        switch work {
+        case .lose, .loseOn: if self.isAttached { self.losses.append((work, row)) }
+        case .push, .request: break
+        }
+    }
+
+    // MARK: Streams
+
+    /// Begins a stream immediately; launches that wait for its topic are claimed afterwards.
+    func subscribe(_ request: EngineRequest, _ name: [UInt8]) {
+        if let topic = name.withByteView({ self.engine.findTopic($0) }) {
+            self.end(request.reply)
+            self.requests.perform(request, self.workspace)
+            self.claims.heard(topic)
+        } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
+            self.subscriptions.append(request)
+            self.store.submit(.addTopics([name.withByteView { $0.string }]))
+        } else {
+            self.requests.perform(request, self.workspace)
+        }
+    }
+
+    func streamEnded(_ stream: StreamAddress) {
+        // The client has closed the stream, but every request is answered.
+        for request in self.subscriptions where request.reply == stream {
+            self.stage.answer(stream, .refused(.unknownStream))
+        }
+        self.subscriptions.removeAll { $0.reply == stream }
+        self.end(stream)
+    }
+
+    private func end(_ stream: StreamAddress) {
+        for wake in self.dispatcher.removeStream(stream) { self.lose(wake) }
+    }
+
+    // MARK: Configuration
+
+    func configured() {
+        self.members.configured(self.configuration)
+        self.beginPolicies()
+        self.held.policyChanged(at: self.clock.now)
+        // The wakes of uncommitted transactions would otherwise be examined at the times of the previous policy.
+        for transaction in self.open.values where transaction.step.isPerformed {
+            let wakes = transaction.step.launched.map(\.wake) + transaction.step.looks.map(\.wake)
+            transaction.step.looks = wakes.map { ($0, self.clock.now) }
+        }
+    }
+
+    /// Puts the policies of the configuration into effect and shares them with all gateways.
+    func beginPolicies() {
+        let before = self.records.policies
+        self.records.begin(self.configuration, at: self.clock.now)
+        guard self.records.policies != before else { return }
+        self.sweep.start()
+        self.keep(SharedValues.policies, SharedValues.written(self.records.policies))
+    }
+
+    /// Stores a value that all gateways share. If this is impossible now, the next attachment does it.
+    func keep(_ name: String, _ content: [UInt8]) {
+        self.unkept[name] = nil
+        if self.isAttached { self.store.submit(.keep(name: name, content)) }
+    }
+}
+
+/// The paused topics. Every gateway learns them from the values stored under the topics' names, before any caller is
+/// answered.
+extension ClusterEngine {
+    /// Pauses or resumes a topic. The answer waits until that is durable.
+    func pause(_ request: EngineRequest, _ name: [UInt8], _ isPaused: Bool) {
+        let topic = name.withByteView { $0.string }
+        let isKnown = name.withByteView { self.engine.findTopic($0) } != nil
+        guard isKnown, request.caller.reaches(topic) else {
+            return self.requests.perform(request, self.workspace)
+        }
+        guard self.pauses.count < CommandQueue.pushesMax else { return self.refuse(request) }
+        self.pauses.append(request)
+        self.keep(SharedValues.pause(topic), SharedValues.written(isPaused: isPaused))
+    }
+
+    /// Applies the pause or resumption of a topic by any gateway, and answers the callers here who requested it.
+    func pauseKept(_ topic: String, _ isPaused: Bool) {
+        self.pausesKept[topic] = isPaused
+        self.apply(topic, isPaused)
+        let answered = self.pauses.filter { $0.wishesPause == (topic, isPaused) }
+        self.pauses.removeAll { $0.wishesPause == (topic, isPaused) }
+        for request in answered { self.requests.perform(request, self.workspace) }
+    }
+
+    /// Applies pauses to topics that have become known.
+    func applyPauses() {
+        for (topic, isPaused) in self.pausesKept { self.apply(topic, isPaused) }
+    }
+
+    /// Refuses the callers who wait for a pause of a topic, or of any topic, because it cannot be stored.
+    func refusePauses(_ failure: StoreFailure, of topic: String? = nil) {
+        let refused = self.pauses.filter { topic == nil || $0.wishesPause.topic == topic }
+        self.pauses.removeAll { topic == nil || $0.wishesPause.topic == topic }
+        for request in refused { self.stage.answer(request.reply, .refused(failure.refusal(failure.error))) }
+    }
+
+    private func apply(_ name: String, _ isPaused: Bool) {
+        guard let topic = name.withByteView({ self.engine.findTopic($0) }),
+            self.dispatcher.setPaused(topic, isPaused), !isPaused
+        else { return }
+        // Launches that have waited during the pause can be claimed.
+        self.claims.heard(topic)
+    }
+}
+
+extension EngineRequest {
+    /// The topic to be paused or resumed; empty if the request is for something else.
+    fileprivate var wishesPause: (topic: String, isPaused: Bool) {
+        guard case .pause(let topic, let isPaused) = self.work.rows else { return ("", false) }
+        return (topic.withByteView { $0.string }, isPaused)
+    }
+}
+
+/// A push that was refused by a loop.
+struct RejectedPush {
+    /// The number of the reason.
+    let reason: Int
+    let topic: [UInt8]
+    /// The number of the last earlier command.
+    let behind: UInt64
+}

@@ -1,0 +1,461 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// The replies of the store.
+extension ClusterEngine {
+    /// - Returns: true if there were any replies.
+    @discardableResult
+    func takeReplies() -> Bool {
+        var replies = self.replies
+        self.replies = []
+        replies.removeAll(keepingCapacity: true)
+        self.store.takeReplies(into: &replies)
+        for reply in replies { self.take(reply) }
+        let hasCome = !replies.isEmpty
+        self.replies = replies
+        self.attachIfOver()
+        return hasCome
+    }
+
+    private func take(_ reply: ClusterReply) {
+        switch reply {
+        case .attached(let attachment): self.attachment = attachment
+        case .detached(let error): self.detach(error)
+        case .loaded(let number, let loaded): self.loaded(number, loaded)
+        case .committed(let number, let elsewhere):
+            guard let transaction = self.open.removeValue(forKey: number) else { return }
+            self.commitConfirmed()
+            self.done(transaction, endedElsewhere: elsewhere)
+        case .failed(let number, let failure): self.failed(number, failure)
+        case .counts(let number, let counts): self.counted(number, counts)
+        case .topics(let names): self.topics(names)
+        case .topicsRefused(let error): self.topicsRefused(error)
+        case .view(let view): if !self.isFinishing { self.viewed(view) }
+        case .told(let notice): self.told(notice)
+        case .value(let name, let content):
+            // A value that arrives during an attachment is newer than the attachment's.
+            self.attachment?.values[name] = content
+            self.kept(name, content)
+        case .unkept(let name, let content, let error): self.notKept(name, content, error)
+        }
+    }
+
+    // MARK: Attachment
+
+    /// Completes an attachment under a new number once every transaction of the previous one has ended.
+    private func attachIfOver() {
+        guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
+        self.attachment = nil
+        if self.members.number != nil { self.beginAnew() }
+        self.clock.heard(attachment.now, wall: attachment.wall)
+        self.stage.offset = self.clock.offset
+        do throws(StoreError) {
+            if attachment.values[SharedValues.workersAsked] != nil, case .notAsked(let folder) = self.workers {
+                throw StoredGateway.workersWereAsked(folder)
+            }
+            try self.engine.appendTopics(attachment.topics)
+        } catch {
+            return self.unattached(error)
+        }
+        self.members.attached(attachment.number)
+        self.status = .attached
+        self.isSilent = false
+        self.trouble = nil
+        self.refusals.confirmed()
+        self.adopt(attachment)
+        self.onStatus(nil)
+    }
+
+    /// Loses every wake that streams held under the previous number.
+    private func beginAnew() {
+        self.dispatcher.expireEveryWake()
+        self.publish()
+        self.held.removeAll()
+        self.claims = Claims()
+        self.due = DueDriver()
+        self.losses = []
+        self.overdueWakes = []
+        self.records.rejections = self.records.rejections.since(self.rejectionsStored)
+        self.rejectionsStored = Rejections()
+    }
+
+    private func adopt(_ attachment: Attachment) {
+        for (name, content) in attachment.values { self.kept(name, content) }
+        if attachment.values[SharedValues.countingSince] == nil {
+            self.records.countingSince = attachment.wall
+            self.keep(SharedValues.countingSince, SharedValues.written(moment: attachment.wall))
+        }
+        if self.workers == .asked, attachment.values[SharedValues.workersAsked] == nil {
+            self.keep(SharedValues.workersAsked, SharedValues.written(moment: self.records.countingSince))
+        }
+        self.beginPolicies()
+    }
+
+    private func kept(_ name: String, _ content: [UInt8]) {
+        switch name {
+        case SharedValues.policies:
+            if let policies = SharedValues.policies(content) { self.records.policies = policies }
+        case SharedValues.countingSince:
+            if let moment = SharedValues.moment(content) { self.records.countingSince = moment }
+        default:
+            if let topic = SharedValues.pausedTopic(name) { self.pauseKept(topic, SharedValues.isPaused(content)) }
+        }
+    }
+
+    /// Handles a value that was not stored: a pause is refused, any other value is retried.
+    private func notKept(_ name: String, _ content: [UInt8], _ error: StoreError) {
+        guard let topic = SharedValues.pausedTopic(name) else {
+            self.unkept[name] = content
+            return
+        }
+        self.refusePauses(Self.failure(error, self.engine, self.dispatcher), of: topic)
+    }
+
+    private func detach(_ error: StoreError) {
+        self.attachment = nil
+        self.unattached(error)
+    }
+
+    /// Refuses all waiting requests, because nothing can be stored for now.
+    private func unattached(_ error: StoreError) {
+        self.status = .unattached(Self.failure(error, self.engine, self.dispatcher))
+        self.remote.status = self.remote.status?.detached
+        self.refuseWaiting(error)
+        self.unkept = [:]
+        self.trouble = nil
+        self.tableLockedSince = nil
+        self.conditionsChanged = ChangedDevices()
+        self.areRefusalsDue = false
+        self.onStatus(error)
+    }
+
+    /// Refuses all requests that have not begun.
+    private func refuseWaiting(_ error: StoreError) {
+        let failure = Self.failure(error, self.engine, self.dispatcher)
+        self.refuse(self.queue.takeAll(), self.workspace(failed: error))
+        let waiting = self.waitingForRoom + self.waitingForTopics
+        self.waitingForTopics = []
+        self.waitingForRoom = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        self.refuseSubscriptions(failure)
+        self.refusePauses(failure)
+        self.countFailed(self.questions.takeAll(), failure)
+        for listing in self.listings { self.stage.answer(listing.request.reply, .refused(failure.refusal(error))) }
+        self.orphans.formUnion(self.listings.compactMap(\.number))
+        self.listings = []
+        let asked = self.deviceQuestions.takeAll()
+        self.refuse(asked.questions, error)
+        self.orphans.formUnion(asked.open)
+    }
+
+    /// Refuses all unanswered requests, because the gateway stops.
+    func refuseEverybody(_ error: StoreError) {
+        for transaction in self.open.values.sorted(by: { $0.number.rawValue < $1.number.rawValue }) {
+            _ = self.undo(transaction)
+            self.refuse(transaction, error)
+        }
+        self.refuseWaiting(error)
+    }
+
+    // MARK: Transactions
+
+    private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
+        self.clock.heard(loaded.now, wall: loaded.wall)
+        self.orphans.remove(number)
+        guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
+        // Without an open transaction, the rows are for a list or a request that was refused in the meantime.
+        guard let transaction = self.open[number] else { return }
+        if transaction.namesRows { self.tableLockedSince = nil }
+        guard case .attached = self.status else {
+            self.abandon(transaction)
+            return self.refuse(transaction, self.failureError)
+        }
+        if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
+        self.perform(transaction, loaded)
+    }
+
+    private func perform(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
+        switch self.performed(transaction, loaded) {
+        case .unchanged:
+            self.abandon(transaction)
+            self.tellLateAnswers(transaction)
+            self.done(transaction, endedElsewhere: [], at: loaded.now)
+        case .changed(let writes):
+            transaction.step.moment = loaded.now
+            transaction.step.committedFrom = SystemClock.monotonicMicroseconds
+            transaction.step.committedSince = self.clock.boot
+            for wake in transaction.step.launched {
+                self.held.insert(wake.wake, of: wake.device, deadline: wake.deadline)
+            }
+            self.store.submit(.commit(transaction.number, writes))
+        case .needsTopics(let needed): self.waitForTopics(transaction, loaded, needed)
+        case .unreadable(let error):
+            self.abandon(transaction)
+            self.refuse(transaction, error)
+        }
+    }
+
+    /// Moves the commands that need topics into a separate transaction that waits for them, and performs all others.
+    private func waitForTopics(
+        _ transaction: ClusterTransaction,
+        _ loaded: LoadedDevices,
+        _ needed: NeededTopics
+    ) {
+        var waiting = transaction
+        var loaded = loaded
+        if let (rows, commands) = transaction.separate(needed.devices, from: &loaded, { self.queue.row(of: $0) }) {
+            waiting = ClusterTransaction(.commands, commands, .locked(rows), group: self.makeGroup())
+            waiting.topicReads = transaction.topicReads
+            self.perform(transaction, loaded)
+        } else {
+            self.abandon(transaction)
+        }
+        if needed.names.isEmpty { waiting.topicReads += 1 }
+        // Creating topics is a commit, which may also remain unconfirmed.
+        waiting.step.committedSince = self.clock.boot
+        self.waitingForTopics.append(waiting)
+        self.store.submit(.addTopics(needed.names))
+    }
+
+    /// Returns commands whose rows other sessions have locked to the queue. The transaction continues without them.
+    private func passOver(_ devices: [PassedOverDevice], _ transaction: ClusterTransaction) {
+        var holders: [RequestedRow: LockHolder?] = [:]
+        for device in devices {
+            holders[device.wake.map { RequestedRow.wake($0) } ?? .device(device.token)] = .some(device.holder)
+        }
+        let leftOut = transaction.leaveOut(Set(holders.keys)) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { holders[$0] ?? nil }
+    }
+
+    /// Handles a wait for the lock of another session that timed out.
+    ///
+    /// - Parameter holder: the session that holds the lock of a table, if known.
+    private func lockedOut(_ transaction: ClusterTransaction, _ holder: LockHolder?) {
+        if !transaction.passesOverLocked {
+            transaction.passOverLocked()
+            return self.begin(transaction)
+        }
+        // The transaction waited for no row, so a table is locked.
+        self.tableLockedSince = self.tableLockedSince ?? self.clock.boot
+        self.tableLockedAt = self.clock.boot
+        let rows = Set(transaction.commands.map { self.queue.row(of: $0) })
+        let leftOut = transaction.leaveOut(rows) { self.queue.row(of: $0) }
+        self.queue.putBack(leftOut, at: self.clock.boot) { _ in holder }
+        self.refuse(transaction, .lockedDevice)
+    }
+
+    /// The reason for which nothing can be stored, or for which the gateway's last wait timed out.
+    var failureError: StoreError {
+        guard case .unattached(let failure) = self.status else {
+            return StoreError(
+                message: "The gateway stops, and PostgreSQL has not answered within \(Self.finishMax / 1000) s. Send "
+                    + "the request to another gateway."
+            )
+        }
+        return failure.error
+    }
+
+    /// Completes a transaction that is durable or has changed nothing.
+    private func done(
+        _ transaction: ClusterTransaction,
+        endedElsewhere: [HeldElsewhere],
+        at moment: Instant? = nil
+    ) {
+        let step = transaction.step
+        self.publish(transaction)
+        self.dispatcher.committed(step.streams)
+        self.publish()
+        for wake in step.ended { self.held.remove(wake) }
+        for (wake, moment) in step.looks { self.held.look(wake, at: moment) }
+        for topic in step.ready { self.claims.heard(topic) }
+        for topic in step.freed { self.claims.slotsFreed(topic) }
+        // A late answer ends no wake, but its stream may accept wakes again.
+        if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
+        for moment in step.due { self.due.note(moment) }
+        for (wake, reason) in step.endedSince { self.endedElsewhere(wake, reason) }
+        if case .refusals = transaction.purpose { self.rejectionsStored = step.rejections }
+        self.tell(step, endedElsewhere)
+        self.ended(transaction, at: moment ?? step.moment)
+    }
+
+    private func failed(_ number: TransactionNumber, _ failure: ClusterFailure) {
+        self.orphans.remove(number)
+        let error: StoreError
+        switch failure {
+        case .conflict: error = StoreError(message: "Others were faster with the same devices, time and again.")
+        case .locked: error = .lockedDevice
+        case .refused(let cause): error = cause
+        }
+        if let questions = self.questions.ended(number) {
+            return self.countFailed(questions, Self.failure(error, self.engine, self.dispatcher))
+        }
+        if let questions = self.deviceQuestions.ended(number) { return self.refuse(questions, error) }
+        guard !self.listingFailed(number, error), let transaction = self.open.removeValue(forKey: number) else {
+            return
+        }
+        if case .refused(let cause) = failure, self.isAttached, !transaction.isRead {
+            self.refusals.refused(cause, boot: self.clock.boot)
+        }
+        for wake in transaction.step.launched { self.held.remove(wake.wake) }
+        let lost = self.undo(transaction)
+        defer { for wake in lost { self.lose(wake) } }
+        if case .locked(let holder) = failure, self.isAttached { return self.lockedOut(transaction, holder) }
+        guard case .conflict = failure, transaction.isRepeated, self.isAttached else {
+            return self.refuse(transaction, error)
+        }
+        transaction.conflicts += 1
+        self.begin(transaction)
+    }
+
+    /// Refuses the commands of a failed transaction.
+    private func refuse(_ transaction: ClusterTransaction, _ error: StoreError) {
+        let workspace = self.workspace(failed: error)
+        self.refuse(transaction.commands, workspace)
+        for command in transaction.commands { self.keepLoss(command.work, self.queue.row(of: command)) }
+        self.ended(transaction, at: nil)
+    }
+
+    /// Ends a transaction. Its purpose is fulfilled as of `moment`; nil if it failed.
+    private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
+        let step = transaction.step
+        switch transaction.purpose {
+        case .commands, .heldWakes, .refusals: break
+        case .warnings(let wakes):
+            guard moment == nil else { break }
+            for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
+        case .conditions(let changed):
+            if moment != nil {
+                self.conditionsChanged.succeeded()
+            } else if self.isAttached {
+                self.conditionsChanged.failed(changed, at: self.clock.boot)
+            }
+        case .due: self.due.ended(at: moment, hasMore: step.hasMore && step.rowCount > 0)
+        case .claim(let shape, let slots):
+            if moment == nil {
+                self.claims.failed(shape, slots: slots)
+            } else {
+                self.claims.ended(shape, slots: slots, hasMore: step.hasMore && !step.launched.isEmpty)
+            }
+        case .sweepRead, .sweep: self.swept(transaction, isDone: moment != nil)
+        case .burial(let number):
+            let isOver = moment != nil && step.rowCount == 0 && !step.hasMore
+            if isOver { self.store.submit(.bury(number)) }
+            self.members.buried(number, hasMore: moment != nil && step.rowCount > 0 && step.hasLost)
+        }
+        self.queue.ended(transaction.commands)
+        self.giveBack(transaction.group)
+    }
+
+    private func swept(_ transaction: ClusterTransaction, isDone: Bool) {
+        guard isDone else { return self.sweep.failed() }
+        if case .sweepRead = transaction.purpose {
+            self.sweep.read(transaction.step.found, hasMore: transaction.step.hasMore)
+        } else {
+            self.sweep.judged()
+        }
+    }
+
+    // MARK: Other gateways
+
+    /// Notifies other gateways of a durable transaction's effects.
+    private func tell(_ step: ClusterTransaction.Step, _ endedElsewhere: [HeldElsewhere]) {
+        var notices: [ClusterNotice] = []
+        for topic in step.ready.sorted(by: { $0.rawValue < $1.rawValue }) where self.remote.hasStreams(topic) {
+            notices.append(.ready(topic))
+        }
+        for (device, topic) in step.conditions where self.remote.hearsConditions(topic) {
+            notices.append(.conditions(device, topic))
+        }
+        if !endedElsewhere.isEmpty {
+            let reasons = Dictionary(step.streams.endedElsewhere.map { ($0.wake, $0.reason) }) { first, _ in first }
+            for ended in endedElsewhere where ended.holder != self.members.number {
+                notices.append(.ended(holder: ended.holder, ended.wake, reason: reasons[ended.wake] ?? nil))
+            }
+        }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
+    /// Notifies the holders of wakes that workers answered here too late: their streams are alive.
+    private func tellLateAnswers(_ transaction: ClusterTransaction) {
+        guard transaction.hasReports else { return }
+        let notices = transaction.step.streams.endedElsewhere.map { ClusterNotice.answeredLate($0.wake) }
+        if !notices.isEmpty { self.store.submit(.tell(notices)) }
+    }
+
+    private func told(_ notice: ClusterNotice) {
+        switch notice {
+        case .ready(let topic): self.heardReady(topic)
+        case .ended(let holder, let wake, let reason):
+            guard holder == self.members.number else { return }
+            // The wake may have been given to a stream just now. Its delivery comes first, and may not be released yet.
+            if let giver = self.open.values.first(where: { $0.step.launched.contains { $0.wake == wake } }) {
+                giver.step.endedSince.append((wake, reason))
+            } else {
+                self.endedElsewhere(wake, reason)
+            }
+        case .answeredLate(let wake): self.endedElsewhere(wake, nil)
+        case .conditions(let device, let topic):
+            if self.isAttached, self.dispatcher.hearsConditions(topic) { self.conditionsMayDiffer(device) }
+        }
+    }
+
+    /// Records that launches of a topic may be waiting for a slot. If another gateway has just created the topic, no
+    /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send
+    /// notifications.
+    private func heardReady(_ topic: TopicIndex) {
+        if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
+    }
+
+    /// Queues a notification of streams here about a device's conditions. If the queue is full, it is dropped.
+    private func conditionsMayDiffer(_ device: DeviceToken) {
+        self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
+    }
+
+    private func endedElsewhere(_ wake: WakeID, _ reason: ExpirationReason?) {
+        self.dispatcher.wakeEndedElsewhere(wake, reason, at: self.clock.now)
+        self.held.remove(wake)
+        self.claims.lookAgain()
+    }
+
+    private func viewed(_ view: ClusterView) {
+        self.clock.heard(view.now, wall: view.wall)
+        let unlike = self.members.unlike
+        self.members.viewed(view, self.remote)
+        for (topic, _) in view.ready { self.heardReady(topic) }
+        if let moment = view.nextDue { self.due.note(moment) }
+        if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
+    }
+
+    /// Refuses all requests that wait for topics, because these cannot be created.
+    private func topicsRefused(_ error: StoreError) {
+        let waiting = self.waitingForTopics
+        self.waitingForTopics = []
+        for transaction in waiting { self.refuse(transaction, error) }
+        self.refuse(self.deviceQuestions.takeWaitingForTopics(), error)
+        self.refuseSubscriptions(Self.failure(error, self.engine, self.dispatcher))
+    }
+
+    private func refuseSubscriptions(_ failure: StoreFailure) {
+        for request in self.subscriptions {
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+        self.subscriptions = []
+    }
+
+    private func topics(_ names: [String]) {
+        do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
+        self.applyPauses()
+        self.deviceQuestions.topicsCame()
+        for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
+        self.waitingForRoom += self.waitingForTopics
+        self.waitingForTopics = []
+        let requests = self.subscriptions
+        self.subscriptions = []
+        for request in requests {
+            guard case .topic(let name) = request.work.rows else { continue }
+            self.subscribe(request, name)
+        }
+    }
+}

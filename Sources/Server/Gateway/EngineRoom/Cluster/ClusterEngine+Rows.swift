@@ -1,0 +1,294 @@
+import Engine
+import Platform
+import Policy
+import Wire
+
+/// Performs transactions on the rows loaded for them. Rows are in memory only during one call.
+///
+/// The effects of a transaction on streams and counters are undone if it does not become durable.
+extension ClusterEngine {
+    /// The result of performing a transaction.
+    enum Performed {
+        /// Nothing stored has changed, so the effects can be released immediately.
+        case unchanged
+        case changed(ClusterWrites)
+        /// Topics must be created or read again for some of the devices. Nothing was performed.
+        case needsTopics(NeededTopics)
+        /// A row is inconsistent.
+        case unreadable(StoreError)
+    }
+
+    /// The topics that commands of a transaction need and that are not known here.
+    struct NeededTopics {
+        /// The names of the topics to create; empty if topics of other gateways must be read.
+        var names: [String] = []
+        /// The devices of these topics.
+        var devices: Set<DeviceToken> = []
+    }
+
+    // MARK: Performing
+
+    /// Performs everything in a transaction on the loaded rows.
+    func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
+        let workspace = self.workspace
+        let immediate = self.stage.group
+        self.engine.keepsCauses = loaded.keepsCauses
+        // Earlier events do not belong to the transaction.
+        self.engine.takeWatched(into: &immediate.watched)
+        self.stage.group = transaction.group
+        self.stage.offset = workspace.offset
+        defer {
+            // The order matters: dispatchers refer to devices by place.
+            self.engine.evict()
+            self.dispatcher.forgetDevices()
+            self.stage.group = immediate
+        }
+        do throws(StoreError) {
+            for row in loaded.devices { _ = try self.engine.take(row) }
+        } catch {
+            // Another gateway may have just created the topic. Topics are then read, and the transaction begins again.
+            let unknown = loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token)
+            guard transaction.topicReads < ClusterTransaction.triesMax, !unknown.isEmpty else {
+                return .unreadable(error)
+            }
+            return .needsTopics(NeededTopics(devices: Set(unknown)))
+        }
+        transaction.step = ClusterTransaction.Step()
+        let needed = self.newTopics(transaction.commands)
+        guard needed.names.isEmpty else { return .needsTopics(needed) }
+        transaction.step.isPerformed = true
+        transaction.step.rowCount = loaded.devices.count
+        transaction.step.hasMore = loaded.hasMore
+        let (rejections, times) = (self.records.rejections, self.engine.times)
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
+        self.begin(transaction, loaded)
+        let conditions = self.conditions(transaction.commands)
+        self.perform(transaction.commands, workspace)
+        self.noteConditions(conditions, transaction)
+        transaction.step.refused = self.records.rejections.since(rejections)
+        transaction.step.times = (times, self.engine.times)
+        return self.take(transaction)
+    }
+
+    /// Performs the transaction's purpose before its commands, and sets the current time.
+    private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
+        switch transaction.purpose {
+        case .commands, .due, .claim, .refusals, .sweep: break
+        case .burial:
+            self.dispatcher.loseForGood(loaded.heldWakes)
+            transaction.step.hasLost = !loaded.heldWakes.isEmpty
+        case .conditions(let tokens):
+            for token in tokens {
+                if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
+            }
+            return self.dispatcher.tellConditionsOwed()
+        case .sweepRead:
+            transaction.step.found = loaded.devices.map(\.token)
+            return
+        case .heldWakes(let wakes):
+            for wake in wakes where self.engine.launchedWake(wake) == nil {
+                transaction.step.endedSince.append((wake, nil))
+            }
+            return
+        case .warnings(let wakes): return self.warn(wakes, transaction)
+        }
+        _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
+    }
+
+    /// Warns the workers of wakes with near deadlines. Wakes whose deadlines have moved are examined again.
+    private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
+        for wake in wakes {
+            // A wake that has ended since is checked after its deadline.
+            guard let warning = self.engine.warning(ofWake: wake) else { continue }
+            if warning.at <= self.engine.now, warning.deadline > self.engine.now {
+                self.dispatcher.warn(wake, deadline: warning.deadline)
+            }
+            // Another gateway may extend the wake, so the next examination is at the deadline known here at the latest.
+            let next = warning.at > self.engine.now ? warning.at : warning.deadline
+            if next > self.engine.now { transaction.step.looks.append((wake, next)) }
+        }
+    }
+
+    private func perform(_ commands: [QueuedCommand], _ workspace: Workspace) {
+        var lost: [WakeID] = []
+        for command in commands {
+            if case .lose(let wake) = command.work {
+                lost.append(wake)
+                continue
+            }
+            // The wakes of a stream are lost before anything is launched for it.
+            if !lost.isEmpty { self.dispatcher.lose(lost) }
+            lost = []
+            self.perform(command, workspace)
+        }
+        if !lost.isEmpty { self.dispatcher.lose(lost) }
+    }
+
+    private func perform(_ command: QueuedCommand, _ workspace: Workspace) {
+        switch command.work {
+        case .push(let push):
+            push.read { self.stage.answer(self.pushes.take($0, from: push.stream, workspace)) }
+            self.stage.group.note(leftAt: command.leftAt)
+        case .request(let request): self.requests.perform(request, workspace)
+        case .lose(let wake): self.dispatcher.lose([wake])
+        case .loseOn(let stream, let wake, let takingBackAttempt):
+            self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+        }
+    }
+
+    /// Collects the changes of the step and their consequences.
+    private func take(_ transaction: ClusterTransaction) -> Performed {
+        var writes = ClusterWrites()
+        writes.devices = self.engine.takeSharedChanges()
+        writes.counts = self.engine.takeSharedCounts()
+        self.engine.takeEvents(into: &writes.events)
+        self.engine.takeWatched(into: &transaction.group.watched)
+        transaction.step.streams = self.dispatcher.takeStreamChanges()
+        for wake in transaction.step.streams.moved {
+            if let warning = self.engine.warning(ofWake: wake) { transaction.step.looks.append((wake, warning.at)) }
+        }
+        if case .refusals = transaction.purpose {
+            writes.rejections = self.records.takeRejections()
+            transaction.step.rejectionsWritten = writes.rejections.map(\.topic)
+            transaction.step.rejections = self.records.rejections
+        }
+        for index in writes.devices.indices where writes.devices[index].hasNews {
+            self.note(writes.devices[index], &transaction.step)
+        }
+        let isUnchanged =
+            writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
+        return isUnchanged ? .unchanged : .changed(writes)
+    }
+
+    private func note(_ change: SharedDeviceChange, _ step: inout ClusterTransaction.Step) {
+        for (wake, deadline) in change.launched where !change.ended.contains(wake) {
+            step.launched.append((wake, change.device.token, deadline))
+            if let warning = self.engine.warning(ofWake: wake) { step.looks.append((wake, warning.at)) }
+        }
+        step.ended += change.ended
+        if !change.ended.isEmpty { step.freed.insert(change.topic) }
+        if let ready = change.ready, !ready.isEmpty { step.ready.insert(change.topic) }
+        if case .at(let moment?) = change.due { step.due.append(moment) }
+    }
+
+    /// Returns the conditions of the devices whose conditions the commands may change; new devices are included as they
+    /// come.
+    private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
+        var conditions: [(device: DeviceToken, conditions: Conditions)] = []
+        var seen: Set<DeviceToken> = []
+        for command in commands {
+            guard case .request(let request) = command.work, case .row(.device(let token)) = request.work.rows,
+                seen.insert(token).inserted
+            else { continue }
+            let before = self.engine.find(token).map { self.engine.conditions(of: $0) } ?? Conditions()
+            conditions.append((token, before))
+        }
+        return conditions
+    }
+
+    /// Records the devices whose conditions have changed.
+    private func noteConditions(
+        _ before: [(device: DeviceToken, conditions: Conditions)],
+        _ transaction: ClusterTransaction
+    ) {
+        for (token, conditions) in before {
+            guard let device = self.engine.find(token), self.engine.identity(device).isRegistered,
+                self.engine.conditions(of: device) != conditions
+            else { continue }
+            transaction.step.conditions.append((token, self.engine.topic(of: device)))
+        }
+    }
+
+    // MARK: Topics
+
+    /// Returns the topics that commands create because a device will belong to them. If they exceed the limit, the last
+    /// ones are not created. Their devices still wait for topics, so that they are refused for lack of room.
+    private func newTopics(_ commands: [QueuedCommand]) -> NeededTopics {
+        var names: Set<String> = []
+        var devices: Set<DeviceToken> = []
+        func note(_ topic: ByteView, _ device: DeviceToken) {
+            guard self.engine.findTopic(topic) == nil else { return }
+            names.insert(topic.string)
+            devices.insert(device)
+        }
+        // The devices that earlier commands create, and the registered ones that earlier commands remove.
+        var (added, removed): (Set<DeviceToken>, Set<DeviceToken>) = ([], [])
+        for command in commands {
+            switch command.work {
+            case .push(let queued):
+                queued.read { push in
+                    guard !push.isDryRun, self.registersByPush, self.engine.find(push.token) == nil,
+                        added.insert(push.token).inserted
+                    else { return }
+                    note(push.topic, push.token)
+                }
+            case .request(let request):
+                guard case .row(.device(let token)) = request.work.rows else { continue }
+                if let topic = request.work.newTopic,
+                    topic.name.withByteView({ request.caller.reaches($0.string) }),
+                    self.mayBeNew(token, topic, &added, wasRemoved: removed.contains(token))
+                {
+                    topic.name.withByteView { note($0, token) }
+                }
+                if request.work.removesDevice { removed.insert(token) }
+            case .lose, .loseOn: break
+            }
+        }
+        guard !names.isEmpty else { return NeededTopics() }
+        let room = max(0, self.configuration.topicsMax - self.engine.topicCount)
+        return NeededTopics(names: Array(names.sorted().prefix(room)), devices: devices)
+    }
+
+    /// True if a push registers an unknown device.
+    private var registersByPush: Bool { self.configuration.openRegistration && !self.requests.isDraining }
+
+    /// Returns true if a device may join a topic that is new.
+    ///
+    /// - Parameter wasRemoved: true if an earlier command removes the device.
+    private func mayBeNew(
+        _ token: DeviceToken,
+        _ topic: NewTopic,
+        _ added: inout Set<DeviceToken>,
+        wasRemoved: Bool
+    ) -> Bool {
+        let device = self.engine.find(token)
+        if topic.isOfPush {
+            return self.registersByPush && device == nil && added.insert(token).inserted
+        }
+        if wasRemoved { return true }
+        guard added.insert(token).inserted else { return false }
+        return device.map { !self.engine.identity($0).isRegistered } ?? true
+    }
+
+    // MARK: Ends
+
+    /// Undoes the effects of a transaction.
+    ///
+    /// - Returns: the wakes to be lost, because the streams that hold them again have ended in the meantime.
+    func undo(_ transaction: ClusterTransaction) -> [WakeID] {
+        let step = transaction.step
+        transaction.step = ClusterTransaction.Step()
+        transaction.group.discard()
+        guard step.isPerformed else { return [] }
+        self.records.rejections.subtract(step.refused)
+        self.records.rejections.wereNotKept(step.rejectionsWritten)
+        if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }
+        return self.dispatcher.undo(step.streams)
+    }
+
+    /// Refuses the callers of these commands, each once.
+    ///
+    /// - `workspace`: contains the failure.
+    func refuse(_ commands: [QueuedCommand], _ workspace: Workspace) {
+        for command in commands {
+            switch command.work {
+            case .push(let push):
+                push.read { self.stage.answer(self.pushes.refuseUnstored($0, from: push.stream, workspace)) }
+            case .request(let request):
+                guard let failure = workspace.failure else { preconditionFailure("a refusal has a cause") }
+                self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+            case .lose, .loseOn: break
+            }
+        }
+    }
+}

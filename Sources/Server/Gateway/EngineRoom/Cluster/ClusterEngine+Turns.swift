@@ -1,0 +1,362 @@
+import Engine
+import Policy
+import Wire
+
+/// The decision which transactions to begin.
+extension ClusterEngine {
+    /// The maximum number of open reads of wakes near their deadlines.
+    private static let warningReadsMax = 4
+
+    /// Begins as many transactions as allowed. If there is little room, commands and other work alternate.
+    func beginTransactions() {
+        guard self.isAttached, self.attachment == nil else { return }
+        self.beginCount()
+        self.beginReads()
+        while self.hasRoom, !self.waitingForRoom.isEmpty { self.begin(self.waitingForRoom.removeFirst()) }
+        while self.hasRoom {
+            let isBegun =
+                self.isTurnOfCommands
+                ? self.beginCommands() || self.beginOther() : self.beginOther() || self.beginCommands()
+            guard isBegun else { return }
+            self.isTurnOfCommands.toggle()
+        }
+    }
+
+    /// Begins reads, which do not count as transactions.
+    private func beginReads() {
+        if !self.overdueWakes.isEmpty {
+            var plan = ReadPlan()
+            plan.wakes = self.overdueWakes
+            self.begin(.heldWakes(self.overdueWakes), reading: plan)
+            self.overdueWakes = []
+        }
+        self.beginWarnings()
+        self.beginConditions()
+        self.beginDeviceQuestions()
+        self.beginListing()
+        if case .read(let token)? = self.sweep.next {
+            self.sweep.begun()
+            var plan = ReadPlan()
+            plan.selection = .inOrder(topics: nil, after: token, countMax: PolicySweep.rowsMax)
+            self.begin(.sweepRead, reading: plan)
+        }
+    }
+
+    /// Reads the rows of wakes whose workers may need a warning. After a reload these are all held wakes, which are
+    /// read a few at a time.
+    private func beginWarnings() {
+        guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
+        guard self.mayReadWarnings else { return }
+        let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
+        guard !expiring.isEmpty else { return }
+        var plan = ReadPlan()
+        plan.wakes = expiring
+        self.begin(.warnings(expiring), reading: plan)
+    }
+
+    /// True if another read of held wakes may be opened. The reply to one wakes the engine.
+    var mayReadWarnings: Bool {
+        self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
+    }
+
+    /// Begins commands. Commands of locked rows alternate with all others, so that neither delay the other.
+    ///
+    /// - Returns: false if no command may begin.
+    private func beginCommands() -> Bool {
+        let isLookDue = self.queue.lockedAt.map { $0 <= self.clock.boot } ?? false
+        if isLookDue, self.isTurnOfLocked || !self.queue.hasNext {
+            self.isTurnOfLocked = false
+            let taken = self.queue.takeLocked(rowsMax: Claims.countMax, at: self.clock.boot)
+            if self.begin(taken, passesOverLocked: true) { return true }
+        }
+        self.isTurnOfLocked = true
+        return self.begin(self.queue.take(rowsMax: Claims.countMax))
+    }
+
+    /// - Returns: false if `taken` contains no command.
+    private func begin(_ taken: CommandQueue.Taken, passesOverLocked: Bool = false) -> Bool {
+        guard !taken.commands.isEmpty else { return false }
+        var plan = LoadPlan()
+        plan.passesOverLocked = passesOverLocked
+        plan.tokens.reserveCapacity(taken.rows.count)
+        for row in taken.rows {
+            switch row {
+            case .device(let token): plan.tokens.append(token)
+            case .wake(let wake): plan.wakes.append(wake)
+            }
+        }
+        self.begin(.commands, commands: taken.commands, plan)
+        return true
+    }
+
+    /// Begins a transaction for a purpose other than commands.
+    ///
+    /// - Returns: false if there is none.
+    private func beginOther() -> Bool {
+        if let dead = self.members.nextBurial() {
+            var plan = LoadPlan()
+            plan.selection = .wakes(of: dead, countMax: Claims.countMax)
+            self.begin(.burial(dead), plan)
+        } else if self.due.isDue(at: self.clock.now) {
+            self.due.begun()
+            var plan = LoadPlan()
+            plan.selection = .due(countMax: Claims.countMax)
+            self.begin(.due, plan)
+        } else if self.areRefusalsDue {
+            self.areRefusalsDue = false
+            self.questions.refusalsCounted()
+            self.begin(.refusals)
+        } else {
+            return self.beginClaim() || self.beginSweep()
+        }
+        return true
+    }
+
+    private func beginClaim() -> Bool {
+        guard !self.requests.isDraining, !self.claims.isEmpty,
+            self.claims.openCount < max(1, self.store.transactionsMax / 2),
+            let (shape, ready) = self.claims.next(
+                { self.dispatcher.freeSlots($0) },
+                devices: { self.dispatcher.devices($0) }
+            )
+        else { return false }
+        var plan = LoadPlan()
+        plan.selection = .ready(ready)
+        self.begin(.claim(shape, slots: ready.countMax), plan)
+        return true
+    }
+
+    private func beginSweep() -> Bool {
+        guard case .judge(let tokens)? = self.sweep.next else { return false }
+        self.sweep.begun()
+        var plan = LoadPlan()
+        plan.tokens = tokens
+        self.begin(.sweep, plan)
+        return true
+    }
+
+    /// Begins notifying streams of conditions of devices that are not in memory, whether changed here or elsewhere.
+    private func beginConditions() {
+        guard !self.open.values.contains(where: { if case .conditions = $0.purpose { true } else { false } }) else {
+            return
+        }
+        guard !self.conditionsChanged.isPaused(at: self.clock.boot) else { return }
+        // A row that cannot be read must not block the reading of others.
+        let isApart = self.conditionsChanged.hasFailed && !self.conditionsChanged.isEmpty
+        let owed = isApart ? [] : self.dispatcher.conditionsOwed
+        guard !owed.isEmpty || !self.conditionsChanged.isEmpty else { return }
+        let changed = self.conditionsChanged.take()
+        let known = Set(changed)
+        var plan = ReadPlan()
+        plan.tokens = changed + owed.filter { !known.contains($0) }
+        self.begin(.conditions(changedElsewhere: changed), reading: plan)
+    }
+}
+
+/// Requests answered from the counters of all gateways, and from the rows of all devices.
+extension ClusterEngine {
+    /// Requests a count if a caller's turn has come. The refusals of this gateway are stored first.
+    func beginCount() {
+        guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
+        if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
+            self.areRefusalsDue = true
+            return
+        }
+        guard !self.areRefusalsOpen else { return }
+        let number = self.nextNumber()
+        // Launches held back by a pause are shown as held, also in the totals of all topics.
+        var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
+        for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
+            switch question.topics {
+            case .none: break
+            case .every: topics = nil
+            case .one(let name):
+                guard let topic = name.withByteView({ self.engine.findTopic($0) }) else { continue }
+                topics?.append(topic)
+            }
+        }
+        self.store.submit(.count(number, topics: topics))
+    }
+
+    private var areRefusalsOpen: Bool {
+        self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
+    }
+
+    /// Takes the counts of all gateways.
+    func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
+        guard let questions = self.questions.ended(number) else { return }
+        self.engine.show(counts.total, byTopic: counts.byTopic)
+        self.records.showRejections(counts.rejections)
+        for question in questions {
+            if let request = question.request { self.answer(request) } else { self.takeSample() }
+        }
+    }
+
+    /// Refuses the requests for a count that failed.
+    func countFailed(_ questions: [ClusterQuestions.Question], _ failure: StoreFailure) {
+        for question in questions {
+            guard let request = question.request else { continue }
+            self.stage.answer(request.reply, .refused(failure.refusal(failure.error)))
+        }
+    }
+
+    /// Performs a request that needs no row, with its list if it has one.
+    ///
+    /// - Parameter lastRead: the last device read for it, if there are more.
+    private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
+        var workspace = self.workspace
+        workspace.lastRead = lastRead
+        workspace.recent = recent
+        self.requests.perform(request, workspace)
+        while self.requests.isLongListNext {
+            self.requests.writeNextLongList(self.workspace)
+            self.publish()
+        }
+    }
+
+    // MARK: One device
+
+    /// Reads the rows of devices that requests are about.
+    func beginDeviceQuestions() {
+        guard self.deviceQuestions.canBegin else { return }
+        let number = self.nextNumber()
+        let questions = self.deviceQuestions.begin(number, self.queue, boot: self.clock.boot)
+        guard !questions.isEmpty else { return }
+        var plan = ReadPlan()
+        plan.tokens = Array(Set(questions.map(\.device)))
+        self.store.submit(.read(number, plan))
+    }
+
+    /// Answers requests from rows, which are in memory only during this call.
+    ///
+    /// - Returns: false if the rows belong to no request.
+    func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let questions = self.deviceQuestions.ended(number) else { return false }
+        // Another gateway may have just created a topic. Topics are then read, and the requests repeated.
+        let unknown = Set(loaded.devices.filter { self.engine.isOfUnknownTopic($0) }.map(\.token))
+        func isEarly(_ question: DeviceQuestions.Question) -> Bool {
+            unknown.contains(question.device) && question.topicReads < ClusterTransaction.triesMax
+        }
+        let early = questions.filter(isEarly)
+        if !early.isEmpty {
+            self.deviceQuestions.waitForTopics(early)
+            self.store.submit(.addTopics([]))
+        }
+        let known = questions.filter { !isEarly($0) }
+        do throws(StoreError) {
+            try self.inMemory(loaded.devices, loaded) {
+                for question in known { self.requests.perform(question.request, self.workspace) }
+            }
+        } catch {
+            self.refuse(known, error)
+        }
+        return true
+    }
+
+    func refuse(_ questions: [DeviceQuestions.Question], _ error: StoreError) {
+        for question in questions {
+            self.stage.answer(question.request.reply, .refused(.storeUnavailable(error)))
+        }
+    }
+
+    // MARK: Lists of devices
+
+    /// Reads the next piece of the next list. The lists take turns.
+    func beginListing() {
+        guard !self.listings.contains(where: { $0.number != nil }) else { return }
+        while let place = self.listings.firstIndex(where: {
+            self.queue.hasEnded(upTo: $0.behind) || self.clock.boot >= $0.until
+        }) {
+            let listing = self.listings[place]
+            let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
+            if topics?.isEmpty == true {
+                self.listings.remove(at: place)
+                self.answer(listing.request)
+            } else if self.clock.boot >= listing.deadline {
+                self.endListing(place, .longList)
+            } else {
+                let number = self.nextNumber()
+                self.listings[place].number = number
+                return self.store.submit(.read(number, listing.plan(topics)))
+            }
+        }
+    }
+
+    /// Takes a piece of a list. The list then moves to the end of the queue, unless it is complete.
+    ///
+    /// - Returns: false if the piece belongs to no list.
+    func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
+        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
+        var listing = self.listings.remove(at: place)
+        do throws(StoreError) {
+            let request = listing.request
+            var since: [DeviceToken: Instant] = [:]
+            let devices = try self.inMemory(loaded.devices, loaded) {
+                let devices = self.workspace.devices(of: listing.subject, for: request.caller)
+                for token in devices where listing.subject.order != .token {
+                    since[token] = self.engine.find(token).flatMap {
+                        listing.subject.order == .recent ? self.engine.recency($0) : self.engine.waitingSince($0)
+                    }
+                }
+                return devices
+            }
+            guard listing.take(loaded, devices, since: since) else {
+                self.listings.append(listing)
+                return true
+            }
+            try self.inMemory(listing.rows, loaded) {
+                self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
+            }
+        } catch {
+            self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+        }
+        return true
+    }
+
+    /// Ends a list that cannot be read.
+    ///
+    /// - Returns: false if the number belongs to no list.
+    func listingFailed(_ number: TransactionNumber, _ error: StoreError) -> Bool {
+        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
+        self.endListing(place, error)
+        return true
+    }
+
+    private func endListing(_ place: Int, _ error: StoreError) {
+        let listing = self.listings.remove(at: place)
+        self.stage.answer(listing.request.reply, .refused(.storeUnavailable(error)))
+    }
+
+    /// Loads rows into memory for `body`, which changes nothing. Due work on them is not stored.
+    private func inMemory<Result>(
+        _ rows: [SharedDevice],
+        _ loaded: LoadedDevices,
+        _ body: () -> Result
+    ) throws(StoreError) -> Result {
+        self.engine.takeWatched(into: &self.stage.group.watched)
+        self.engine.watch(nil, at: self.clock.now)
+        let times = self.engine.times
+        self.dispatcher.isReading = true
+        defer {
+            self.dispatcher.isReading = false
+            self.engine.times = times
+            self.engine.evict()
+            self.dispatcher.forgetDevices()
+            self.watch()
+        }
+        for row in rows {
+            do throws(StoreError) {
+                _ = try self.engine.take(row)
+            } catch {
+                // Another gateway has just created the topic; a later list includes the device.
+                guard self.engine.isOfUnknownTopic(row) else { throw error }
+            }
+        }
+        self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
+        for row in rows { if let device = self.engine.find(row.token) { _ = self.engine.catchUp(device) } }
+        let result = body()
+        var unheard: [HistoryEvent] = []
+        self.engine.takeEvents(into: &unheard)
+        return result
+    }
+}

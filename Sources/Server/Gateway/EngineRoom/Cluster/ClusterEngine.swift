@@ -1,0 +1,458 @@
+package import Engine
+import Platform
+import Policy
+package import Wire
+
+/// The engine of a gateway that shares its store with others. Devices are rows of the store, and are in memory only
+/// while a transaction is performed on them.
+///
+/// A step takes the store's replies, queues new commands, and begins as many transactions as allowed: for commands, due
+/// devices and claims for free slots. When its rows are loaded, a transaction is performed in one call by the services
+/// of the embedded engine. Its effects are released once it is durable. The engine never blocks.
+package final class ClusterEngine: EngineShell, GatewayEngine {
+    /// The maximum wait of a stop for commits and for the locks of other sessions, in milliseconds.
+    static let finishMax: Int64 = 5000
+    private static let lockedMaxAtFinish: Int64 = 1000
+    /// The time that a commit may remain unconfirmed before the gateway refuses commands, in milliseconds; for example
+    /// if no standby confirms.
+    private static let silenceMax: Int64 = 10_000
+    /// The maximum number of times that a step checks for replies before others have their turn.
+    private static let turnsMax = 64
+
+    /// The state of the connection to the store.
+    enum Status {
+        case attached
+        /// Transactions cannot begin, because of this failure.
+        case unattached(StoreFailure)
+    }
+
+    let store: any ClusterStore
+    let remote: RemoteWorkers
+    let workers: WorkersAsked
+    private let live: LiveService
+    private let world: EngineWorld
+    private let times: SharedCommitTimes
+    private let waitForStore: @Sendable (Int64) -> Void
+    /// Called with the reason when nothing can be stored for now, and with nil when storing is possible again.
+    let onStatus: @Sendable (StoreError?) -> Void
+    /// Called with the configuration keys that differ between gateways, when these change.
+    let onUnlike: @Sendable ([String]) -> Void
+    /// Called with the locks of other sessions that devices wait for, when these must be logged.
+    private let onLocks: @Sendable ([DeviceLocks]) -> Void
+
+    var clock: ClusterClock
+    var status: Status
+    /// True if the store is attached but has confirmed nothing for too long.
+    var isSilent = false
+    /// The time since which every load fails because a table is locked, in milliseconds since the start of the machine;
+    /// nil if the last one succeeded.
+    var tableLockedSince: Int64?
+    /// The last time that a load failed because a table was locked, by the same clock.
+    var tableLockedAt: Int64 = 0
+    var refusals = CommitRefusals()
+    /// The reason for which no commit is confirmed although the store is attached; nil while commits are.
+    var trouble: StoreError?
+    /// A new attachment that waits for open transactions of the previous one to end.
+    var attachment: Attachment?
+    var queue = CommandQueue()
+    var claims = Claims()
+    var due = DueDriver()
+    var sweep = PolicySweep()
+    var members: Membership
+    var held = HeldWakes()
+    var questions = ClusterQuestions()
+    var deviceQuestions = DeviceQuestions()
+    var listings: [DeviceListing] = []
+    /// The transactions that have begun and not ended.
+    var open: [TransactionNumber: ClusterTransaction] = [:]
+    /// The transactions and subscriptions that wait for topics, and the transactions that wait for room because their
+    /// topics have been created.
+    var waitingForTopics: [ClusterTransaction] = []
+    var waitingForRoom: [ClusterTransaction] = []
+    /// The open reads of lists and requests that have been refused in the meantime.
+    var orphans: Set<TransactionNumber> = []
+    var subscriptions: [EngineRequest] = []
+    /// The callers waiting for topics to be paused or resumed, and the stored values by topic.
+    var pauses: [EngineRequest] = []
+    var pausesKept: [String: Bool] = [:]
+    /// The values by name that the store could not keep. They are submitted again each second.
+    var unkept: [String: [UInt8]] = [:]
+    /// The losses of wakes that could not be recorded. They are retried each second.
+    var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
+    /// The devices whose conditions others have changed, about which streams here must be notified.
+    var conditionsChanged = ChangedDevices()
+    var overdueWakes: [WakeID] = []
+    /// The pushes refused by loops that are not counted yet.
+    var rejected: [RejectedPush] = []
+    var areRefusalsDue = false
+    /// True once the gateway is stopping. News of other gateways then begins nothing new.
+    var isFinishing = false
+    /// The refused pushes of this gateway as stored last.
+    var rejectionsStored = Rejections()
+    /// True if commands have priority when the next transaction may begin.
+    var isTurnOfCommands = true
+    /// True if commands of locked rows have priority when the next commands begin.
+    var isTurnOfLocked = true
+    var replies: [ClusterReply] = []
+    private var lockLog = LockLog()
+    private var lastNumber: UInt64 = 0
+    private var spareGroups: [StepGroup] = []
+    /// The start of the next second, in milliseconds since the start of the machine.
+    private var tickAt: Int64
+
+    /// Creates an engine that refuses commands until its store is attached.
+    ///
+    /// - `historyKey`: the key for the numbers of devices in events, the same on all gateways.
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `report`: the report of this gateway, except its workers and the settings that must be equal.
+    /// - `world`: the clocks and the random numbers.
+    /// - `store`: wakes the engine's thread when it has replies.
+    /// - `waitForStore`: waits for a wakeup by the store, at most this many milliseconds; used by a stop that waits for
+    ///   commits.
+    /// - `output`: receives the effects for the loops and the requests to the history.
+    /// - `onStatus`: called with the reason when nothing can be stored for now, and with nil when storing is possible
+    ///   again.
+    /// - `onUnlike`: called with the configuration keys that differ between gateways, when these change.
+    /// - `onLocks`: called with the locks of other sessions that devices wait for, when these must be logged.
+    package init(
+        configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked = .unrecorded,
+        report: GatewayReport,
+        world: EngineWorld = .system,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
+        store: any ClusterStore,
+        waitForStore: @escaping @Sendable (Int64) -> Void,
+        output: GroupOutput,
+        meter: LimitMeter = LimitMeter(),
+        live: LiveService = LiveService(),
+        limitWatch: LimitWatch = LimitWatch(),
+        onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
+        onUnlike: @escaping @Sendable ([String]) -> Void = { _ in },
+        onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in }
+    ) {
+        let clock = ClusterClock(world)
+        let engine = DeviceEngine(
+            configuration: configuration,
+            now: clock.now,
+            historyKey: historyKey,
+            random: world.makeRandom()
+        )
+        engine.share()
+        let stage = EffectStage(group: output.makeGroup(), offset: clock.offset)
+        let parts = EngineParts(
+            engine,
+            stage,
+            output,
+            GatewayRecords(countingSince: world.wall()),
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
+        let remote = RemoteWorkers()
+        parts.dispatcher.share { remote.mayTakePush($0) }
+        let times = SharedCommitTimes()
+        self.store = store
+        self.times = times
+        self.remote = remote
+        self.workers = workers
+        self.live = live
+        self.world = world
+        self.waitForStore = waitForStore
+        self.onStatus = onStatus
+        self.onUnlike = onUnlike
+        self.onLocks = onLocks
+        self.clock = clock
+        self.members = Membership(report)
+        self.members.configured(configuration)
+        self.tickAt = clock.boot
+        self.status = .unattached(
+            Self.failure(StoreError(message: "The database has not been reached yet."), engine, parts.dispatcher)
+        )
+        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { times.value })
+    }
+
+    /// The workspace of the services. It contains devices only during a transaction.
+    var workspace: Workspace {
+        var failure: StoreFailure?
+        if case .unattached(let cause) = self.status { failure = cause }
+        return self.workspace(failure)
+    }
+
+    /// Returns the workspace for the case that something cannot be stored.
+    func workspace(failed error: StoreError) -> Workspace {
+        self.workspace(Self.failure(error, self.engine, self.dispatcher))
+    }
+
+    private func workspace(_ failure: StoreFailure?) -> Workspace {
+        Workspace(
+            engine: self.engine,
+            dispatcher: self.dispatcher,
+            offset: self.clock.offset,
+            failure: failure,
+            remote: self.remote
+        )
+    }
+
+    var isAttached: Bool {
+        if case .attached = self.status { true } else { false }
+    }
+
+    /// True if nothing is waiting or open, except for the regular work of each second.
+    package var isIdle: Bool {
+        self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
+            && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
+            && self.deviceQuestions.isEmpty
+            && (self.conditionsChanged.isEmpty || self.conditionsChanged.isPaused(at: self.clock.boot))
+            && self.rejected.isEmpty && !self.areRefusalsDue
+    }
+
+    static func failure(_ error: StoreError, _ engine: DeviceEngine, _ dispatcher: Dispatcher) -> StoreFailure {
+        StoreFailure(
+            error: error,
+            workers: WorkersAtFailure(dispatcher, engine),
+            durableError: error,
+            isPassing: true
+        )
+    }
+}
+
+// MARK: - Steps
+
+extension ClusterEngine {
+    package var briefStep: ((CommandBatch) -> Int64)? { nil }
+
+    package func step(_ batch: CommandBatch) -> Int64 {
+        self.clock.step()
+        self.stage.offset = self.clock.offset
+        self.watch()
+        self.takeReplies()
+        self.enqueue(batch)
+        self.refuseOverdue()
+        self.tick()
+        let isDone = self.turn()
+        self.limits.look(self.clock.now, self.dispatcher)
+        self.publish()
+        return isDone ? self.milliseconds : 0
+    }
+
+    package func finish() {
+        self.isFinishing = true
+        self.countRejected(all: true)
+        self.areRefusalsDue = self.isAttached && self.records.rejections.hasChanges
+        let end = self.world.monotonic() + Self.finishMax
+        // The number of rounds is limited, because a clock that stands still must not prevent the end of the process.
+        for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
+            self.clock.step()
+            self.takeReplies()
+            self.refuseOverdue(after: Self.lockedMaxAtFinish)
+            self.beatAtFinish()
+            _ = self.turn()
+            self.publish()
+            if !self.isIdle { self.waitForStore(50) }
+        }
+        // A commit confirmed during the last wait must be answered, not refused.
+        self.takeReplies()
+        self.refuseEverybody(self.failureError)
+        self.publish()
+        self.store.stop()
+    }
+
+    /// Begins transactions and takes immediate replies, until there is nothing left.
+    ///
+    /// - Returns: false if there is more than one step may do.
+    private func turn() -> Bool {
+        for _ in 0..<Self.turnsMax {
+            self.countRejected()
+            self.beginTransactions()
+            guard self.takeReplies() else { return true }
+        }
+        return false
+    }
+
+    /// Performs the regular work of each second.
+    private func tick() {
+        self.sample()
+        guard self.clock.boot >= self.tickAt else { return }
+        self.tickAt = self.clock.boot + 1000
+        self.reportLocks()
+        guard self.isAttached else { return }
+        self.judgeSilence()
+        self.report()
+        self.due.isForced = true
+        self.sweep.secondPassed()
+        self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
+        self.held.foresee(from: self.clock.now)
+        self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
+        for (name, content) in self.unkept { self.keep(name, content) }
+        let losses = self.losses
+        self.losses = []
+        for loss in losses { self.queue.append(loss.work, loss.row) }
+    }
+
+    /// Reports that this gateway is alive until its last commit is confirmed, because others would otherwise declare it
+    /// dead.
+    private func beatAtFinish() {
+        guard self.clock.boot >= self.tickAt else { return }
+        self.tickAt = self.clock.boot + 1000
+        self.report()
+    }
+
+    private func report() {
+        let report = self.members.report(
+            self.dispatcher,
+            topicCount: self.engine.topicCount,
+            isDraining: self.isFinishing || self.requests.isDraining
+        )
+        self.store.submit(.report(report))
+    }
+
+    /// Refuses new commands while a load or commit, which may yet succeed, is unanswered for too long. A transaction
+    /// that waits for topics waits for a commit, too.
+    func judgeSilence() {
+        let open = self.open.values.filter { !$0.isRead }.map { $0.step.committedSince ?? $0.begunAt }
+        let waiting = self.waitingForTopics.compactMap(\.step.committedSince)
+        // While pushes are refused, no load meets the lock. After the same time, pushes are admitted to find out if it
+        // still exists.
+        let isRecent = self.clock.boot - self.tableLockedAt < Self.silenceMax
+        let locked = isRecent ? self.tableLockedSince : nil
+        let since = ([locked ?? self.clock.boot] + open + waiting).min() ?? self.clock.boot
+        self.isSilent = self.clock.boot - since >= Self.silenceMax
+        let trouble =
+            self.isSilent ? Self.silence : self.refusals.cause(boot: self.clock.boot, after: Self.silenceMax)
+        guard trouble?.message != self.trouble?.message else { return }
+        self.trouble = trouble
+        self.onStatus(trouble)
+    }
+
+    /// Records that a commit was confirmed.
+    func commitConfirmed() {
+        self.refusals.confirmed()
+        if self.trouble != nil { self.judgeSilence() }
+    }
+
+    static var silence: StoreError {
+        StoreError(
+            message: "The database has confirmed no commit for \(Self.silenceMax / 1000) seconds. See that a "
+                + "synchronous standby is connected (pg_stat_replication), that no session holds the lock of a table "
+                + "(pg_locks), and that the disk is not full."
+        )
+    }
+
+    /// Reports the locks of other sessions that devices wait for.
+    private func reportLocks() {
+        guard self.queue.hasLocked || self.lockLog.hasLogged || !self.remote.locks.isEmpty else { return }
+        self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
+        let holders = self.queue.lockHolders(at: self.clock.boot)
+        self.remote.locks = DeviceLocks.report(holders)
+        if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
+    }
+
+    /// Takes the sample of this second if it is due, once the counts of all gateways are known.
+    private func sample() {
+        guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
+        guard self.isAttached else { return self.takeSample() }
+        guard !self.questions.hasSample else { return }
+        let isMinute = self.requests.room.recent.nextAt <= self.clock.now.milliseconds
+        self.ask(nil, self.live.isWatched || isMinute ? .every : .none)
+    }
+
+    func takeSample() {
+        self.takeSample(at: self.clock.now, self.workspace)
+    }
+
+    /// The number of milliseconds until the next step, if no event comes earlier.
+    private var milliseconds: Int64 {
+        let now = self.clock.now.milliseconds
+        var next = min(self.tickAt - self.clock.boot, 1000)
+        if self.isAttached, !self.due.isOpen, let moment = self.due.next { next = min(next, moment.milliseconds - now) }
+        if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
+            next = min(next, moment.milliseconds - now)
+        }
+        if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
+        if let moment = self.questions.nextAt { next = min(next, moment - self.clock.boot) }
+        if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
+        if let moment = self.queue.lockedAt { next = min(next, moment - self.clock.boot) }
+        // Anything due that could not begin waits for a reply of the store, which wakes the engine.
+        return next > 0 ? next : 1
+    }
+}
+
+// MARK: - Transactions
+
+extension ClusterEngine {
+    /// True if another transaction that locks rows may be open.
+    var hasRoom: Bool { self.open.values.count { !$0.isRead } < self.store.transactionsMax }
+
+    func nextNumber() -> TransactionNumber {
+        self.lastNumber += 1
+        return TransactionNumber(rawValue: self.lastNumber)
+    }
+
+    /// Begins a transaction by requesting its rows.
+    func begin(_ purpose: ClusterTransaction.Purpose, commands: [QueuedCommand] = [], _ plan: LoadPlan = LoadPlan()) {
+        self.begin(purpose, commands, .locked(plan))
+    }
+
+    /// Begins a transaction that only reads rows.
+    func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan) {
+        self.begin(purpose, [], .read(plan))
+    }
+
+    private func begin(
+        _ purpose: ClusterTransaction.Purpose,
+        _ commands: [QueuedCommand],
+        _ rows: ClusterTransaction.Rows
+    ) {
+        self.begin(ClusterTransaction(purpose, commands, rows, group: self.makeGroup()))
+    }
+
+    /// Begins a transaction, or repeats it under another number.
+    func begin(_ transaction: ClusterTransaction) {
+        transaction.number = self.nextNumber()
+        transaction.begunAt = self.clock.boot
+        self.open[transaction.number] = transaction
+        switch transaction.rows {
+        case .locked(let plan): self.store.submit(.load(transaction.number, plan))
+        case .read(let plan): self.store.submit(.read(transaction.number, plan))
+        }
+    }
+
+    /// Ends a transaction without a write.
+    func abandon(_ transaction: ClusterTransaction) {
+        if !transaction.isRead { self.store.submit(.abandon(transaction.number)) }
+        self.open[transaction.number] = nil
+    }
+
+    /// Records events from now on if operators follow them.
+    func watch() { self.watch(at: self.clock.now, self.clock.offset) }
+
+    /// Releases the effects that depend on no transaction.
+    func publish() {
+        self.engine.takeWatched(into: &self.stage.group.watched)
+        self.output.release(self.stage.group)
+    }
+
+    /// Releases the effects of a transaction that is durable or changes nothing.
+    func publish(_ transaction: ClusterTransaction) {
+        if transaction.step.committedFrom > 0 {
+            let end = SystemClock.monotonicMicroseconds
+            self.times.value.committed(transaction.group.arrivals, from: transaction.step.committedFrom, to: end)
+        }
+        // A stream must begin before its first wake.
+        self.publish()
+        self.output.release(transaction.group)
+    }
+
+    func makeGroup() -> StepGroup { self.spareGroups.popLast() ?? self.output.makeGroup() }
+
+    /// Returns a group to the pool.
+    func giveBack(_ group: StepGroup) {
+        group.discard()
+        if self.spareGroups.count < 64 { self.spareGroups.append(group) }
+    }
+}
+
+/// The durations of commits, shared with the services that show them; used on one thread.
+final class SharedCommitTimes {
+    var value = CommitTimes()
+}

@@ -1,0 +1,234 @@
+package import Engine
+import Policy
+package import Wire
+
+/// The engine of a gateway with its own store. It keeps every device in memory, and continues while one group of
+/// changes is made durable.
+///
+/// A step advances the time, performs every command in order, and submits the changes to the store if it is idle.
+/// Otherwise the changes wait for a later step; a device that changes several times is written once.
+package final class LocalEngine: EngineShell, GatewayEngine {
+    /// The maximum number of devices examined in one step, so that many devices that are due together do not delay
+    /// pushes.
+    private static let dueDevicesMax = 4096
+
+    private var clock: EngineClock
+    private let commits: CommitService
+    private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
+    /// The failure of a commit, after which nothing more is accepted; nil if there is none.
+    private var failure: StoreFailure?
+    private let onFailure: @Sendable (StoreError) -> Void
+
+    /// Creates an engine with the state in `store`. Wakes that were in flight are durably lost.
+    ///
+    /// - `historyKey`: the key of the history that receives the events.
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `jumpWatch`: the limit on a jump of the wall clock across a boot, and the receiver of a report about a larger
+    ///   one.
+    /// - `world`: the clocks and the random numbers.
+    /// - `makeCommitter`: creates the committer for the store; the default has a separate thread.
+    /// - `wakeBytesPerStreamMax`: the maximum number of unanswered payload bytes on a worker's stream.
+    /// - `store`: nil to store nothing.
+    /// - `output`: receives the effects for the loops and the events for the history.
+    /// - `meter`: the limits counted by other parts of the gateway.
+    /// - `live`: receives a sample every second.
+    /// - `limitWatch`: reports the limits that were reached.
+    /// - `signal`: makes the engine perform another step.
+    /// - `onLossAccepted`: called during the initialization if the store lacks committed data and the start continues
+    ///   without it.
+    /// - `onFailure`: called once, when nothing more can be stored.
+    /// - Throws: `StoreError` if the stored state cannot be read, or nothing can be stored.
+    package init(
+        configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked = .unrecorded,
+        jumpWatch: ClockJumpWatch = ClockJumpWatch(),
+        world: EngineWorld = .system,
+        makeCommitter: CommitterMaker = CommitPipeline.init,
+        wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
+        store: (any RecordStore)?,
+        output: GroupOutput,
+        meter: LimitMeter = LimitMeter(),
+        live: LiveService = LiveService(),
+        limitWatch: LimitWatch = LimitWatch(),
+        signal: @escaping @Sendable () -> Void,
+        onLossAccepted: (StoreLoss) -> Void = { _ in },
+        onFailure: @escaping @Sendable (StoreError) -> Void
+    ) throws(StoreError) {
+        var start = try LocalEngineStart(
+            configuration: configuration,
+            historyKey: historyKey,
+            workers: workers,
+            jumpWatch: jumpWatch,
+            world: world,
+            store: store,
+            history: output.history,
+            onLossAccepted: onLossAccepted
+        )
+        let stage = EffectStage(group: output.makeGroup(), offset: start.clock.offset)
+        let parts = EngineParts(
+            start.engine,
+            stage,
+            output,
+            start.records,
+            configuration,
+            wakeBytesPerStreamMax: wakeBytesPerStreamMax
+        )
+        if let store { try start.commit(to: store, stage) }
+        start.recoverEvents(stage, output)
+        let commits = CommitService(
+            stage: stage,
+            output: output,
+            committer: try store.map { store throws(StoreError) in try makeCommitter(store, output, signal) },
+            numbers: start.numbers,
+            records: start.records
+        )
+        self.commits = commits
+        self.clock = start.clock
+        self.makeRandom = world.makeRandom
+        self.onFailure = onFailure
+        super.init(parts, LimitCounts(meter, limitWatch), live, commitTimes: { commits.times })
+    }
+
+    package var briefStep: ((CommandBatch) -> Int64)? {
+        { [unowned self] batch in self.step(batch, failing: false) }
+    }
+
+    package func step(_ batch: CommandBatch) -> Int64 { self.step(batch, failing: true) }
+
+    /// - Parameters:
+    ///   - batch: the commands.
+    ///   - mayFail: true if a failure of the store may be handled in this step. That reads back the durable state,
+    ///     which takes long, so only the engine's thread does it.
+    private func step(_ batch: CommandBatch, failing mayFail: Bool) -> Int64 {
+        self.clock.step()
+        self.stage.offset = self.clock.offset
+        self.watch(at: self.clock.now, self.clock.offset)
+        guard self.failure == nil else {
+            self.refuse(batch, self.workspace)
+            return self.requests.isLongListNext ? 0 : 1000
+        }
+        let isDone = self.perform(batch, self.workspace)
+        if let error = self.commits.flush(self.engine, &self.clock) {
+            guard mayFail else { return 0 }
+            self.fail(error)
+        }
+        guard isDone, !self.dispatcher.isBehind, !self.requests.isLongListNext else { return 0 }
+        // The wait is at most one second, so that after a suspension of the machine wakes are late by no more than
+        // that.
+        var next = min(self.sampler.nextAt, self.engine.nextDue?.milliseconds ?? .max)
+        // Due devices are already waiting for the busy store, which wakes the engine when it is idle.
+        if let due = self.engine.progressDue, due > self.clock.now { next = min(next, due.milliseconds) }
+        return max(0, min(1000, self.clock.milliseconds(until: next)))
+    }
+
+    package func finish() {
+        self.records.flushNow()
+        self.engine.flushProgress()
+        for _ in 0..<2 where self.failure == nil {
+            self.commits.waitUntilIdle()
+            self.flush()
+        }
+        self.commits.stop()
+    }
+
+    private var workspace: Workspace {
+        Workspace(
+            engine: self.engine,
+            dispatcher: self.dispatcher,
+            offset: self.clock.offset,
+            failure: self.failure
+        )
+    }
+
+    /// - Returns: true if all due work was done.
+    private func perform(_ batch: CommandBatch, _ workspace: Workspace) -> Bool {
+        self.look(workspace)
+        let isDone = workspace.dispatcher.advance(to: self.clock.now, devicesMax: Self.dueDevicesMax)
+        let (stage, pushes) = (self.stage, self.pushes)
+        batch.forEach(
+            push: { stage.answer(pushes.take($0, from: $1, workspace)) },
+            command: { self.take($0, workspace) }
+        )
+        self.stage.group.append(batch.arrivals)
+        batch.removeAll()
+        self.requests.writeNextLongList(workspace)
+        return isDone
+    }
+
+    /// Answers all requests in a batch after a failure, and empties the batch.
+    private func refuse(_ batch: CommandBatch, _ workspace: Workspace) {
+        self.look(workspace)
+        batch.forEach(
+            push: { self.stage.answer(self.pushes.refuseUnstored($0, from: $1, workspace)) },
+            command: { self.take($0, workspace) }
+        )
+        batch.removeAll()
+        self.requests.writeNextLongList(workspace)
+        self.commits.release(self.engine, self.clock.offset)
+    }
+
+    /// Performs the checks of every step.
+    private func look(_ workspace: Workspace) {
+        self.takeSample(at: self.clock.now, workspace)
+        self.limits.look(self.clock.now, workspace.dispatcher)
+    }
+
+    private func flush() {
+        if let error = self.commits.flush(self.engine, &self.clock) { self.fail(error) }
+    }
+
+    /// Handles a failure of the store: refuses everything that is not durable, and restores the durable state.
+    private func fail(_ error: StoreError) {
+        guard let (failed, store) = self.commits.takeFailure() else { return }
+        let workers = WorkersAtFailure(self.dispatcher, self.engine)
+        // The engine with undurable changes is released before another one is filled.
+        self.replaceEngine()
+        let durableError = StoredGateway.reload(store, into: self.engine)
+        self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
+        self.commits.refuse(failed, error)
+        self.commits.release(self.engine, self.clock.offset)
+        self.onFailure(error)
+    }
+
+    private func replaceEngine() {
+        self.limits.take(from: self.dispatcher)
+        let times = self.engine.times
+        self.engine = DeviceEngine(
+            configuration: self.configuration,
+            now: self.engine.now,
+            historyKey: self.engine.historyKey,
+            random: self.makeRandom()
+        )
+        self.engine.times = times
+        self.dispatcher = Dispatcher(
+            engine: self.engine,
+            output: self.stage,
+            wakeBytesPerStreamMax: self.wakeBytesPerStreamMax
+        )
+    }
+}
+
+extension LocalEngine: StoredEngine {
+    func take(_ request: EngineRequest, _ workspace: Workspace) {
+        guard self.failure == nil else { return self.requests.performAfterFailure(request, workspace) }
+        self.requests.perform(request, workspace)
+    }
+
+    func rejected(_ reason: Int, _ topic: [UInt8], _ workspace: Workspace) {
+        topic.withByteView { self.pushes.countRejected(reason, $0, workspace) }
+    }
+
+    func streamEnded(_ stream: StreamAddress) { self.dispatcher.streamEnded(stream) }
+
+    /// Does nothing: the dispatcher has already filled the slots.
+    func hasFreeSlots() {}
+
+    func lose(_ wake: WakeID, on stream: StreamAddress, takingBackAttempt: Bool) {
+        self.dispatcher.lose(wake, on: stream, takingBackAttempt: takingBackAttempt)
+    }
+
+    func workersAsked() { if self.failure == nil { self.records.workersAsked() } }
+
+    func configured() { self.records.begin(self.configuration, at: self.engine.now) }
+}

@@ -1,0 +1,182 @@
+import Engine
+import Policy
+import Wire
+
+/// The start of an engine that is the only one on its store.
+///
+/// A start that is refused leaves the store and the history unchanged.
+struct LocalEngineStart {
+    let engine: DeviceEngine
+    let records: GatewayRecords
+    /// The numbers of the events' records; nil if nothing is stored.
+    private(set) var numbers: EventNumbers?
+    private(set) var clock: EngineClock
+    private let isAskingWorkers: Bool
+    /// True if the store had no state before.
+    private let isFirst: Bool
+    private let events: EventRecovery?
+
+    /// - `workers`: the requirement for workers to authenticate.
+    /// - `store`: nil if nothing is stored.
+    /// - `onLossAccepted`: called if the store lacks committed data and the start continues without it.
+    init(
+        configuration: EngineConfiguration,
+        historyKey: HashKey,
+        workers: WorkersAsked,
+        jumpWatch: ClockJumpWatch,
+        world: EngineWorld,
+        store: (any RecordStore)?,
+        history: any HistoryOutput,
+        onLossAccepted: (StoreLoss) -> Void
+    ) throws(StoreError) {
+        let reading = EngineClock.Reading(world)
+        self.events = store.map { _ in EventRecovery(historyKey) }
+        self.engine = DeviceEngine(
+            configuration: configuration,
+            now: Instant(milliseconds: reading.wall),
+            historyKey: historyKey,
+            random: world.makeRandom()
+        )
+        let stored = try StoredGateway.load(store, into: self.engine, self.events, workers)
+        self.isFirst = stored.clock == nil
+        self.isAskingWorkers = workers == .asked
+        self.clock = EngineClock(resuming: stored.clock, at: reading, world, jumpWatch)
+        try self.engine.finishRestoring(now: self.clock.now)
+        // No other process uses the store, and the workers of the previous process are disconnected.
+        self.engine.loseEveryWake()
+        let isFork = store?.isFork ?? false
+        // The loss is reported before it becomes permanent, so that an interrupted start cannot lose data silently.
+        if let loss = store?.loss { onLossAccepted(loss) }
+        self.records = GatewayRecords(
+            countingSince: stored.countingSince ?? reading.wall,
+            acceptedLoss: store?.loss,
+            rejections: stored.rejections,
+            policies: stored.policies,
+            wereWorkersAsked: stored.wereWorkersAsked || self.isAskingWorkers
+        )
+        try store?.begin()
+        try history.open()
+        self.events?.compare(with: history.waitUntilOpened())
+        self.records.begin(configuration, at: self.clock.now)
+        self.numbers = self.events?.numbers(wall: reading.wall, isFork: isFork)
+    }
+
+    /// Makes the changes of the start durable.
+    mutating func commit(to store: any RecordStore, _ stage: EffectStage) throws(StoreError) {
+        var beginning = RecordBatch()
+        self.records.takeBeginning(into: &beginning, isAsking: self.isAskingWorkers)
+        let record = self.clock.record(at: self.clock.now)
+        beginning.append(RecordKey(.clock)) { record.store(to: &$0) }
+        self.engine.takeStep(into: &beginning)
+        self.engine.takeEvents(into: &stage.group.history.events)
+        self.numbers?.write(stage.group.history, to: &beginning)
+        try store.commit(beginning)
+    }
+
+    /// Passes the events to the history that a former process had not written.
+    func recoverEvents(_ stage: EffectStage, _ output: GroupOutput) {
+        guard let events = self.events else { return }
+        events.finish(at: EventRecovery.Start(isFirst: self.isFirst, now: self.clock.now, offset: self.clock.offset))
+        stage.group.history.recovery = events
+        output.release(stage.group)
+    }
+}
+
+/// The contents of a store at a start: an engine, and the other records of the gateway.
+struct StoredGateway {
+    let engine: DeviceEngine
+    /// The clocks at the last commit; nil at the first start.
+    private(set) var clock: ClockRecord?
+    /// The start of counting, in milliseconds since 1970; nil at the first start.
+    private(set) var countingSince: Int64?
+    private(set) var rejections = Rejections()
+    private(set) var policies = PolicyVersions()
+    /// True if a gateway on this state has required workers to authenticate.
+    private(set) var wereWorkersAsked = false
+    /// Receives the events that the store keeps for the history; nil if the history has them.
+    private let events: EventRecovery?
+
+    init(engine: DeviceEngine, events: EventRecovery? = nil) {
+        self.engine = engine
+        self.events = events
+    }
+
+    /// Loads the contents of a store, and fills `engine` with its devices; loads nothing without a store.
+    ///
+    /// - Throws: if the contents cannot be read, or if workers must authenticate but cannot.
+    static func load(
+        _ store: (any RecordStore)?,
+        into engine: DeviceEngine,
+        _ events: EventRecovery?,
+        _ workers: WorkersAsked
+    ) throws(StoreError) -> StoredGateway {
+        var stored = StoredGateway(engine: engine, events: events)
+        try store?.load { key, content throws(StoreError) in try stored.take(key, content) }
+        try stored.check(workers)
+        return stored
+    }
+
+    /// Restores the last durable state into an engine without devices, including wakes in flight.
+    ///
+    /// - Returns: the reason for which it cannot be read; nil if it was restored.
+    static func reload(_ store: any RecordStore, into engine: DeviceEngine) -> StoreError? {
+        var stored = StoredGateway(engine: engine)
+        do throws(StoreError) {
+            try store.reload { key, content throws(StoreError) in try stored.take(key, content) }
+            try engine.finishRestoring(now: stored.clock?.now ?? engine.now)
+            return nil
+        } catch { return error }
+    }
+
+    /// Takes one record of the store.
+    mutating func take(_ key: RecordKey, _ content: ByteView) throws(StoreError) {
+        switch key.kind {
+        case .topic, .device, .tasks: try self.engine.restore(key, content)
+        case .events: try self.events?.take(content)
+        case .clock:
+            self.clock = ClockRecord(stored: content)
+            if self.clock == nil { throw Self.unreadable("the clock") }
+        case .origin:
+            guard content.count == 8 else { throw Self.unreadable("the beginning of the counters") }
+            if key == .workersAsked {
+                self.wereWorkersAsked = true
+            } else {
+                let since = Int64(littleEndian: content.load(Int64.self, at: 0))
+                guard Self.credibleMoments.contains(since) else {
+                    throw Self.unreadable("the beginning of the counters")
+                }
+                self.countingSince = since
+            }
+        case .policies:
+            guard let policies = PolicyVersions(stored: content) else { throw Self.unreadable("the launch policies") }
+            self.policies = policies
+        case .rejections:
+            guard self.rejections.restore(key.index, content) else { throw Self.unreadable("the refused pushes") }
+        }
+    }
+
+    /// Checks whether workers may connect without authentication.
+    ///
+    /// - Throws: if they may not.
+    private func check(_ workers: WorkersAsked) throws(StoreError) {
+        guard self.wereWorkersAsked, case .notAsked(let folder) = workers else { return }
+        throw Self.workersWereAsked(folder)
+    }
+
+    /// Returns the error for workers that must authenticate although this folder has no `token.key`.
+    static func workersWereAsked(_ folder: String) -> StoreError {
+        StoreError(
+            message: "The workers of this state had to authenticate, and now none would have to: \(folder) has no "
+                + "token.key, and tls.clientCA is not set. Put back the token.key that was there, have "
+                + "`wakegate token issue` make another one, or set unaskedWorkers: true if workers need not "
+                + "authenticate."
+        )
+    }
+
+    /// The plausible times in milliseconds since 1970: 36 million years in either direction.
+    private static let credibleMoments: ClosedRange<Int64> = -(1 << 60)...1 << 60
+
+    private static func unreadable(_ what: String) -> StoreError {
+        StoreError(message: "The stored state does not hold together at \(what). Restore a backup.")
+    }
+}

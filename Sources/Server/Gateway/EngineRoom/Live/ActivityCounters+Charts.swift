@@ -1,0 +1,22 @@
+import Engine
+import Policy
+
+extension ActivityCounters {
+    /// The counters of background tasks for charts, grouped by state, and by kind or hold.
+    ///
+    /// For `urlSession`, the waiting and in-flight groups count finished transfers, and the launched group counts
+    /// wakes.
+    var chartedTasks: [(group: String, counts: [(name: String, count: Int64)])] {
+        var waiting = self.requests.waiting
+        waiting[.urlSession] = self.sessions.waiting
+        var inFlight = self.requests.inFlight
+        inFlight[.urlSession] = self.sessions.inFlight
+        func byKind(_ counts: PerCase<TaskKind>) -> [(name: String, count: Int64)] {
+            TaskKind.allCases.map { ($0.rawValue, counts[$0]) }
+        }
+        return [
+            ("waiting", byKind(waiting)), ("inFlight", byKind(inFlight)), ("launched", byKind(self.tasks.launched)),
+            ("held", Hold.ofTasks.map { ("\($0.name)", self.requests.held[$0]) }),
+        ]
+    }
+}

@@ -1,0 +1,161 @@
+package import Engine
+import Platform
+import Synchronization
+
+/// The service to which the engine and the loops publish events, and from which followers take them.
+///
+/// Publishing never blocks. A follower that is too slow misses events. Without followers, nothing is kept.
+/// The class is `@unchecked Sendable`: `monitor` guards every field that changes.
+package final class EventService: @unchecked Sendable {
+    /// The maximum number of events taken in one call, so that publishers hardly wait for the lock.
+    private static let takenMax = 256
+
+    private enum Entry {
+        case event(WatchedEvent)
+        /// The number of events that were dropped before they got here.
+        case missed(Int)
+    }
+
+    private let monitor = Monitor()
+    /// The latest entries, each at its number modulo `heldMax`.
+    private var entries: [Entry] = []
+    /// The number of the next entry.
+    private var end = 0
+    /// The followers by number.
+    private var followers: [Int: Follower] = [:]
+    private var lastFollower = 0
+    private let watching = Atomic(false)
+    private let readers = Atomic(0)
+    private let readersMax: Int
+    private let heldMax: Int
+
+    private struct Follower {
+        let signal: @Sendable () -> Void
+        /// The number of the next entry for this follower.
+        var next: Int
+        /// True if it was woken and has not taken everything since.
+        var isSignaled = false
+    }
+
+    /// - Parameters:
+    ///   - readersMax: the maximum number of open streams.
+    ///   - heldMax: the maximum number of events kept for followers.
+    package init(
+        readersMax: Int = GatewayLimits().eventStreamsMax,
+        heldMax: Int = GatewayLimits().eventsHeldMax
+    ) {
+        self.readersMax = readersMax
+        self.heldMax = max(1, heldMax)
+    }
+
+    // MARK: Leaving
+
+    /// True if there are followers, so that events should be published.
+    package var isWatched: Bool { self.watching.load(ordering: .relaxed) }
+
+    /// Publishes events and empties the list.
+    package func take(_ events: inout WatchedEvents) {
+        let signals = self.monitor.withLock {
+            guard !self.followers.isEmpty else { return [@Sendable () -> Void]() }
+            for event in events.events { self.append(.event(event)) }
+            if events.missed > 0 { self.append(.missed(events.missed)) }
+            return self.signalsDue()
+        }
+        events.removeAll()
+        for signal in signals { signal() }
+    }
+
+    /// Publishes one event.
+    package func take(_ event: WatchedEvent) {
+        var events = WatchedEvents()
+        events.append(event)
+        self.take(&events)
+    }
+
+    private func append(_ entry: Entry) {
+        if self.entries.count < self.heldMax {
+            self.entries.append(entry)
+        } else {
+            self.entries[self.end % self.heldMax] = entry
+        }
+        self.end += 1
+    }
+
+    private func signalsDue() -> [@Sendable () -> Void] {
+        var signals: [@Sendable () -> Void] = []
+        for (number, follower) in self.followers where !follower.isSignaled {
+            self.followers[number]?.isSignaled = true
+            signals.append(follower.signal)
+        }
+        return signals
+    }
+
+    // MARK: Following
+
+    /// Counts another open stream.
+    ///
+    /// - Returns: false if there are as many as allowed.
+    package func readerCame() -> Bool {
+        let count = self.readers.add(1, ordering: .relaxed).newValue
+        if count > self.readersMax { self.readerWent() }
+        return count <= self.readersMax
+    }
+
+    /// Counts a closed stream.
+    package func readerWent() {
+        self.readers.subtract(1, ordering: .relaxed)
+    }
+
+    /// Adds a follower of events from now on.
+    ///
+    /// - Parameter ring: called on any thread when there are events again after all were taken.
+    /// - Returns: the number of the follower, for `take` and `leave`.
+    package func follow(signal: @escaping @Sendable () -> Void) -> Int {
+        self.monitor.withLock {
+            self.lastFollower += 1
+            // Earlier entries are not for this follower.
+            if self.followers.isEmpty { (self.entries, self.end) = ([], 0) }
+            self.followers[self.lastFollower] = Follower(signal: signal, next: self.end)
+            self.watching.store(true, ordering: .relaxed)
+            return self.lastFollower
+        }
+    }
+
+    /// Removes a follower.
+    package func leave(_ number: Int) {
+        self.monitor.withLock {
+            self.followers[number] = nil
+            guard self.followers.isEmpty else { return }
+            self.entries = []
+            self.watching.store(false, ordering: .relaxed)
+        }
+    }
+
+    /// Moves the next events of a follower into `events`, or a part of them.
+    ///
+    /// - Returns: the number of events missed before those, and true if there are no more for now. `signal` is called
+    ///   when there are events again.
+    package func take(_ number: Int, into events: inout [WatchedEvent]) -> (missed: Int, isAll: Bool) {
+        self.monitor.withLock {
+            guard var follower = self.followers[number] else { return (0, true) }
+            defer { self.followers[number] = follower }
+            var missed = 0
+            let first = self.end - self.entries.count
+            if follower.next < first {
+                missed += first - follower.next
+                follower.next = first
+            }
+            for _ in 0..<Self.takenMax where follower.next < self.end {
+                let place = self.entries.count < self.heldMax ? follower.next - first : follower.next % self.heldMax
+                switch self.entries[place] {
+                case .event(let event): events.append(event)
+                case .missed(let count): missed += count
+                }
+                follower.next += 1
+            }
+            let isAll = follower.next == self.end
+            if isAll { follower.isSignaled = false }
+            return (missed, isAll)
+        }
+    }
+}

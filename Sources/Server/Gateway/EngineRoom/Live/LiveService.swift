@@ -1,0 +1,83 @@
+import Platform
+import Synchronization
+import Wire
+
+/// The service to which the engine publishes samples and snapshots, and from which the loops take them for operators
+/// who watch.
+///
+/// The class is `@unchecked Sendable`: `monitor` guards every field that changes.
+package final class LiveService: @unchecked Sendable {
+    private let monitor = Monitor()
+    private var history = SampleHistory()
+    private var snapshot: LiveSnapshot?
+    /// The event of the latest snapshot.
+    private var event: (at: Int64, bytes: [UInt8])?
+    /// The address of the edge; nil while the edge is off or its address is not set yet.
+    private var edge: String?
+    /// The start of the gateway, in milliseconds of the monotonic clock.
+    package let startedAt = SystemClock.monotonic
+    private let readers = Atomic(0)
+    private let readersMax: Int
+
+    /// - Parameter readersMax: the maximum number of open streams.
+    package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
+        self.readersMax = readersMax
+    }
+
+    /// Sets the address of the edge, which is shown to operators; nil if the edge is off.
+    package func attach(edge: String?) {
+        self.monitor.withLock { self.edge = edge }
+    }
+
+    // MARK: The engine's side
+
+    /// True if operators watch, so that snapshots are needed.
+    package var isWatched: Bool { self.readers.load(ordering: .relaxed) > 0 }
+
+    /// Takes the sample of a second, and a snapshot if operators watch.
+    func take(_ sample: LiveSample, _ snapshot: LiveSnapshot?) {
+        self.monitor.withLock {
+            self.history.append(sample)
+            self.snapshot = snapshot
+        }
+    }
+
+    // MARK: The loops' side
+
+    /// Counts another open stream.
+    ///
+    /// - Returns: false if there are as many as allowed.
+    package func readerCame() -> Bool {
+        let count = self.readers.add(1, ordering: .relaxed).newValue
+        if count > self.readersMax { self.readerWent() }
+        return count <= self.readersMax
+    }
+
+    /// Counts a closed stream.
+    package func readerWent() {
+        self.readers.subtract(1, ordering: .relaxed)
+    }
+
+    /// Returns the current event and its time, in milliseconds since 1970; nil if the reader has it.
+    ///
+    /// - Parameters:
+    ///   - last: the time of the reader's last event.
+    ///   - facts: returns the figures of the process.
+    package func event(after last: Int64, _ facts: () -> ProcessFacts) -> (at: Int64, bytes: [UInt8])? {
+        let (snapshot, made, edge) = self.monitor.withLock { (self.snapshot, self.event, self.edge) }
+        guard let snapshot, snapshot.at != last else { return nil }
+        if let made, made.at == snapshot.at { return made }
+        // Outside the lock, so that the engine does not wait while the text is written.
+        let event = (at: snapshot.at, bytes: LiveReport(snapshot: snapshot, facts: facts(), edge: edge).event)
+        self.monitor.withLock { self.event = event }
+        return event
+    }
+
+    /// Returns the samples with this distance in seconds, as JSON; nil if there is no such series.
+    package func samples(seconds: Int) -> [UInt8]? {
+        guard let series = self.monitor.withLock({ self.history[seconds: seconds] }) else { return nil }
+        var writer = JSONWriter()
+        series.write(to: &writer)
+        return writer.buffer.view.array
+    }
+}

@@ -1,0 +1,64 @@
+import Dispatch
+package import Engine
+package import Platform
+import Synchronization
+
+/// Collects the figures for `GET /metrics` that take time to read, outside the loops and the engine. The engine
+/// answers.
+package final class MetricsService: Sendable {
+    /// The sources of figures from other parts of the gateway.
+    package struct Sources: Sendable {
+        /// The open connections by the listener's role.
+        package let connections: @Sendable () -> [(role: ListenerRole, count: Int)]
+        /// The expiry of the edge's certificate, in seconds since 1970.
+        package let certificateExpiry: @Sendable () -> Int64?
+        /// The topics named in the configuration.
+        package let topics: @Sendable () -> [String]
+
+        package init(
+            connections: @escaping @Sendable () -> [(role: ListenerRole, count: Int)],
+            certificateExpiry: @escaping @Sendable () -> Int64?,
+            topics: @escaping @Sendable () -> [String]
+        ) {
+            self.connections = connections
+            self.certificateExpiry = certificateExpiry
+            self.topics = topics
+        }
+    }
+
+    private let engine: Mailbox<CommandBatch>
+    private let startedAt = SystemClock.wall
+    /// Nil until the gateway is complete.
+    private let sources = Mutex<Sources?>(nil)
+    /// Serializes the requests.
+    private let queue = DispatchQueue(label: "metrics")
+
+    package init(engine: Mailbox<CommandBatch>) {
+        self.engine = engine
+    }
+
+    package func attach(_ sources: Sources) {
+        self.sources.withLock { $0 = sources }
+    }
+
+    /// Collects the figures, and makes the engine answer `reply` with every metric.
+    package func ask(reply: StreamAddress, for caller: Caller, afterFailedStore: AfterFailedStore) {
+        self.queue.async {
+            let sources = self.sources.withLock { $0 }
+            let figures = GatewayFigures(
+                process: .read(),
+                startedAt: self.startedAt,
+                connections: sources?.connections() ?? [],
+                certificateExpiry: sources?.certificateExpiry(),
+                topics: sources?.topics() ?? []
+            )
+            var batch = CommandBatch()
+            batch.append(
+                .request(
+                    EngineRequest(reply: reply, caller: caller, afterFailedStore: afterFailedStore, .metrics(figures))
+                )
+            )
+            self.engine.submit(&batch)
+        }
+    }
+}
