@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
-from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, Set, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -67,7 +68,6 @@ class Gateway:
         self.url = f"unix:{location.socket}" if location.socket else location.url
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._closings: Set[asyncio.Task[None]] = set()
 
     def _made(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)
@@ -79,17 +79,15 @@ class Gateway:
         try:
             yield
         finally:
-            self.renew()
             self._loop = None
-            await asyncio.gather(*self._closings, return_exceptions=True)
+            await self.renew()
 
-    def renew(self) -> None:
+    async def renew(self) -> None:
         """Closes the connection, if there is one; the next request makes another."""
         client, self._client = self._client, None
         if client is not None:
-            closing = asyncio.ensure_future(client.aclose())
-            self._closings.add(closing)
-            closing.add_done_callback(self._closings.discard)
+            with contextlib.suppress(Exception):
+                await limited(client.aclose(), 1)
 
     @contextlib.asynccontextmanager
     async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
@@ -141,7 +139,7 @@ class Gateway:
     async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
         """Sends a request, a few times if need be. One that may have arrived is repeated only if that does no harm."""
         backoff = Backoff(0.2, 5)
-        for tries in range(1, TRIES + 1):
+        for tries in itertools.count(1):
             try:
                 return await self.once(method, path, body)
             except WakeGateError as error:
@@ -150,7 +148,6 @@ class Gateway:
                 if tries == TRIES or not error.is_passing or not harmless or wait > PATIENCE:
                     raise
                 await asyncio.sleep(max(backoff.failed(), wait))
-        raise AssertionError("not reached")
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
         error = refusal(response.status_code, response.headers, _json(response), self.who)
