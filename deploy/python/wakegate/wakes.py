@@ -25,6 +25,18 @@ _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 _TOLERANCE = 0.5
 
 
+#: Why the gateway ends a wake, in words.
+REASONS = {
+    "deadline": "it brought no result before its deadline",
+    "progress": "it reported no progress for too long",
+    "conditions": "its device is in use, has lost external power, or is too hot",
+    "pressure": "memory is short, or fewer tasks may run at a time",
+    "cancelled": "the task was cancelled",
+    "operator": "an operator ended it",
+    "lost": "its connection broke or the gateway gave it up, and it launches again",
+}
+
+
 class Result(str, enum.Enum):
     """What handling a push came to, as UIBackgroundFetchResult says it on iOS."""
 
@@ -51,7 +63,7 @@ class Wake:
         self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
         #: Set when the handler must end: a sync handler looks at it now and then, or waits on it instead of sleeping.
         self.expiring = threading.Event()
-        #: deadline, progress, conditions, pressure, cancelled, operator or lost; None while the time is not over.
+        #: One of REASONS, such as deadline or lost; None while the time is not over.
         self.expiration_reason: Optional[str] = None
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
@@ -60,8 +72,9 @@ class Wake:
         self._ends(time.monotonic() + left / 1000, message["deadline"])
         self._ask = ask
         self._loop = asyncio.get_running_loop() if ask else None
-        self._asking = self._holders = 0
-        self._keeper: Optional[asyncio.Task[None]] = None
+        self._asking = 0
+        #: What reports a continued task's progress.
+        self._reporter: Optional[asyncio.Task[None]] = None
         #: What the handler of an async function runs in.
         self._handling: Optional[asyncio.Future[Any]] = None
         #: Why the gateway has ended the wake, once it has.
@@ -70,7 +83,7 @@ class Wake:
         self._is_moved = self._is_near = False
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.id} of {self.topic}>"
+        return f"{self.kind} {getattr(self, 'identifier', 'of ' + self.topic)} (wake {self.id})"
 
     @property
     def time_left(self) -> float:
@@ -88,11 +101,12 @@ class Wake:
     @contextlib.contextmanager
     def extended(self) -> Iterator[None]:
         """Keeps the wake alive within a `with` block, by more time whenever half of it has passed."""
-        self._hold(1)
+        keeper = asyncio.run_coroutine_threadsafe(self._keep_alive(), self._loop) if self._loop else None
         try:
             yield
         finally:
-            self._hold(-1)
+            if keeper is not None:
+                keeper.cancel()
 
     def call(self, awaitable: Awaitable[T]) -> T:
         """Waits for something async in a sync handler: `push.call(push.extend(60))`."""
@@ -144,23 +158,6 @@ class Wake:
         self.expiring.set()
         if self._handling is not None:
             self._handling.cancel()
-
-    def _hold(self, change: int) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._held, change)
-
-    def _held(self, change: int) -> None:
-        self._holders += change
-        if self._holders and self._keeper is None:
-            self._keeper = asyncio.ensure_future(self._keep_alive())
-        elif not self._holders:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Keeps the wake alive no longer."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-        self._keeper = None
 
     async def _keep_alive(self) -> None:
         while True:
@@ -220,7 +217,10 @@ class _Member(Generic[T]):
 
 
 class Progress:
-    """How far a continued task is. Set its members from any thread; at most four reports a second are sent."""
+    """How far a continued task is. Set its members from any thread; at most four reports a second are sent.
+
+    The progress of other tasks is not reported.
+    """
 
     completed, total = _Member[int](), _Member[int]()
     title, subtitle = _Member[Optional[str]](), _Member[Optional[str]]()
@@ -261,17 +261,17 @@ class Task(Wake):
         #: How many transfers of a session have finished; 0 for a task.
         self.count: int = message.get("count", 1) if self.kind == "urlSession" else 0
         self.submitted_at: int = message.get("submittedAt", 0)
+        #: Reported for continued tasks alone.
         self.progress = Progress(message.get("title"), message.get("subtitle"))
         resumed = message.get("resumedFrom") or {}
         #: Where a continued task may resume; None in its first launch.
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
-        self._changed = asyncio.Event() if ask else None
-        if self.kind == "continued" and self._loop is not None:
-            self.progress._signal = self._progress_changed
-        self._reporter: Optional[asyncio.Task[None]] = None
         self._told = self.progress.report()
+        if self.kind == "continued" and self._loop is not None:
+            self._changed, self.progress._signal = asyncio.Event(), self._progress_changed
+            self._reporter = asyncio.ensure_future(self._report())
 
     @classmethod
     def sample(cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any) -> Task:
@@ -283,20 +283,13 @@ class Task(Wake):
     _interval, _last_report = 0.25, 5.0
 
     def _progress_changed(self) -> None:
-        assert self._loop is not None and self._changed is not None
+        assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # A thread may outlive the event loop.
-            self._loop.call_soon_threadsafe(self._report_soon)
-
-    def _report_soon(self) -> None:
-        if self._changed is None:
-            return  # The task has ended.
-        self._changed.set()
-        if self._reporter is None:
-            self._reporter = asyncio.ensure_future(self._report())
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _report(self) -> None:
         """Tells the gateway of the progress, whenever it has changed."""
-        while self._changed is not None:
+        while True:
             await self._changed.wait()
             self._changed.clear()
             report = self.progress.report()
@@ -314,10 +307,8 @@ class Task(Wake):
 
     async def _tell_last(self) -> None:
         """Sends the last report, for which a result waits at most 5 s."""
-        changed, self._changed = self._changed, None
-        if self._reporter is None or changed is None:
+        if self._reporter is None:
             return
-        changed.set()
         self._reporter.cancel()
         report = self.progress.report()
         if report != self._told and not self.expiring.is_set():
