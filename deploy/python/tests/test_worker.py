@@ -118,6 +118,11 @@ def test_progress_and_conditions(wakegate: WakeGate) -> None:
         task.progress.total = 100
         for _ in range(100):
             task.progress.add()
+        task.progress.update(completed=0, total=2)
+        part = task.progress.child(2, 100)
+        for _ in range(100):
+            part.add()
+        assert task.progress.completed == 2
         task.progress.subtitle = "done"
 
     @worker.conditions
@@ -298,6 +303,23 @@ def test_a_handler_that_cannot_be_called_is_refused_when_it_is_registered() -> N
     assert remedy(lambda: worker.push(usual), "duplicateTask") == "register one handler for each kind"
     again = worker.app_refresh("com.example.app_refresh")
     assert remedy(lambda: again(usual), "duplicateTask") == "register one handler for each identifier"
+
+
+def test_parts_of_a_progress_count_as_the_units_that_they_stand_for() -> None:
+    progress = Task.sample("com.example.app.export", "continued").progress
+    progress.total = 10
+    read, written = progress.child(4, 8), progress.child(6, 3)
+    read.completed, written.completed = 2, 1
+    assert (progress.completed, progress.report()) == (0, {"completed": 3000, "total": 10_000})
+    inner = written.child(1, 100)
+    inner.add(50)
+    assert progress.report() == {"completed": 4000, "total": 10_000}
+    inner.add(50)
+    read.add(6)
+    assert (written.completed, progress.completed) == (2, 4)
+    read.add()  # A part that has finished counts once.
+    written.add()
+    assert (progress.completed, progress.report()) == (10, {"completed": 10_000, "total": 10_000})
 
 
 def test_a_handler_needs_no_gateway() -> None:

@@ -229,6 +229,32 @@ class Progress:
         self._lock = threading.RLock()
         self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
         self._signal: Optional[Callable[[], None]] = None
+        #: The unfinished parts, with the number of units that each stands for; None if there was never one.
+        self._children: Optional[Dict[Progress, int]] = None
+
+    def child(self, units: int, total: int) -> Progress:
+        """Returns a progress for a part of the work, which stands for so many of this one's units.
+
+        They are added to what is completed when the part has finished. A task with parts reports thousandths of units.
+        """
+        child = Progress()
+        child._lock, child._signal = self._lock, lambda: self._child_changed(child)
+        child._values["total"] = total
+        with self._lock:
+            self._children = {**(self._children or {}), child: units}
+        return child
+
+    def _child_changed(self, child: Progress) -> None:
+        with self._lock:
+            if self._children and child.completed >= max(child.total, 1):
+                self.completed += self._children.pop(child, 0)
+        if self._signal is not None:
+            self._signal()
+
+    def _done(self) -> float:
+        """Returns the completed units, with what unfinished parts have of theirs."""
+        parts = (self._children or {}).items()
+        return self.completed + sum(units * part._done() / max(part.total, 1) for part, units in parts)
 
     def update(self, **values: Any) -> None:
         """Sets several members at once: completed, total, title, subtitle."""
@@ -248,7 +274,10 @@ class Progress:
     def report(self) -> Dict[str, Any]:
         """Returns the body of a report."""
         with self._lock:
-            return {name: value for name, value in self._values.items() if value is not None}
+            values = {name: value for name, value in self._values.items() if value is not None}
+            if self._children is not None:  # The small number keeps errors of fractions from taking a thousandth off.
+                values.update(completed=int(1000 * self._done() + 1e-6), total=1000 * self.total)
+            return values
 
 
 class Task(Wake):
@@ -264,7 +293,7 @@ class Task(Wake):
         #: Reported for continued tasks alone.
         self.progress = Progress(message.get("title"), message.get("subtitle"))
         resumed = message.get("resumedFrom") or {}
-        #: Where a continued task may resume; None in its first launch.
+        #: Where a continued task may resume, in thousandths of units if it had parts; None in its first launch.
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
