@@ -146,7 +146,7 @@ class Worker:
                 inspect.signature(handler).bind(*arguments)
             except TypeError as error:
                 remedy = f"write def handler({', '.join(arguments)})"
-                raise WakeGateError("badArgument", f"{handler!r} is no handler ({error})", remedy) from None
+                raise WakeGateError("badArgument", f"{handler!r} cannot be a handler ({error})", remedy) from None
 
     # Running
 
