@@ -129,14 +129,14 @@ extension CommandDefinition {
             OptionDefinition(
                 "--discretionary",
                 "yes|no",
-                "wait for power, a cool machine and an unmetered network; default: no",
+                "wait for power, a cool machine and an unrestricted network; default: no",
                 words: yesOrNo
             ),
             OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
             OptionDefinition(
                 "--constrained",
                 "yes|no",
-                "go over a network with data saving; default: yes",
+                "go over a network with data saving, too; default: yes",
                 words: yesOrNo
             ),
             OptionDefinition(
