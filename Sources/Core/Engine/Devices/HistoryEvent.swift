@@ -26,7 +26,10 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the number of the part, from 0.
         case worker(length: UInt8, place: UInt8)
-        /// Not an event: up to 32 bytes of the identifier or session name of the next event.
+        /// A worker's stream opened; its name says what the stream takes. The events have a number of their own
+        /// (`HistoryEvent.streams`), and appear in the logs of the devices of the stream when these are read.
+        case subscribed
+        /// Not an event: up to 32 bytes of the name of the next event.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the zero-based number of the part.
@@ -162,6 +165,14 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         key.hash(token)
     }
 
+    /// Returns the number of the subscriptions to a topic: of streams for all of its devices, or of those that name
+    /// `device`.
+    package static func streams(_ topic: String, naming device: DeviceToken? = nil, _ key: HashKey) -> UInt64 {
+        let number = device.map { self.device(of: $0, key) } ?? 0
+        // The complement of what a token with the same bytes would give.
+        return ~(topic.withByteView { key.hash($0) } ^ (number << 1 | number >> 63))
+    }
+
     /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
         // No token is this short.
@@ -171,7 +182,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
 extension HistoryEvent.Kind {
     /// The defined codes, one bit each.
-    static var codes: UInt32 { 0x3FFF_FFFE }
+    static var codes: UInt32 { 0x7FFF_FFFE }
 
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
@@ -208,6 +219,7 @@ extension HistoryEvent.Kind {
         case .transfersFinished(let count): (15, count, 0)
         case .taskRefused(let kind, let rejection):
             (22, 0, UInt16(kind.storedCode << 4 | TaskRejection.ofEvents.code(rejection)))
+        case .subscribed: (30, 0, 0)
         case .worker(let length, let place): (23, UInt16(length), UInt16(place))
         case .namePart(let length, let place): (13, UInt16(length), UInt16(place))
         }
@@ -239,6 +251,7 @@ extension HistoryEvent.Kind {
         case 26: self = .discard(.push, .forceQuit)
         case 27: self = .discard(.push, .unregistered)
         case 29: self = .discard(.push, .cancelled)
+        case 30: self = .subscribed
         default: return nil
         }
     }
@@ -460,7 +473,7 @@ package struct HistoryEntries {
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
             self.open = event
-            if event.kind.task == nil { self.close(nil) }
+            if event.kind.task == nil, event.kind != .subscribed { self.close(nil) }
             return
         }
         guard let open = self.open else { return }
@@ -502,7 +515,7 @@ extension HistoryEvent.Kind {
         case .result(let outcome): outcome.kind.task
         case .taskSubmitted(let kind, _), .taskRefused(let kind, _): kind
         case .transfersFinished: .urlSession
-        case .registered, .removed, .push, .conditions, .worker, .namePart: nil
+        case .registered, .removed, .push, .conditions, .worker, .subscribed, .namePart: nil
         }
     }
 }

@@ -21,6 +21,7 @@ export function describe({ event, detail: words, kind, task, session, held }) {
     registered: ["Registered", "idle"], removed: ["Removed", "idle"], push: [`Push, ${detail}`, "pushes"],
     launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
     conditions: [detail ? `Conditions: ${detail}` : "Conditions reported", "idle"], extended: [`Given more time, ${detail}`, "idle"],
+    subscribed: [`Worker subscribed: ${detail}`, "idle"],
     received: [`Received, ${detail}`, "pushes"], launched: [`Launched, ${detail}`, "launches"],
     absorbed: ["Took over an older push", "merged"], coalesced: ["Coalesced into a newer push", "merged"],
     discarded: [`Discarded: ${detail}`, "bad"],

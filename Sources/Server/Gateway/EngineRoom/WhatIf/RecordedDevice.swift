@@ -70,7 +70,8 @@ struct RecordedDevice {
     private mutating func append(_ entry: HistoryEntry) {
         let (event, wall) = (entry.event, self.offset.wall(entry.event.at))
         switch event.kind {
-        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .namePart, .discard(_, .replaced): break
+        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .subscribed, .namePart, .discard(_, .replaced):
+            break
         case .push(let disposition):
             self.pushes += 1
             if event.terms == nil { self.assumed += 1 }
