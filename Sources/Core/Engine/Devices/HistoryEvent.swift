@@ -21,7 +21,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case taskRefused(TaskKind, TaskRejection)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
-        /// 16 bytes of the name of the worker that received the wake of a push.
+        /// 16 bytes of the name of the worker that received the wake of a push, or of the last task before it.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the number of the part, from 0.
@@ -378,10 +378,10 @@ package enum NameParts {
         }
     }
 
-    /// Appends the name of the worker that received the wake of a push.
+    /// Appends the name of the worker that received the wake of a push, or of the task launched before it.
     static func append(
         worker name: String,
-        _ push: APNsID,
+        _ push: APNsID?,
         device: UInt64,
         at: Instant,
         to events: inout [HistoryEvent]
@@ -438,16 +438,19 @@ extension HistoryEvent {
     }
 }
 
-/// An event of a device, with the name of its task or session.
+/// An event of a device, with the name of its task or session, and of the worker of a launch.
 package struct HistoryEntry: Hashable, Sendable {
     package let event: HistoryEvent
     /// The identifier of the task, or the name of the session; nil for other events, and if the history no longer has
     /// it.
     package let name: String?
+    /// The name of the worker that received the wake of a launch; nil if it has none, and for other events.
+    package let worker: String?
 
-    package init(_ event: HistoryEvent, name: String? = nil) {
+    package init(_ event: HistoryEvent, name: String? = nil, worker: String? = nil) {
         self.event = event
         self.name = name
+        self.worker = worker
     }
 }
 
@@ -461,15 +464,24 @@ package struct HistoryEntries {
     private var parts: [[UInt8]] = []
     /// The length of the name, and the number of the part that was appended last.
     private var last: (length: UInt8, place: UInt8)?
+    /// The parts of the name of the worker of a launch that precedes them, the last part first.
+    private var worker: [HistoryEvent] = []
 
     package init() {}
 
     /// The number of entries, complete or not.
     package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
 
-    /// Appends the event that precedes the last one. The names of workers make no entries.
+    /// Appends the event that precedes the last one. The names of workers make no entries, but belong to launches.
     package mutating func append(_ event: HistoryEvent) {
-        if case .worker = event.kind { return }
+        if case .worker(_, let place) = event.kind {
+            guard let last = self.worker.last, case .worker(_, place + 1) = last.kind else {
+                self.worker = [event]
+                return
+            }
+            self.worker.append(event)
+            return
+        }
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
             self.open = event
@@ -500,10 +512,24 @@ package struct HistoryEntries {
     }
 
     private mutating func close(_ name: String?) {
-        if let open = self.open { self.entries.append(HistoryEntry(open, name: name)) }
+        if let open = self.open {
+            self.entries.append(HistoryEntry(open, name: name, worker: self.takeWorker(of: open)))
+        }
         self.open = nil
         self.parts.removeAll(keepingCapacity: true)
         self.last = nil
+    }
+}
+
+extension HistoryEntries {
+    /// Returns the name of the worker of a launch, if the last parts of a name are those of this launch.
+    private mutating func takeWorker(of event: HistoryEvent) -> String? {
+        guard case .launch(let kind, _, _) = event.kind, let first = self.worker.last,
+            case .worker(let length, 0) = first.kind, first.at == event.at, first.device == event.device,
+            kind == .push ? first.apnsID == event.apnsID : first.apnsID == nil
+        else { return nil }
+        defer { self.worker = [] }
+        return String(validating: self.worker.reversed().flatMap(\.workerBytes).prefix(Int(length)), as: UTF8.self)
     }
 }
 

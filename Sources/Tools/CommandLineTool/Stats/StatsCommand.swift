@@ -362,7 +362,7 @@ package enum ExplainText {
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
             event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
             event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
-            event["held"]?.text.map { "held by \($0)" },
+            event["held"]?.text.map { "held by \($0)" }, event["worker"]?.text.map { "worker \($0)" },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")
     }

@@ -191,6 +191,38 @@ struct CauseContractTests {
         #expect(self.event(contract, 8, 0, "event") == "launch", "the log of a device leaves out the names of workers")
     }
 
+    @Test("The log of a device has the worker of each launch, and a running task names its own", arguments: EngineKind.all)
+    func workers(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        let label = "a worker of more than sixteen bytes"
+        contract.ask {
+            $0.register(1, 1)
+            $0.subscribe(2, tasks: ["com.example.a"], sessions: ["photos"], takesPushes: false, label: label)
+            $0.subscribe(3, tasks: ["com.example.b"], takesPushes: false)
+            $0.subscribe(4, label: "pushes")
+        }
+        contract.ask {
+            $0.submit(5, 1, "com.example.a", .processing([]))
+            $0.finish(6, 1, "photos")
+        }
+        contract.ask { $0.listTasks(7, 1) }
+        #expect(contract.member(7, "running", "0", "worker") == label, "\(contract.text(7))")
+        contract.ask { $0.report(8, contract.wakes[0].id, TaskResult.success) }
+        contract.pass(seconds: 3600)
+        contract.ask { $0.submit(9, 1, "com.example.b", .processing([])) }
+        contract.ask { $0.listTasks(10, 1) }
+        #expect(contract.member(10, "running", "0", "worker") == "null", "\(contract.text(10))")
+        contract.ask { $0.push(11, 1) }
+        contract.ask { $0.deviceEvents(12, 1) }
+        let launches = (0..<15).filter { self.event(contract, 12, $0, "event") == "launch" }.map { place in
+            ["kind", "worker"].map { self.event(contract, 12, place, $0) }
+        }
+        #expect(
+            launches == [["", "pushes"], ["processing", ""], ["urlSession", label], ["processing", label]],
+            "\(contract.text(12))"
+        )
+    }
+
     @Test("The log of a device has the streams that name it, and those for its topic", arguments: EngineKind.all)
     func subscriptions(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

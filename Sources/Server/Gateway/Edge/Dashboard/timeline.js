@@ -14,8 +14,8 @@ const taskResults = { success: "good", failure: "warn", expired: "bad" };
 export const outcomeInk = (name) => results[name]?.[1] ?? taskResults[name] ?? "idle";
 
 // What an event is called, and its colour.
-export function describe({ event, detail: words, kind, task, session, held }) {
-  const detail = held ? `${words}, held by ${held}` : words;
+export function describe({ event, detail: words, kind, task, session, held, worker }) {
+  const detail = held ? `${words}, held by ${held}` : worker ? `${words}, worker ${worker}` : words;
   if (kind) return describeTask(event, detail, kind, task ?? session ?? "a name that is not kept");
   const plain = {
     registered: ["Registered", "idle"], removed: ["Removed", "idle"], push: [`Push, ${detail}`, "pushes"],

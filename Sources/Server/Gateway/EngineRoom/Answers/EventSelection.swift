@@ -115,6 +115,10 @@ extension HistoryEntry {
             changed.writeMembers(to: &writer)
             writer.endObject()
         }
+        if let worker {
+            writer.key("worker")
+            writer.string(worker)
+        }
         if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
             writer.key("policyVersion")
             writer.integer(number)
