@@ -406,10 +406,11 @@ extension WhatIf {
 }
 
 extension PushQuestion {
-    private static let names = ["topic", "outcome", "since", "limit", "after"]
+    private static let names = ["topic", "outcome", "since", "until", "limit", "after"]
 
-    /// Parses the query of a list of pushes: `topic=<topic>&outcome=<words>&since=<ms>&limit=<count>&after=<next>`,
-    /// each at most once except for the outcome.
+    /// Parses the query of a list of pushes:
+    /// `topic=<topic>&outcome=<words>&since=<ms>&until=<ms>&limit=<count>&after=<next>`, each at most once except for
+    /// the outcome.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
@@ -419,7 +420,8 @@ extension PushQuestion {
             case "topic": self.topic = try parameter.topic()
             case "outcome":
                 for word in parameter.words { self.outcomes.insert(try word.word(of: Self.outcomes) { $0 }) }
-            case "since": self.since = Int64(try parameter.integer(0...9_999_999_999_999))
+            case "since": self.since = try parameter.moment()
+            case "until": self.until = try parameter.moment()
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let place = PushPlace(parameter.value) else {
@@ -427,9 +429,10 @@ extension PushQuestion {
                 }
                 self.after = place
             default:
-                throw parameter.unknown(among: Self.names, "pushes take topic, outcome, since, limit and after")
+                throw parameter.unknown(among: Self.names, "pushes take topic, outcome, since, until, limit and after")
             }
         }
+        _ = try QueryParameter.period(since: self.since ?? 0, until: self.until)
     }
 }
 
