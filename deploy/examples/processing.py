@@ -18,12 +18,12 @@ def compress(task: Task) -> bool:
 
     A handler that is not async runs in a thread, and looks at `expiring` after each step.
     """
-    task.call(task.scheduler.submit(identifier, "processing", requires_power=True))  # The next launch goes on.
+    task.call(task.scheduler.submit(identifier, "processing", requires_power=True))  # The next launch continues.
     for file in sorted(Path(folder).glob("*.log")):
         if task.expiring.is_set():
             print(f"{identifier} stops before {file.name}: {task.expiration_reason}", flush=True)
             return False
-        part = Path(f"{file}.part")  # A step that is cut off leaves nothing half done.
+        part = Path(f"{file}.part")  # An interrupted step leaves no partial result.
         with open(file, "rb") as source, gzip.open(part, "wb") as target:
             shutil.copyfileobj(source, target)
         os.replace(part, f"{file}.gz")

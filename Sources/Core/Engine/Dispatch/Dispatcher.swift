@@ -208,10 +208,14 @@ extension Dispatcher {
         return outlook
     }
 
-    /// Notes in a pending task's snapshot if any stream takes the task.
+    /// Notes in a task's snapshot if any stream takes it, or the worker that runs it.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
-        guard case .waiting = task.state else { return }
-        task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
+        switch task.state {
+        case .waiting: task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
+        case .running(let wake, _, _, _):
+            let name = self.streams.holder(of: wake)?.request.label ?? ""
+            task.worker = name.isEmpty ? nil : name
+        }
     }
 
     /// The number of tasks in a topic's queues. It includes some that no longer wait, but never mostly those.

@@ -292,13 +292,19 @@ enum ResourceNames {
 }
 
 extension DeviceEngine {
-    /// Reports to followers that a stream opened.
+    /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
-        guard let offset = self.watchOffset else { return }
-        let (moment, name) = (offset.wall(max(self.now, self.watchedAt)), self.topics.name(topic))
+        let (now, name, text) = (max(self.now, self.watchedAt), self.topics.name(topic), request.text)
+        let isLong = text.utf8.count > NameParts.bytesMax
+        // A cut letter becomes one of three bytes, as the ellipsis has.
+        let kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
+            let number = HistoryEvent.streams(name, naming: device, self.historyKey)
+            NameParts.append(kept, device: number, at: now, to: &self.subscriptions)
+            self.subscriptions.append(HistoryEvent(device: number, at: now, kind: .subscribed))
+            guard let offset = self.watchOffset else { continue }
             self.watched.append(
-                WatchedEvent(at: moment, kind: .subscribed, topic: name, device: device, name: request.text)
+                WatchedEvent(at: offset.wall(now), kind: .subscribed, topic: name, device: device, name: text)
             )
         }
     }

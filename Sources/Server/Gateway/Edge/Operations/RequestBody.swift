@@ -84,6 +84,19 @@ struct QueryParameter {
         return number
     }
 
+    /// Returns the value as a moment, in milliseconds since 1970.
+    func moment() throws(APIError) -> Int64 { Int64(try self.integer(0...9_999_999_999_999)) }
+
+    /// Returns the period between two moments.
+    ///
+    /// - `until`: the end of the period; nil if it lasts.
+    static func period(since: Int64, until: Int64?) throws(APIError) -> Range<Int64> {
+        guard since < until ?? .max else {
+            throw APIError(400, "BadQuery", "until must be later than since, not \(until ?? since).")
+        }
+        return since..<(until ?? .max)
+    }
+
     /// Returns the value as a Boolean.
     func flag() throws(APIError) -> Bool {
         switch self.value {
