@@ -16,7 +16,7 @@ from .location import Location
 #: How many times a request is tried that does not reach the gateway, or finds it busy.
 TRIES = 5
 #: The longest wait that a gateway may ask for before the caller has to try again, in seconds.
-PATIENCE = 5.0
+RETRY_WAIT_MAX = 5.0
 
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Gateway:
             except WakeGateError as error:
                 wait = (error.retry_after or 0) if error.status == 429 else 0
                 harmless = method != "POST" or repeatable or not error.may_have_arrived
-                if tries == TRIES or not error.is_passing or not harmless or wait > PATIENCE:
+                if tries == TRIES or not error.is_passing or not harmless or wait > RETRY_WAIT_MAX:
                     raise
                 await asyncio.sleep(max(backoff.failed(), wait))
         raise AssertionError("not reached")
