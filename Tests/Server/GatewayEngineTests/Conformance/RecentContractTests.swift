@@ -78,6 +78,18 @@ struct RecentContractTests {
         #expect(self.coalesced(contract, 320, since: 0) == ["1", "5", "5"])
         let since = contract.member(301, "recent", "since", "since")
         #expect(since <= WallTime.text(wall - 40 * 60_000) && since > WallTime.text(wall - 42 * 60_000))
+        // The push 45 minutes ago, those 90 minutes ago, and all of them.
+        for (ago, expected) in [((50, 40), "1"), ((100, 60), "4"), ((100, 40), "5"), ((40, 0), "0"), ((100, 95), "0")] {
+            contract.ask {
+                $0.recent(330, topic: 0, since: wall - Int64(ago.0) * 60_000, until: wall - Int64(ago.1) * 60_000)
+            }
+            #expect(contract.member(330, "recent", "since", "coalesced") == expected, "\(ago): \(contract.text(330))")
+            let until = contract.member(330, "recent", "since", "until")
+            #expect(until <= WallTime.text(wall - Int64(ago.1) * 60_000), "\(ago)")
+        }
+        contract.ask { $0.recent(340, topic: 0, since: wall - 3_000_000, until: wall + 1000) }
+        #expect(contract.member(340, "recent", "since", "coalesced") == "1")
+        #expect(contract.member(340, "recent", "since", "until") == "", "the period has not ended")
         for _ in 0..<(26 * 4) { contract.pass(seconds: 900) }
         #expect(self.coalesced(contract, 400, since: 0) == ["0", "0", "0"])
         #expect(contract.member(400, "pushes", "coalesced") == "5")

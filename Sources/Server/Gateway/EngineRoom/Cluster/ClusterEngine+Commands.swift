@@ -163,6 +163,8 @@ extension ClusterEngine: StoredEngine {
             self.end(request.reply)
             self.requests.perform(request, self.workspace)
             self.claims.heard(topic)
+            // The next of these transactions writes the event of the subscription.
+            self.areRefusalsDue = true
         } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
             self.subscriptions.append(request)
             self.store.submit(.addTopics([name.withByteView { $0.string }]))
@@ -186,9 +188,10 @@ extension ClusterEngine: StoredEngine {
 
     // MARK: Configuration
 
-    func configured() {
+    func configured(isPolicyChanged: Bool) {
         self.members.configured(self.configuration)
         self.beginPolicies()
+        guard isPolicyChanged else { return }
         self.held.policyChanged(at: self.clock.now)
         // The wakes of uncommitted transactions would otherwise be examined at the times of the previous policy.
         for transaction in self.open.values where transaction.step.isPerformed {
