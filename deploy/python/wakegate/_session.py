@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
 import inspect
@@ -12,7 +13,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterator, Mapping, Optional, Set, Tuple, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Mapping, Optional, Set, Tuple, Union, cast
 
 import httpx
 
@@ -67,7 +68,7 @@ class Session:
         # The stream
         self._reading: Optional[asyncio.Task[None]] = None
         self._stream: Optional[str] = None
-        self._heard, self._is_open, self._is_silent, self._is_renewed = 0.0, False, False, False
+        self._is_open = self._is_renewed = False
         self._refused: Set[str] = set()
         self._releases = 0
         self._renewal: Optional[asyncio.TimerHandle] = None
@@ -121,7 +122,7 @@ class Session:
         """Keeps a stream open. Ends when the worker stops; raises an error that a retry would not fix."""
         backoff = Backoff(*self.timing.backoff)
         while not self.is_stopping:
-            self._is_open = self._is_silent = self._is_renewed = False
+            self._is_open = self._is_renewed = False
             self._reading = asyncio.ensure_future(self._read())
             try:
                 await asyncio.wait({self._reading})
@@ -149,9 +150,6 @@ class Session:
             await asyncio.sleep(wait)
 
     def _end_of_stream(self, reading: asyncio.Task[None]) -> WakeGateError:
-        if self._is_silent:
-            text = f"nothing came from {self.gateway.url} for {self.timing.silence:.0f} s"
-            return WakeGateError("timedOut", text, "see the network", is_passing=True)
         try:
             reading.result()
         except WakeGateError as error:
@@ -162,29 +160,18 @@ class Session:
         return WakeGateError("unreachable", "the gateway ended the stream", "it may be restarting", is_passing=True)
 
     async def _read(self) -> None:
-        async with self.gateway.stream(self._path()) as response:
-            self._stream = response.headers.get("wakegate-stream")
-            self._is_open, self._heard = True, time.monotonic()
+        async with self.gateway.stream(self._path(), read=self.timing.silence) as response:
+            self._stream, self._is_open = response.headers.get("wakegate-stream"), True
             log.info("subscribed to %s at %s", self.worker.topic, self.gateway.url)
             for warning in response.headers.get_list("wakegate-warning"):
                 log.warning("%s warns: %s", self.gateway.url, warning)
-            self._watch_silence(response)
             reader = EventReader()
             try:
                 async for chunk in response.aiter_raw():
-                    self._heard = time.monotonic()
                     for event in reader.feed(chunk):
                         self._received(event)
             except httpx.TransportError as error:
                 raise_unanswered(error, self.gateway.url)
-
-    def _watch_silence(self, response: httpx.Response) -> None:
-        left = self._heard + self.timing.silence - time.monotonic()
-        if left > 0 and not response.is_closed:
-            self._loop.call_later(left, self._watch_silence, response)
-        elif self._reading is not None and not response.is_closed:
-            self._is_silent = True
-            self._reading.cancel()
 
     # Wakes
 
@@ -239,7 +226,8 @@ class Session:
             return self.worker._push
         handlers = self.worker._sessions if kind == "urlSession" else self.worker._tasks
         name = str(data.get("session" if kind == "urlSession" else "task"))
-        return next((handlers[each] for each in _candidates(name) if each in handlers), None)
+        dots = [place for place in range(len(name) - 2, 0, -1) if name[place] == "."]  # The closest pattern first.
+        return next((handlers[each] for each in (name, *(f"{name[:dot]}.*" for dot in dots)) if each in handlers), None)
 
     def _expect_end(self, wake: Wake) -> None:
         left = max(0, wake.deadline + self.timing.grace - time.monotonic())
@@ -422,39 +410,24 @@ class Session:
         self._changed.set()
 
 
-def _candidates(name: str) -> Iterator[str]:
-    """Returns the names under which a handler may be registered, the closest first."""
-    yield name
-    prefix = name[:-1]  # A pattern matches at least one character after its last dot.
-    while "." in prefix:
-        prefix = prefix.rpartition(".")[0]
-        if prefix:
-            yield f"{prefix}.*"
-
-
 def _is_async(handler: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))
 
 
 def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
     """Calls a function in a separate thread, for which the end of the program does not wait."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # From here on a cancellation leaves the result to the thread.
     context = contextvars.copy_context()
 
-    def settle(value: Any, error: Optional[BaseException]) -> None:
-        if not future.done():
-            future.set_result(value) if error is None else future.set_exception(error)
-
     def called() -> None:
-        value, error = None, None
         try:
             value = context.run(function, *arguments)
-        except BaseException as caught:  # Futures reject StopIteration. A handler must not end the program.
-            is_usual = isinstance(caught, Exception) and not isinstance(caught, StopIteration)
-            error = caught if is_usual else RuntimeError(repr(caught))
-        with contextlib.suppress(RuntimeError):  # The loop has ended.
-            loop.call_soon_threadsafe(settle, value, error)
+        except BaseException as error:  # Futures reject StopIteration. A handler must not end the program.
+            is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if is_usual else RuntimeError(repr(error)))
+        else:
+            future.set_result(value)
 
     threading.Thread(target=called, name="wakegate-handler", daemon=True).start()
-    return future
+    return asyncio.wrap_future(future)
