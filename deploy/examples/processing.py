@@ -16,7 +16,7 @@ worker = Worker(topic=topic, devices=[device])
 def compress(task: Task) -> bool:
     """The work: it has 10 minutes, and less when a person uses the device or unplugs it. Each file is a step.
 
-    A handler that is not async runs in a thread, and looks at `expiring` after each step.
+    A handler that is not async runs in a thread, and checks `expiring` after each step.
     """
     task.call(task.scheduler.submit(identifier, "processing", requires_power=True))  # The next launch continues.
     for file in sorted(Path(folder).glob("*.log")):
@@ -33,7 +33,7 @@ def compress(task: Task) -> bool:
 
 
 async def begin() -> None:
-    """Submits the first request. One that is pending keeps its place; another submission would replace it."""
+    """Submits the first request. A pending request keeps its place, because another submission would replace it."""
     if all(request["identifier"] != identifier for request in await worker.scheduler.pending()):
         await worker.scheduler.submit(identifier, "processing", requires_power=True)
 
