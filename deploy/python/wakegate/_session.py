@@ -1,8 +1,9 @@
-"""One run of a worker: its subscription, the wakes in its hands, and its end."""
+"""One run of a worker: its subscription, its wakes in flight, and its end."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
 import inspect
@@ -12,7 +13,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Iterator, Mapping, Optional, Set, Tuple, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Dict, Mapping, Optional, Set, Tuple, Union, cast
 
 import httpx
 
@@ -38,15 +39,16 @@ class Timing:
 
     silence: float = 40
     stop: float = 40
-    #: The wait after the end of a stream that was open; and after a failure to open one.
+    #: The waits after the end of an open stream, and after a failure to open one.
     first_wait: Tuple[float, float] = (0.75, 2.25)
     backoff: Tuple[float, float] = (2.5, 15)
     release_backoff: Tuple[float, float] = (2, 60)
     result_backoff: Tuple[float, float] = (0.2, 5)
-    #: How long after its deadline a wake ends of which the gateway says nothing, and how long its result is sent.
+    #: The time from its deadline to the end of a wake about which the gateway is silent, and the time to send its
+    #: result.
     grace: float = 2
     late: float = 60
-    #: How long results are sent once no handler runs, in the end; and after a second request to stop.
+    #: The maximum time to send results at the end, once no handler runs; and after a second request to stop.
     results: float = 10
     hurried_results: float = 2
     hurried: float = 5
@@ -66,7 +68,7 @@ class Session:
         # The stream
         self._reading: Optional[asyncio.Task[None]] = None
         self._stream: Optional[str] = None
-        self._heard, self._is_open, self._is_silent, self._is_renewed = 0.0, False, False, False
+        self._is_open = self._is_renewed = False
         self._refused: Set[str] = set()
         self._releases = 0
         self._renewal: Optional[asyncio.TimerHandle] = None
@@ -117,10 +119,10 @@ class Session:
         return f"{worker._path}/wakes?" + "&".join(f"{name}={segment(value)}" for name, value in query)
 
     async def _subscribe(self) -> None:
-        """Keeps a stream open. Ends when the worker stops; raises what another try would not heal."""
+        """Keeps a stream open. Ends when the worker stops; raises an error that a retry would not fix."""
         backoff = Backoff(*self.timing.backoff)
         while not self.is_stopping:
-            self._is_open = self._is_silent = self._is_renewed = False
+            self._is_open = self._is_renewed = False
             self._reading = asyncio.ensure_future(self._read())
             try:
                 await asyncio.wait({self._reading})
@@ -148,9 +150,6 @@ class Session:
             await asyncio.sleep(wait)
 
     def _end_of_stream(self, reading: asyncio.Task[None]) -> WakeGateError:
-        if self._is_silent:
-            text = f"nothing came from {self.gateway.url} for {self.timing.silence:.0f} s"
-            return WakeGateError("timedOut", text, "see the network", is_passing=True)
         try:
             reading.result()
         except WakeGateError as error:
@@ -161,29 +160,18 @@ class Session:
         return WakeGateError("unreachable", "the gateway ended the stream", "it may be restarting", is_passing=True)
 
     async def _read(self) -> None:
-        async with self.gateway.stream(self._path()) as response:
-            self._stream = response.headers.get("wakegate-stream")
-            self._is_open, self._heard = True, time.monotonic()
+        async with self.gateway.stream(self._path(), read=self.timing.silence) as response:
+            self._stream, self._is_open = response.headers.get("wakegate-stream"), True
             log.info("subscribed to %s at %s", self.worker.topic, self.gateway.url)
             for warning in response.headers.get_list("wakegate-warning"):
                 log.warning("%s warns: %s", self.gateway.url, warning)
-            self._watch_silence(response)
             reader = EventReader()
             try:
                 async for chunk in response.aiter_raw():
-                    self._heard = time.monotonic()
                     for event in reader.feed(chunk):
                         self._received(event)
             except httpx.TransportError as error:
                 raise_unanswered(error, self.gateway.url)
-
-    def _watch_silence(self, response: httpx.Response) -> None:
-        left = self._heard + self.timing.silence - time.monotonic()
-        if left > 0 and not response.is_closed:
-            self._loop.call_later(left, self._watch_silence, response)
-        elif self._reading is not None and not response.is_closed:
-            self._is_silent = True
-            self._reading.cancel()
 
     # Wakes
 
@@ -238,14 +226,15 @@ class Session:
             return self.worker._push
         handlers = self.worker._sessions if kind == "urlSession" else self.worker._tasks
         name = str(data.get("session" if kind == "urlSession" else "task"))
-        return next((handlers[each] for each in _candidates(name) if each in handlers), None)
+        dots = [place for place in range(len(name) - 2, 0, -1) if name[place] == "."]  # The closest pattern first.
+        return next((handlers[each] for each in (name, *(f"{name[:dot]}.*" for dot in dots)) if each in handlers), None)
 
     def _expect_end(self, wake: Wake) -> None:
         left = max(0, wake.deadline + self.timing.grace - time.monotonic())
         wake._timer = self._loop.call_later(left, lambda: self._begin(self._check_end(wake)))
 
     async def _check_end(self, wake: Wake) -> None:
-        """Ends a wake of which the gateway says nothing after its deadline."""
+        """Ends a wake if the gateway reports nothing after its deadline."""
         if wake.deadline + self.timing.grace <= time.monotonic():
             # Another process that knows the wake may have requested more time.
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
@@ -294,7 +283,7 @@ class Session:
             self._changed.set()
 
     async def _outcome(self, wake: Wake, handler: Handler) -> Optional[Outcome]:
-        """Returns what the handler came to; None for a lost wake, whose push is to lose no attempt."""
+        """Returns the handler's result; None for a lost wake, whose push must not lose an attempt."""
         outcome: Outcome = Result.FAILED if isinstance(wake, Push) else False
         try:
             value = handler(wake) if _is_async(handler) else await _in_thread(handler, wake)
@@ -317,7 +306,7 @@ class Session:
         return None if wake._ended == "lost" else outcome
 
     async def _deliver(self, wake: Wake, outcome: Outcome) -> None:
-        """Sends a result until the gateway has it, or it is too late."""
+        """Sends a result until the gateway has accepted it, or it is too late."""
         backoff, late = Backoff(*self.timing.result_backoff), 0
         path, body = f"/v1/wakes/{segment(wake.id)}", cast(Dict[str, Any], {"success": outcome})
         if isinstance(outcome, Release):
@@ -343,7 +332,8 @@ class Session:
             self._release_backoff.succeeded()
 
     def _released(self, release: Release) -> None:
-        """Subscribes again after three wakes in a row, as the gateway gives the stream no more."""
+        """Opens a new stream after three released wakes in a row, because the gateway sends no more wakes on the old
+        one."""
         log.warning("a wake was given back: %s", release.reason)
         self._releases += 1
         if self._releases >= _RELEASES and self._renewal is None:
@@ -374,7 +364,7 @@ class Session:
     # The end
 
     async def _finish(self) -> None:
-        """Takes no more wakes, lets handlers end and delivers results, within the limit."""
+        """Takes no more wakes, waits for handlers and delivers results, within the time limit."""
         self.is_stopping = True
         now, limit = time.monotonic(), self.timing.stop
         results = min(self.timing.results, limit / 4)
@@ -420,39 +410,24 @@ class Session:
         self._changed.set()
 
 
-def _candidates(name: str) -> Iterator[str]:
-    """Returns the names under which a handler may be registered, the closest first."""
-    yield name
-    prefix = name[:-1]  # A pattern matches at least one character after its last dot.
-    while "." in prefix:
-        prefix = prefix.rpartition(".")[0]
-        if prefix:
-            yield f"{prefix}.*"
-
-
 def _is_async(handler: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(getattr(handler, "__call__", None))
 
 
 def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-    """Calls a function in a thread of its own, for which the end of the program does not wait."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
+    """Calls a function in a separate thread, for which the end of the program does not wait."""
+    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()  # From here on a cancellation leaves the result to the thread.
     context = contextvars.copy_context()
 
-    def settle(value: Any, error: Optional[BaseException]) -> None:
-        if not future.done():
-            future.set_result(value) if error is None else future.set_exception(error)
-
     def called() -> None:
-        value, error = None, None
         try:
             value = context.run(function, *arguments)
-        except BaseException as caught:  # Futures reject StopIteration. A handler must not end the program.
-            is_usual = isinstance(caught, Exception) and not isinstance(caught, StopIteration)
-            error = caught if is_usual else RuntimeError(repr(caught))
-        with contextlib.suppress(RuntimeError):  # The loop has ended.
-            loop.call_soon_threadsafe(settle, value, error)
+        except BaseException as error:  # Futures reject StopIteration. A handler must not end the program.
+            is_usual = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            future.set_exception(error if is_usual else RuntimeError(repr(error)))
+        else:
+            future.set_result(value)
 
     threading.Thread(target=called, name="wakegate-handler", daemon=True).start()
-    return future
+    return asyncio.wrap_future(future)

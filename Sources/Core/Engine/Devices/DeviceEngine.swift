@@ -132,10 +132,13 @@ extension DeviceEngine {
     /// The launch times of pending pushes and tasks are updated in the next calls of `advance`, for a bounded number of
     /// devices each; a device that is launched, queried or pushed to first is updated then. Wakes in flight keep their
     /// deadlines. Contents that exceed a lowered limit remain.
-    package func reconfigure(_ configuration: EngineConfiguration) {
+    @discardableResult
+    package func reconfigure(_ configuration: EngineConfiguration) -> Bool {
         self.configuration = configuration
-        if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
+        let isChanged = self.topics.reconfigure(configuration)
+        if isChanged { self.schedule.policyChanged() }
         self.sharedPolicyChanged()
+        return isChanged
     }
 }
 

@@ -164,10 +164,13 @@ extension Dispatcher {
         }
     }
 
-    /// The open streams of each topic; if a topic has more than `countMax`, those that hold the most wakes.
-    package func streamsByTopic(countMax: Int) -> [TopicIndex: [StreamSnapshot]] {
-        Dictionary(grouping: self.streams.all, by: \.topic).mapValues { streams in
-            streams.most(countMax) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
+    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, those
+    /// that hold the most wakes.
+    package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
+        let groups = Dictionary(grouping: self.streams.all, by: \.topic)
+        let share = max(1, min(countMax, totalMax / max(1, groups.count)))
+        return groups.mapValues { streams in
+            streams.most(share) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
         }
     }
 

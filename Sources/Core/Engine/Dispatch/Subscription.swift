@@ -129,9 +129,6 @@ package final class Subscription {
     var taskPlacesOut = 0
     /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
-    /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
-    /// resources.
-    var wasFree = false
     /// The read state of condition changes. `ConditionsLog` maintains it.
     var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered. A late answer to one of them counts as an answer.
@@ -146,6 +143,9 @@ package final class Subscription {
     var isClear = false
     /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false
+    /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
+    /// resources.
+    var wasFree = false
     var hasEnded = false
     /// True if the worker is stopping: the stream gets no new wakes, and ends after its last.
     var isDraining = false

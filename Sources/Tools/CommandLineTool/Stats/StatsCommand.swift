@@ -22,7 +22,7 @@ extension CommandDefinition {
             """,
             """
             --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or
-            Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
         ],
         run: StatsCommand.run

@@ -119,13 +119,17 @@ extension Workspace {
         throw APIError(400, "BadQuery", "since must be in the past, not \(since): now is \(now).")
     }
 
+    /// The bytes of a list of topics after which it omits streams, so that long patterns do not delay other requests.
+    private static let topicsBytesMax = 4 << 20
+
     /// Appends the topics that a caller reaches.
     fileprivate func writeTopics(
         for caller: Caller,
         _ webhooks: [String: WebhookStatus],
         to writer: inout JSONWriter
     ) {
-        let streams = self.dispatcher.streamsByTopic(countMax: LiveSnapshot.streamsMax)
+        let (countMax, totalMax) = (LiveSnapshot.streamsMax, LiveSnapshot.streamsOfTopicsMax)
+        let streams = self.dispatcher.streamsByTopic(countMax: countMax, totalMax: totalMax)
         let durations = self.durations(nil).filter { $0.worker == nil && $0.kind == .push }
         let durationsByTopic = Dictionary(uniqueKeysWithValues: durations.map { ($0.topic, $0.counts) })
         writer.key("topics")
@@ -152,7 +156,8 @@ extension Workspace {
             writer.endObject()
             writer.key("streams")
             writer.beginArray()
-            for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label }) { stream.write(to: &writer) }
+            for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label })
+            where writer.buffer.count < Self.topicsBytesMax { stream.write(to: &writer) }
             writer.endArray()
             if let webhook = webhooks[topic.name] {
                 writer.key("webhook")

@@ -62,12 +62,18 @@ struct QueryParameter {
         _ take: (QueryParameter) throws(APIError) -> Void
     ) throws(APIError) {
         var names: Set<String> = []
-        for part in query.string.split(separator: "&") {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard names.insert(pair[0]).inserted || repeatable.contains(pair[0]) else {
-                throw APIError(400, "BadQuery", "\(pair[0]) may come only once.")
+        // Splitting a string of 16 KB by characters would take milliseconds.
+        var rest = query
+        while rest.count > 0 {
+            let part = rest.slice(0, count: rest.firstIndex(of: UInt8(ascii: "&")) ?? rest.count)
+            rest = rest.dropFirst(min(rest.count, part.count + 1))
+            guard part.count > 0 else { continue }
+            let nameCount = part.firstIndex(of: UInt8(ascii: "=")) ?? part.count
+            let name = part.slice(0, count: nameCount).string
+            guard names.insert(name).inserted || repeatable.contains(name) else {
+                throw APIError(400, "BadQuery", "\(name) may come only once.")
             }
-            try take(QueryParameter(name: pair[0], value: pair.count == 2 ? pair[1] : ""))
+            try take(QueryParameter(name: name, value: part.dropFirst(min(part.count, nameCount + 1)).string))
         }
     }
 

@@ -282,13 +282,13 @@ package final class RemoteWorkers {
     func append(_ offer: StreamOffer) {
         let request = SubscriptionRequest(
             slots: 1,
-            takesPushes: offer.takesPushes,
-            tasks: offer.tasks.map { IdentifierPattern($0) },
-            sessions: offer.sessions.map { IdentifierPattern($0) },
-            resources: offer.resources,
+            takesPushes: offer.slots.takesPushes,
+            tasks: offer.slots.tasks.map { IdentifierPattern($0) },
+            sessions: offer.slots.sessions.map { IdentifierPattern($0) },
+            resources: offer.slots.resources,
             devices: []
         )
-        self.offers[offer.topic, default: []].append((request, offer))
+        self.offers[offer.slots.topic, default: []].append((request, offer))
     }
 
     /// Returns the readiness of the streams of other gateways to accept a push or a task of a topic. It is unknown for
@@ -306,7 +306,7 @@ package final class RemoteWorkers {
         let known = self.offers[topic] ?? []
         var takers = known.reduce(0) { $0 + $1.offer.streams } < counts.connected ? Takers.unknown : .none
         for (request, offer) in known where request.takes(target) {
-            takers = max(takers, offer.namesDevices ? .unknown : offer.freeSlots > 0 ? .free : .busy)
+            takers = max(takers, offer.slots.namesDevices ? .unknown : offer.slots.count > 0 ? .free : .busy)
         }
         return takers
     }
