@@ -100,9 +100,22 @@ struct TaskExampleTests {
         let programs = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent().path
         let search = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         // Threads of libdispatch leave signals blocked, by which the demonstration ends its processes.
-        let command = ["--default-signal", "PATH=\(programs):\(search)", path]
-        let ended = try ChildProcess("env", command).finish(within: 120)
+        let variables = ["PATH=\(programs):\(search)", "WAKEGATE_DEMO_TIMEOUT_FACTOR=60"]
+        let ended = try ChildProcess("env", ["--default-signal"] + variables + [path]).finish(within: 800)
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
         #expect(ended.output.contains("\nok ") && !ended.output.contains("FAILED"), "\(ended.output)")
+    }
+
+    @Test("A variable multiplies the time limits of the demonstrations", arguments: [1, 2])
+    func timeoutFactor(factor: Int) throws {
+        // Each attempt takes 5 seconds by the shell's clock.
+        let script = """
+            work=$(mktemp -d) processes=""
+            source \(RunningGateway.root.path)/deploy/lib/demo/common
+            third() { SECONDS=$((SECONDS + 5)); ((++count == 3)); }
+            eventually 10 third
+            """
+        let command = ["WAKEGATE_DEMO_TIMEOUT_FACTOR=\(factor)", "bash", "-c", script]
+        #expect(try ChildProcess("env", command).finish().status == (factor == 1 ? 1 : 0))
     }
 }

@@ -16,14 +16,14 @@ worker = Worker(topic=topic, devices=[device])
 def compress(task: Task) -> bool:
     """The work: it has 10 minutes, and less when a person uses the device or unplugs it. Each file is a step.
 
-    A handler that is not async runs in a thread, and looks at `expiring` after each step.
+    A handler that is not async runs in a thread, and checks `expiring` after each step.
     """
-    task.call(task.scheduler.submit(identifier, "processing", requires_power=True))  # The next launch goes on.
+    task.call(task.scheduler.submit(identifier, "processing", requires_power=True))  # The next launch continues.
     for file in sorted(Path(folder).glob("*.log")):
         if task.expiring.is_set():
             print(f"{identifier} stops before {file.name}: {task.expiration_reason}", flush=True)
             return False
-        part = Path(f"{file}.part")  # A step that is cut off leaves nothing half done.
+        part = Path(f"{file}.part")  # An interrupted step leaves no partial result.
         with open(file, "rb") as source, gzip.open(part, "wb") as target:
             shutil.copyfileobj(source, target)
         os.replace(part, f"{file}.gz")
@@ -33,7 +33,7 @@ def compress(task: Task) -> bool:
 
 
 async def begin() -> None:
-    """Submits the first request. One that is pending keeps its place; another submission would replace it."""
+    """Submits the first request. A pending request keeps its place, because another submission would replace it."""
     if all(request["identifier"] != identifier for request in await worker.scheduler.pending()):
         await worker.scheduler.submit(identifier, "processing", requires_power=True)
 

@@ -17,11 +17,11 @@ fi
 
 # The work: it has 10 minutes, and less when a person uses the device or unplugs it. Each file is a step, and SIGTERM
 # comes to gzip as well.
-submit # The next launch goes on.
+submit # The next launch continues.
 trap 'echo "$task stops before ${file##*/}"; exit 1' TERM
 for file in "$folder"/*.log; do
     [[ -e "$file" ]] || continue
-    gzip -c <"$file" >"$file.part" # A step that is cut off leaves nothing half done.
+    gzip -c <"$file" >"$file.part" # An interrupted step leaves no partial result.
     mv "$file.part" "$file.gz"
     rm "$file"
     echo "$task compressed ${file##*/}"

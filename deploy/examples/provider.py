@@ -8,7 +8,7 @@ PAYLOAD = {"aps": {"content-available": 1}, "hello": "world"}
 
 
 class ProviderToken(httpx.Auth):
-    """Shows a provider token as APNs takes them: signed with ES256, good for an hour, made anew after 50 minutes."""
+    """Creates provider tokens in the format of APNs: signed with ES256, valid for an hour, renewed after 50 minutes."""
 
     def __init__(self, key_file: str, key_id: str, team: str):
         self.key, self.key_id, self.team = open(key_file, encoding="ascii").read(), key_id, team
@@ -26,7 +26,8 @@ class ProviderToken(httpx.Auth):
 
 
 def push(client: httpx.Client, topic: str, device: str) -> httpx.Response:
-    """Pushes until there is an answer that is final. The name makes it count once, however often it is sent."""
+    """Pushes until there is a final answer. With its apns-id, the push counts once, even if it is sent several
+    times."""
     headers = {"apns-topic": topic, "apns-push-type": "background", "apns-priority": "5", "apns-id": str(uuid.uuid4())}
     for attempt in range(10):
         try:

@@ -25,7 +25,7 @@ async def refresh(task: Task) -> None:
 
 
 async def begin() -> None:
-    """Submits the first request. One that is pending keeps its moment; another submission would replace it."""
+    """Submits the first request. A pending request keeps its time, because another submission would replace it."""
     if all(request["identifier"] != identifier for request in await worker.scheduler.pending()):
         await worker.scheduler.submit(identifier)
 

@@ -1,4 +1,4 @@
-"""Downloads a file with the transfers agent; run again, it goes on with it. Usage: transfers.py SESSION URL PATH
+"""Downloads a file with the transfer agent, or continues the download. Usage: transfers.py SESSION URL PATH
 
 It uses the library in deploy/python.
 """

@@ -6,7 +6,7 @@ running, stopping = {}, asyncio.Event()  # The running wakes: for each id, its t
 
 
 async def handle(wake: dict) -> str:
-    """What this worker is for: "newData", "noData" or "failed". It is cancelled when its time is over."""
+    """The worker's own task. Returns "newData", "noData" or "failed". It is cancelled when its time is over."""
     print(wake["device"], json.dumps(wake["payload"]), flush=True)
     return "newData"
 

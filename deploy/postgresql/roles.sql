@@ -1,11 +1,11 @@
--- The database and its roles, once, on the primary, as its superuser:
+-- Creates the database and its roles. Run it once, on the primary, as its superuser:
 --   runuser -u postgres -- psql -f roles.sql
--- Afterwards start one gateway, which makes the tables, and run grants.sql.
+-- Then start one gateway, which creates the tables, and run grants.sql.
 \set ON_ERROR_STOP on
 
--- The gateways' role: no superuser, makes no roles and no databases, replicates nothing.
+-- The gateways' role: not a superuser; it cannot create roles or databases, and cannot replicate.
 CREATE ROLE wakegate LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
--- The operators': what grants.sql lists, to read alone.
+-- The operators' role: it can only read, and only the tables in grants.sql.
 CREATE ROLE wakegate_read LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS;
 ALTER ROLE wakegate_read SET default_transaction_read_only = on;
 ALTER ROLE wakegate_read SET statement_timeout = '30s';
@@ -15,7 +15,7 @@ CREATE DATABASE wakegate TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C.UTF-8';
 REVOKE ALL ON DATABASE wakegate FROM PUBLIC;
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT CONNECT ON DATABASE wakegate TO wakegate, wakegate_read;
--- All that the gateways' role owns: it makes the tables here at its first start, and upgrades add to them.
+-- The only object of the gateways' role: it creates the tables here at its first start, and upgrades add to them.
 CREATE SCHEMA wakegate AUTHORIZATION wakegate;
--- A commit is answered when a standby has it on its disk, whatever the server's default becomes.
+-- A commit is confirmed after a standby has it on its disk, regardless of the server's default.
 ALTER ROLE wakegate IN DATABASE wakegate SET synchronous_commit = 'on';

@@ -371,7 +371,8 @@ public struct BackgroundSessionConfiguration: Hashable, Sendable {
     public var device: String?
     /// The topic of that device.
     public var topic: String?
-    /// True if transfers wait for external power, a cool machine, and an unmetered network. The default is false.
+    /// True if transfers wait for external power, a cool machine, and a network that is neither metered nor saves data.
+    /// The default is false.
     public var isDiscretionary: Bool?
     /// True if the device is woken when all transfers have ended and no program reads ``BackgroundSession/events``. The
     /// default is true. Requires `device` and `topic`.

@@ -9,7 +9,7 @@ import Wire
 extension CommandDefinition {
     package static let dev = CommandDefinition(
         "dev",
-        "run a gateway with no set-up, for development on this machine",
+        "run a gateway without any setup, for development on this machine",
         options: OptionDefinition.server + [
             OptionDefinition("--certs", "DIR", "where the TLS material is made and kept; default: the state folder"),
             OptionDefinition(
@@ -29,10 +29,10 @@ extension CommandDefinition {
         notes: [
             """
             It listens on loopback only, unless --network names who may reach it besides, such as the containers of
-            172.17.0.0/16: everybody else is refused then. It authenticates no client, and registers devices with
-            their first push. The state folder (default ./.wakegate) holds its authority and certificates, and every
-            push it has answered for;
-            they outlive it. Client commands find the gateway when they run in the folder where it was started.
+            172.17.0.0/16: all other machines are refused then. It authenticates no client, and registers devices with
+            their first push. The state folder (default ./.wakegate) keeps its authority, its certificates and every
+            accepted push for the next run. Client commands find the gateway when they run in the folder where it was
+            started.
             With --set tls.clientCA=.wakegate/ca.pem providers must show a certificate, such as its provider.pem
             (--cert .wakegate/provider.pem); its worker.pem is a worker's.
             """,

@@ -25,7 +25,7 @@ extension CommandDefinition {
             database, which must have none of the state's topics, and then the delivery log: gateways may be started
             when the first of its lines comes. Wakes in flight are lost as at a restart. An interrupted import resumes
             when you run it again; a state is moved once. The state folder does not change: token.key, token.revoked and
-            certificates are used on, and copied to every other gateway. Never start a gateway with store: "sqlite" on
+            certificates remain in use; copy them to every other gateway. Never start a gateway with store: "sqlite" on
             it again.
             """
         ],

@@ -19,7 +19,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--environment",
                 "NAME",
-                "development or production, if it is good in one alone",
+                "development or production, if it is valid in only one",
                 words: APNSEnvironment.allCases.map(\.rawValue)
             ),
         ] + folderOptions,
@@ -51,7 +51,7 @@ extension CommandDefinition {
 
     package static let keyRemove = CommandDefinition(
         "key remove",
-        "take a key away; tokens that it signed are then refused as InvalidProviderToken",
+        "remove a key; tokens that it signed are then refused as InvalidProviderToken",
         arguments: [ArgumentDefinition("ID", "the key's id")],
         options: folderOptions,
         example: "wakegate key remove ABC123DEFG --keys /etc/wakegate/keys",

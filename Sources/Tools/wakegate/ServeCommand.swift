@@ -29,7 +29,7 @@ extension CommandDefinition {
             `wakegate reload`, reads FILE again and applies it, all of it or nothing; --set and the options of the
             command line still win. --check finds what a start or a reload would find, in the database of store as
             well: also a port in use, but for those of a gateway that runs on the state folder, and a store that a newer
-            version wrote. It touches nothing.
+            version wrote. It changes nothing.
             """,
             """
             As a service of systemd (Type=notify) it reports that it is ready, what it does and that it is alive

@@ -71,7 +71,7 @@ extension CommandDefinition {
 
     package static let tokenRevoke = CommandDefinition(
         "token revoke",
-        "make a bearer token worthless at once",
+        "revoke a bearer token at once",
         arguments: [ArgumentDefinition("ID", "the token's id, which `wakegate token issue` and `token list` show")],
         options: [
             OptionDefinition("--unlisted", "", "also one that `token list` does not know, as of an older version")

@@ -17,20 +17,20 @@ extension CommandDefinition {
                 "unix:PATH",
                 "the socket for workers of this user; default: wakegate/transfers.sock in XDG_RUNTIME_DIR"
             ),
-            OptionDefinition("--gateway", "URL", "the gateway to notify of finished sessions"),
+            OptionDefinition("--gateway", "URL", "the gateway to notify of finished sessions and ask for force-quits"),
             OptionDefinition("--ca", "FILE", "PEM file of the authority that signed the gateway's certificate"),
             OptionDefinition("--token-file", "FILE", "file with the bearer token for the gateway"),
             OptionDefinition("--token", "FILE", "the former name of --token-file"),
             OptionDefinition(
                 "--metered",
                 "WORD",
-                "treat the network as metered: auto, yes or no",
+                "treat the network as metered: auto, yes or no; default: auto",
                 words: ["auto", "yes", "no"]
             ),
             OptionDefinition(
                 "--constrained",
                 "WORD",
-                "save data on the network: auto, yes or no",
+                "treat the network as saving data: auto, yes or no; default: auto",
                 words: ["auto", "yes", "no"]
             ),
             OptionDefinition("--trust", "FILE", "PEM file of the certificate authorities for transfers"),
@@ -53,6 +53,8 @@ extension CommandDefinition {
             One agent serves one user: its socket has mode 0600, and a caller of another user but root is refused. It
             reads and writes files with its user's rights. When the last transfer of a session has ended and no
             client follows its events, it asks the gateway to wake the session's device, until the gateway answers.
+            While the app is force-quit on that device, the session's transfers wait, unless it has
+            continuesAfterForceQuit.
             """,
             """
             SIGTERM or SIGINT stops it within seconds; received bytes stay, and the next start continues the

@@ -73,16 +73,17 @@ struct StoredReportTests {
         report.digests = ["policy": 1, "topics": .max]
         report.isDraining = true
         report.offers = [
-            .init(topic: .first, takesPushes: true, streams: 2, freeSlots: 5),
+            .init(slots: FreeSlots(topic: .first, takesPushes: true, count: 5), streams: 2),
             .init(
-                topic: TopicIndex(rawValue: 9),
-                takesPushes: false,
-                tasks: ["a.*", "b"],
-                sessions: ["s"],
-                resources: ["gpu", "npu"],
-                namesDevices: true,
-                streams: 1,
-                freeSlots: 0
+                slots: FreeSlots(
+                    topic: TopicIndex(rawValue: 9),
+                    takesPushes: false,
+                    tasks: ["a.*", "b"],
+                    sessions: ["s"],
+                    resources: ["gpu", "npu"],
+                    namesDevices: true
+                ),
+                streams: 1
             ),
         ]
         var counts = DurationCounts()
@@ -131,13 +132,13 @@ struct StoredReportTests {
         #expect(found.offers == report.offers && found.durations.isEmpty)
     }
 
-    @Test("Durations are kept up to a size: those of topics, then of the slowest workers")
+    @Test("Durations are kept up to a size: those of topics, then of the workers with the most wakes")
     func manyDurations() throws {
         var report = Self.report
         report.offers = []
-        func row(_ worker: Int?, _ bucket: Int) -> WakeDurationRow {
+        func row(_ worker: Int?, _ times: Int) -> WakeDurationRow {
             var counts = DurationCounts()
-            counts.add(1, bucket: bucket)
+            counts.add(Int64(times) + 1, bucket: 7)
             counts.add(sum: 1, max: 1 << 30)
             return .init(topic: .first, kind: .push, worker: worker.map { "worker \($0)" }, counts: counts)
         }
@@ -148,6 +149,8 @@ struct StoredReportTests {
         #expect(found.durations.first == report.durations.last)
         #expect(found.durations.count > 200)
         #expect(found.durations.dropFirst().prefix(10).allSatisfy { $0.counts == row(0, 99).counts })
+        report.durations.shuffle()
+        #expect(report.stored() == bytes, "the order of the rows does not decide which are kept")
     }
 
     @Test("Sums of durations that no gateway can have are bounded, so that many of them can be added")
@@ -171,13 +174,23 @@ struct StoredReportTests {
         report.durations = []
         let offer = { (length: Int) -> StreamOffer in
             let tasks = (0..<length).map { "\($0)" + String(repeating: "a", count: 250) }
-            return .init(topic: .first, takesPushes: false, tasks: tasks, streams: 1, freeSlots: 1)
+            return .init(slots: FreeSlots(topic: .first, takesPushes: false, tasks: tasks, count: 1), streams: 1)
         }
         report.offers = [offer(40), offer(64), offer(1), offer(30)]
         let bytes = report.stored()
         let found = try #require(bytes.withByteView { GatewayReport(stored: $0) })
         #expect(found.offers == [offer(40), offer(1)])
         #expect(bytes.count < GatewayReport.offerBytesMax + 200)
+    }
+
+    @Test("The name of a refusal that is not UTF-8 is kept byte by byte")
+    func refusedNames() {
+        let row: [UInt8] = [255] + Array(repeating: 0xFF, count: 255) + [3, 0, 0, 0, 0, 0, 0, 0]
+        var counts = RefusedCounts()
+        let isValid = row.withByteView { counts.add($0) }
+        var buffer = ByteBuffer()
+        counts.store(to: &buffer)
+        #expect(isValid && buffer.view.array == row)
     }
 
     @Test("A truncated report is refused")

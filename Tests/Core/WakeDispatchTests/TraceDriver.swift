@@ -234,7 +234,7 @@ extension TraceDriver {
         let event = entry.event
         let what: String
         switch event.kind {
-        case .registered, .removed, .conditions, .extended, .worker: return
+        case .registered, .removed, .conditions, .extended, .worker, .subscribed: return
         case .push(let disposition): what = "push \(disposition)"
         case .launch(.push, let attempt, let coalesced): what = "launch \(coalesced) \(attempt)"
         case .result(.push(let outcome)): what = "result \(outcome.rawValue)"
@@ -323,7 +323,7 @@ extension TraceDriver {
         case .discard(_, .cancelled) where isCancelled: return nil
         case .discard(_, let reason): what = "discard \(reason.rawValue)"
         case .registered, .removed, .conditions, .extended, .push, .taskRefused, .transfersFinished, .worker,
-            .namePart:
+            .subscribed, .namePart:
             return nil
         }
         let subject = kind == .urlSession ? "session" : "task"

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import WakeGateTestKit
 import WakeWorker
+import Wire
 
 @Suite("A worker that handles background tasks", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundTaskRunTests {
@@ -90,6 +91,12 @@ struct BackgroundTaskRunTests {
             }
         }
         #expect(refused == ["other"] && delivered == ["push", "task"])
+    }
+
+    @Test("Each reason of the gateway has its case")
+    func reasons() {
+        let known = BackgroundTaskExpiration.allCases.map(\.rawValue)
+        #expect(known == ExpirationReason.allCases.map(\.rawValue))
     }
 
     @Test(

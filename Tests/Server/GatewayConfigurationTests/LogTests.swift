@@ -95,11 +95,13 @@ struct LogTests {
     func throttle() {
         var throttle = LogThrottle()
         func limit(_ name: String) -> LogLine { self.line(.limitMet, ["limit": name]) }
-        let written = (0..<250).map { throttle.admit(limit("a"), now: 1000 + $0) }
+        let written = (0..<250).map { !throttle.admitted(limit("a"), now: 1000 + $0).isEmpty }
         #expect(written == (0..<250).map { $0 < LogThrottle.linesMax })
         // Other causes are logged separately.
-        let others = [limit("b"), self.line(.history)].map { throttle.admit($0, now: 1300) }
-        #expect(others == [true, true])
+        for other in [limit("b"), self.line(.history)] {
+            let lines = throttle.admitted(other, now: 1300)
+            #expect(lines == [other])
+        }
         #expect(throttle.nextDue == 11_000)
         let early = throttle.takeDue(10_999)
         #expect(early == [])
@@ -108,15 +110,25 @@ struct LogTests {
         #expect(throttle.nextDue == nil)
         let late = throttle.takeDue(100_000)
         #expect(late == [])
-        let isNew = throttle.admit(limit("a"), now: 11_000)
-        #expect(isNew, "another window")
+        let again = throttle.admitted(limit("a"), now: 11_000)
+        #expect(again == [limit("a")], "another window")
+    }
+
+    @Test("A line after the end of a window begins another one, also before the suppressed lines were reported")
+    func lateReport() {
+        var throttle = LogThrottle()
+        let line = self.line(.limitMet, ["limit": "a"])
+        for _ in 0...LogThrottle.linesMax { _ = throttle.admitted(line, now: 0) }
+        let late = throttle.admitted(line, now: LogThrottle.windowMilliseconds)
+        #expect(late.map { $0.fields["suppressed"] } == ["1", nil])
+        #expect(throttle.nextDue == nil)
     }
 
     @Test("The number of causes does not increase the memory and the output of the throttle")
     func causes() {
         var throttle = LogThrottle()
         let written = (0..<100_000).count { index in
-            throttle.admit(self.line(.providerKeys, ["cause": "file \(index)"]), now: 5)
+            !throttle.admitted(self.line(.providerKeys, ["cause": "file \(index)"]), now: 5).isEmpty
         }
         #expect(written == LogThrottle.causesMax + LogThrottle.linesMax)
         let due = throttle.takeDue(.max)

@@ -35,7 +35,7 @@ struct EventLogTests {
         append(.launch(.urlSession, attempt: 1), 9, name: session)
         append(.result(.task(.urlSession, .lost)), 9)
         append(.discard(.continued, .replaced), 10, name: String(repeating: "x", count: 255))
-        return try self.answer(.events(EngineRig.token(1), selection), file)
+        return try self.answer(.events(EngineRig.token(1), topic: EngineRig.topicName(0), selection), file)
     }
 
     private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> Told {
@@ -108,6 +108,38 @@ struct EventLogTests {
             } while selection.before != nil && lines.count < 20
             #expect(lines.count == count && Set(lines).count == count, "\(kind as Any): \(lines)")
         }
+    }
+
+    @Test("The latest subscriptions are between a device's events, on pages of any size", arguments: 1..<6)
+    func subscriptions(limit: Int) throws {
+        let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
+        let topic = EngineRig.topicName(0)
+        let streams = [nil, EngineRig.token(1)].map { HistoryEvent.streams(topic, naming: $0, EngineRig.historyKey) }
+        func append(_ device: UInt64, _ kind: HistoryEvent.Kind, _ milliseconds: Int, _ name: String) {
+            var events: [HistoryEvent] = []
+            let at = Instant(milliseconds: Int64(milliseconds))
+            NameParts.append(name, device: device, at: at, to: &events)
+            events.append(HistoryEvent(device: device, at: at, kind: kind))
+            file.append(events[...])
+        }
+        let long = String(repeating: "name", count: 20)
+        for number in 0..<30 { append(streams[number % 2], .subscribed, 1 + number / 3, "\(number)\(long)") }
+        for number in 0..<5 { append(Self.number, .launch(.appRefresh, attempt: 1), 1 + 2 * number, "\(number)") }
+        for number in 30..<60 { append(streams[number % 2], .subscribed, 1 + number / 3, "\(number)\(long)") }
+        var selection = EventSelection()
+        selection.limit = limit
+        var events: [[String: Any]] = []
+        repeat {
+            let answer = try Self.answer(.events(EngineRig.token(1), topic: topic, selection), file)
+            events += Self.events(answer)
+            selection.before = answer.string("next").flatMap { EventPlace($0) }
+        } while selection.before != nil && events.count < 60
+        let times = events.compactMap { $0["at"] as? Int }
+        #expect(times == times.sorted(by: >))
+        #expect(events.compactMap { $0["task"] as? String } == ["4", "3", "2", "1", "0"])
+        let details = events.filter { $0["event"] as? String == "subscribed" }.compactMap { $0["detail"] as? String }
+        #expect(Set(details) == Set((60 - 2 * HistoryPage.othersMax..<60).map { "\($0)\(long)" }))
+        #expect(details.count == 2 * HistoryPage.othersMax)
     }
 
     @Test("A position reads back as written, and malformed positions are refused")

@@ -386,8 +386,8 @@ final class Requests {
     func statistics(_ request: Int) { self.ask(request, .totals, .statistics()) }
 
     /// Asks for the counts since a moment, in milliseconds since 1970.
-    func recent(_ request: Int, topic: Int, since: Int64) {
-        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic), since: since))
+    func recent(_ request: Int, topic: Int, since: Int64, until: Int64 = .max) {
+        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic), of: since..<until))
     }
 
     func statistics(_ request: Int, topic: Int) {

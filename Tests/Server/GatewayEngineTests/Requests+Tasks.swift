@@ -18,6 +18,7 @@ extension Requests {
         resources: [String] = [],
         takesPushes: Bool = true,
         reportsConditions: Bool = false,
+        naming devices: [Int] = [],
         label: String = ""
     ) {
         let subscription = SubscriptionRequest(
@@ -27,7 +28,7 @@ extension Requests {
             sessions: sessions.map { IdentifierPattern($0) },
             resources: resources,
             reportsConditions: reportsConditions,
-            devices: [],
+            devices: devices.map { EngineRig.token($0) },
             label: label
         )
         self.ask(request, .subscribe, .subscribe(topic: Self.topic(topic), subscription))

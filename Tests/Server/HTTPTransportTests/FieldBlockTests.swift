@@ -94,9 +94,13 @@ struct RepeatedFieldsTests {
         func request(block: [UInt8]) -> (whole: [String], halves: [String]) {
             let middle = block.count / 2
             // END_HEADERS is 4, END_STREAM 1.
-            self.whole.receive(ScriptedPeer.frame(1, flags: 5, stream: self.number, block))
-            self.halves.receive(ScriptedPeer.frame(1, flags: 1, stream: self.number, Array(block[..<middle])))
-            self.halves.receive(ScriptedPeer.frame(9, flags: 4, stream: self.number, Array(block[middle...])))
+            self.whole.receive(ScriptedPeer.frame(.headers, flags: .whole, stream: self.number, block))
+            self.halves.receive(
+                ScriptedPeer.frame(.headers, flags: .endStream, stream: self.number, Array(block[..<middle]))
+            )
+            self.halves.receive(
+                ScriptedPeer.frame(.continuation, flags: .endHeaders, stream: self.number, Array(block[middle...]))
+            )
             for session in [self.whole, self.halves] { _ = session.respond(Int32(self.number)) }
             self.number += 2
             let produced = (self.whole.produce(), self.halves.produce())

@@ -45,16 +45,22 @@ struct FrameCutterTests {
     }
 
     private static let begin = Part.begin(priority: [])
-    private static let settings = Peer.preface + Peer.frame(4, [])
-    private static let data = Peer.frame(0, flags: 1, stream: 1, [1, 2, 3])
+    private static let settings = Peer.preface + Peer.frame(.settings, [])
+    private static let data = Peer.frame(.data, flags: .endStream, stream: 1, [1, 2, 3])
 
     @Test("The parts do not depend on how the bytes are divided", arguments: 1...60)
     func pieces(pieceBytes: Int) {
         let bytes =
-            Self.settings + Peer.frame(1, flags: 0x04, stream: 1, [0x82, 0x84]) + Self.data
-            + Peer.frame(1, flags: 0x2C, stream: 3, [2, 0, 0, 0, 0, 9, 0x83, 0, 0])
-            + Peer.frame(1, flags: 0x20, stream: 5, [0, 0, 0, 1, 7, 0x85]) + Peer.frame(9, flags: 0, stream: 5, [])
-            + Peer.frame(9, flags: 4, stream: 5, [0x86, 0x87]) + Self.data
+            Self.settings + Peer.frame(.headers, flags: .endHeaders, stream: 1, [0x82, 0x84]) + Self.data
+            + Peer.frame(
+                .headers,
+                flags: [.endHeaders, .padded, .priority],
+                stream: 3,
+                [2, 0, 0, 0, 0, 9, 0x83, 0, 0]
+            )
+            + Peer.frame(.headers, flags: .priority, stream: 5, [0, 0, 0, 1, 7, 0x85])
+            + Peer.frame(.continuation, stream: 5, [])
+            + Peer.frame(.continuation, flags: .endHeaders, stream: 5, [0x86, 0x87]) + Self.data
         let expected: [Part] = [
             .other(Self.settings), Self.begin, .block([0x82, 0x84]), .end, .other(Self.data),
             .begin(priority: [0, 0, 0, 0, 9]), .block([0x83]), .end,
@@ -69,12 +75,13 @@ struct FrameCutterTests {
         arguments: [
             // More padding than payload; no room for the length of the padding; no room for the priority; a frame that
             // is too long.
-            Peer.frame(1, flags: 0x0C, stream: 1, [3, 0x82, 0]), Peer.frame(1, flags: 0x0C, stream: 1, []),
-            Peer.frame(1, flags: 0x24, stream: 1, [1, 2, 3, 4]),
-            Peer.frame(1, flags: 0x2C, stream: 1, [0, 1, 2, 3, 4]),
-            Peer.frame(1, flags: 0x04, stream: 1, [UInt8](repeating: 0, count: 101)),
+            Peer.frame(.headers, flags: [.endHeaders, .padded], stream: 1, [3, 0x82, 0]),
+            Peer.frame(.headers, flags: [.endHeaders, .padded], stream: 1, []),
+            Peer.frame(.headers, flags: [.endHeaders, .priority], stream: 1, [1, 2, 3, 4]),
+            Peer.frame(.headers, flags: [.endHeaders, .padded, .priority], stream: 1, [0, 1, 2, 3, 4]),
+            Peer.frame(.headers, flags: .endHeaders, stream: 1, [UInt8](repeating: 0, count: 101)),
             // A CONTINUATION without a block.
-            Peer.frame(9, flags: 0x04, stream: 1, [0x82]),
+            Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x82]),
         ]
     )
     func faults(frame: [UInt8]) {
@@ -89,11 +96,12 @@ struct FrameCutterTests {
     @Test(
         "A block continues only in CONTINUATION frames of its stream",
         arguments: [
-            Peer.frame(9, flags: 4, stream: 3, [0x82]), Peer.frame(1, flags: 4, stream: 1, [0x82]), Self.data,
+            Peer.frame(.continuation, flags: .endHeaders, stream: 3, [0x82]),
+            Peer.frame(.headers, flags: .endHeaders, stream: 1, [0x82]), Self.data,
         ]
     )
     func interruptions(frame: [UInt8]) {
-        let bytes = Self.settings + Peer.frame(1, flags: 0, stream: 1, [0x82]) + frame
+        let bytes = Self.settings + Peer.frame(.headers, stream: 1, [0x82]) + frame
         let expected: [Part] = [.other(Self.settings), Self.begin, .block([0x82]), .end, .other(frame)]
         #expect(Self.parts(bytes, pieceBytes: 1) == expected)
         #expect(Self.parts(bytes, pieceBytes: 100) == expected)
@@ -101,10 +109,12 @@ struct FrameCutterTests {
 
     @Test("The head of DATA and HEADERS is reported when the frame begins, HEADERS without a padding length")
     func begun() {
-        let short = Peer.frame(1, flags: 0x0C, stream: 5, []) + Peer.frame(0, flags: 0x08, stream: 7, [])
+        let short =
+            Peer.frame(.headers, flags: [.endHeaders, .padded], stream: 5, [])
+            + Peer.frame(.data, flags: .padded, stream: 7, [])
         let bytes =
-            Self.settings + Self.data + Peer.frame(6, [UInt8](repeating: 0, count: 8)) + Self.data
-            + Peer.frame(0, stream: 3, []) + short + Peer.frame(1, stream: 9, [0x82]) + Self.data
+            Self.settings + Self.data + Peer.frame(.ping, [UInt8](repeating: 0, count: 8)) + Self.data
+            + Peer.frame(.data, stream: 3, []) + short + Peer.frame(.headers, stream: 9, [0x82]) + Self.data
         for pieceBytes in [1, 7, 9, 1000] {
             var cutter = FrameCutter(frameBytesMax: 100)
             var told: [String] = []
@@ -124,9 +134,9 @@ struct FrameCutterTests {
 
     @Test("A part ends where a GOAWAY frame ends", arguments: [1, 2, 5, 9, 12, 20, 1000])
     func goAway(pieceBytes: Int) {
-        let ping = Peer.frame(6, [UInt8](repeating: 0, count: 8))
-        let before = Self.settings + Peer.frame(7, [UInt8](repeating: 0, count: 8))
-        let bytes = before + ping + Peer.frame(7, []) + ping
+        let ping = Peer.frame(.ping, [UInt8](repeating: 0, count: 8))
+        let before = Self.settings + Peer.frame(.goAway, [UInt8](repeating: 0, count: 8))
+        let bytes = before + ping + Peer.frame(.goAway, []) + ping
         var cutter = FrameCutter(frameBytesMax: 100)
         var ends: Set<Int> = [0]
         for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
@@ -153,13 +163,13 @@ struct FrameCutterTests {
         }
         let preface = numbers(Peer.preface)
         #expect(preface.last == 0 && Set(preface.dropLast()).count == 1)
-        for bytes in [Peer.frame(4, []), Self.data, Peer.frame(7, [UInt8](repeating: 0, count: 50))] {
+        for bytes in [Peer.frame(.settings, []), Self.data, Peer.frame(.goAway, [UInt8](repeating: 0, count: 50))] {
             let seen = numbers(bytes)
             #expect(seen.last == 0 && Set(seen.dropLast()).count == 1 && seen.first != 0)
         }
         let block = numbers(
-            Peer.frame(1, flags: 0x08, stream: 1, [1, 0x82, 0]) + Peer.frame(9, stream: 1, [0x84])
-                + Peer.frame(9, flags: 4, stream: 1, [0x86])
+            Peer.frame(.headers, flags: .padded, stream: 1, [1, 0x82, 0]) + Peer.frame(.continuation, stream: 1, [0x84])
+                + Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x86])
         )
         #expect(block.last == 0 && Set(block.dropLast()).count == 1)
         #expect(numbers(Self.data).first != block.first)
@@ -179,9 +189,9 @@ struct FrameCutterTests {
 
     @Test("The bit before a stream's number is ignored")
     func reservedBit() {
-        var last = Peer.frame(9, flags: 4, stream: 1, [0x84])
+        var last = Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x84])
         last[5] |= 0x80
-        let bytes = Self.settings + Peer.frame(1, flags: 0, stream: 1, [0x82]) + last
+        let bytes = Self.settings + Peer.frame(.headers, stream: 1, [0x82]) + last
         let expected: [Part] = [
             .other(Self.settings), Self.begin, .block([0x82]), .end, Self.begin, .block([0x84]), .end,
         ]
@@ -191,7 +201,7 @@ struct FrameCutterTests {
     @Test("A frame of the maximum length is cut")
     func longest() {
         let block = [UInt8](repeating: 0x82, count: 100)
-        let bytes = Self.settings + Peer.frame(1, flags: 0x04, stream: 1, block)
+        let bytes = Self.settings + Peer.frame(.headers, flags: .endHeaders, stream: 1, block)
         let expected = [Part.other(Self.settings), Self.begin, .block(block), .end]
         #expect(Self.parts(bytes, pieceBytes: 1000) == expected)
         #expect(Self.parts(bytes, pieceBytes: 7) == expected)
@@ -214,7 +224,7 @@ struct AnswerHeadTests {
         var decoder = FieldDecoder()
         var memory = FieldDecoderMemory()
         var fields: [Int: [String]] = [:]
-        for frame in frames where frame.type == 1 {
+        for frame in frames where frame.type == .headers {
             let read = frame.payload.withByteView { block in
                 var read: [String] = []
                 do throws(FieldDecoder.Fault) {
@@ -237,7 +247,7 @@ struct AnswerHeadTests {
         let fixture = SessionFixture()
         for number in stride(from: 1, through: 11, by: 2) { fixture.receive(Peer.request("/wait", stream: number)) }
         for number: Int32 in [5, 1, 11, 3, 9, 7] { #expect(Self.answer(fixture, number)) }
-        for number in [5, 11, 7] { fixture.receive(Peer.frame(3, stream: number, Peer.bytes(8))) }
+        for number in [5, 11, 7] { fixture.receive(Peer.frame(.reset, stream: number, Peer.bytes(.cancel))) }
         let frames = fixture.produce()
         let expected = [1, 3, 9].map { ($0, [":status=200", "x=\($0)"]) }
         #expect(try Self.fields(frames) == Dictionary(uniqueKeysWithValues: expected))
@@ -249,10 +259,10 @@ struct AnswerHeadTests {
 
     @Test("A different size of the peer's table is announced before the fields")
     func tableSize() throws {
-        let fixture = SessionFixture(settings: Peer.setting(1, 0))
+        let fixture = SessionFixture(settings: Peer.setting(.headerTableSize, 0))
         fixture.receive(Peer.request("/wait", stream: 1))
         #expect(Self.answer(fixture, 1))
-        let head = try #require(fixture.produce().first { $0.type == 1 })
+        let head = try #require(fixture.produce().first { $0.type == .headers })
         #expect(head.payload.first == 0x20)
         #expect(try Self.fields([head]) == [1: [":status=200", "x=1"]])
     }
@@ -278,7 +288,7 @@ struct SharedFrameBufferTests {
             #expect(body.withByteView { fixture.session.write(1, $0) } == body.count)
             fixture.session.finish(1)
             #expect(fixture.respond(3, body: "short"))
-            fixture.receive(Peer.frame(6, [1, 2, 3, 4, 5, 6, 7, UInt8(index)]))
+            fixture.receive(Peer.frame(.ping, [1, 2, 3, 4, 5, 6, 7, UInt8(index)]))
         }
         var turns = 0
         while turns < 1000 {
@@ -296,10 +306,10 @@ struct SharedFrameBufferTests {
         #expect(turns > 8)
         for (index, bytes) in sent.enumerated() {
             let frames = Peer.frames(in: bytes)
-            let data = frames.filter { $0.type == 0 && $0.stream == 1 }.flatMap(\.payload)
+            let data = frames.filter { $0.type == .data && $0.stream == 1 }.flatMap(\.payload)
             #expect(data == bodies[index])
-            #expect(frames.filter { $0.type == 0 && $0.stream == 3 }.flatMap(\.payload) == Array("short".utf8))
-            #expect(frames.contains { $0.type == 6 && $0.payload == [1, 2, 3, 4, 5, 6, 7, UInt8(index)] })
+            #expect(frames.filter { $0.type == .data && $0.stream == 3 }.flatMap(\.payload) == Array("short".utf8))
+            #expect(frames.contains { $0.type == .ping && $0.payload == [1, 2, 3, 4, 5, 6, 7, UInt8(index)] })
         }
     }
 
@@ -313,6 +323,6 @@ struct SharedFrameBufferTests {
         }
         first.receive(Peer.request("/wait", stream: 1))
         #expect(first.respond(1, body: "still here"))
-        #expect(first.produce().contains { $0.type == 0 && $0.payload == Array("still here".utf8) })
+        #expect(first.produce().contains { $0.type == .data && $0.payload == Array("still here".utf8) })
     }
 }

@@ -12,9 +12,12 @@ struct HTTP2ServerTests {
         let peer = try ScriptedPeer(server.address)
         peer.send(ScriptedPeer.preface)
         let first = try #require(peer.nextFrame())
-        #expect(first.type == 4)
-        let wanted = [(1, 4096), (3, streamsMax), (4, 65_535), (5, 16_384), (6, 8000)]
-        #expect(first.payload == wanted.flatMap { ScriptedPeer.setting(UInt8($0.0), UInt32($0.1)) })
+        #expect(first.type == .settings)
+        let wanted: KeyValuePairs<SettingIdentifier, Int> = [
+            .headerTableSize: 4096, .maxConcurrentStreams: streamsMax, .initialWindowSize: 65_535,
+            .maxFrameSize: 16_384, .maxHeaderListSize: 8000,
+        ]
+        #expect(first.payload == wanted.flatMap { ScriptedPeer.setting($0.key, UInt32($0.value)) })
     }
 
     @Test("A request may begin at stream 3, have only a host, and is answered in one DATA frame")
@@ -22,12 +25,14 @@ struct HTTP2ServerTests {
         let server = try TestServer()
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/echo", stream: 3, ended: false))
-        peer.send(ScriptedPeer.frame(0, stream: 3, [1, 2]) + ScriptedPeer.frame(0, flags: 1, stream: 3, [3]))
-        let head = try #require(peer.frame(type: 1, stream: 3))
+        peer.send(
+            ScriptedPeer.frame(.data, stream: 3, [1, 2]) + ScriptedPeer.frame(.data, flags: .endStream, stream: 3, [3])
+        )
+        let head = try #require(peer.frame(type: .headers, stream: 3))
         // The field `x-authority: h` as an unindexed literal, its value with or without Huffman coding.
         #expect(head.payload.count > 8)
-        let data = try #require(peer.frame(type: 0, stream: 3))
-        #expect(data.flags & 1 == 1)
+        let data = try #require(peer.frame(type: .data, stream: 3))
+        #expect(data.flags.contains(.endStream))
         #expect(data.payload == [1, 2, 3])
     }
 
@@ -36,7 +41,7 @@ struct HTTP2ServerTests {
         let server = try TestServer()
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        peer.send(ScriptedPeer.frame(0, flags: 1, stream: 1, [UInt8](repeating: 9, count: 4096)))
+        peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: 1, [UInt8](repeating: 9, count: 4096)))
         #expect(peer.body(stream: 1)?.count == 4096)
     }
 
@@ -48,8 +53,8 @@ struct HTTP2ServerTests {
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/stream", stream: 1))
         for _ in 0..<3 {
-            let ping = try #require(peer.frame(type: 6))
-            peer.send(ScriptedPeer.frame(6, flags: 1, ping.payload))
+            let ping = try #require(peer.frame(type: .ping))
+            peer.send(ScriptedPeer.frame(.ping, flags: .ack, ping.payload))
         }
     }
 
@@ -79,7 +84,7 @@ struct HTTP2ServerTests {
 struct HTTP2VerbTests {
     private typealias Peer = ScriptedPeer
 
-    private static let acknowledgement = Peer.frame(4, flags: 1)
+    private static let acknowledgement = Peer.frame(.settings, flags: .ack)
 
     private static func fixture(openStreams: Int) -> SessionFixture {
         let fixture = SessionFixture()
@@ -92,21 +97,21 @@ struct HTTP2VerbTests {
     func streamLimit() throws {
         let fixture = Self.fixture(openStreams: 1)
         #expect(fixture.session.setStreamLimit(2))
-        let settings = try #require(fixture.produce().first { $0.type == 4 })
-        #expect(settings.flags == 0)
-        #expect(settings.payload == Peer.setting(3, 2))
+        let settings = try #require(fixture.produce().first { $0.type == .settings })
+        #expect(settings.flags == [])
+        #expect(settings.payload == Peer.setting(.maxConcurrentStreams, 2))
         for stream in [3, 5, 7] { fixture.receive(Peer.request("/wait", stream: stream)) }
         #expect(fixture.produce().isEmpty, "the peer had not acknowledged the limit")
         fixture.receive(Self.acknowledgement)
         fixture.receive(Peer.request("/wait", stream: 9))
         let refusal = try #require(fixture.produce().first)
-        #expect((refusal.type, refusal.stream, refusal.errorCode) == (3, 9, 7))
+        #expect((refusal.type, refusal.stream, refusal.errorCode) == (.reset, 9, .refusedStream))
         for stream in [1, 3, 5] { #expect(fixture.respond(Int32(stream))) }
         _ = fixture.produce()
         fixture.receive(Peer.request("/wait", stream: 11))
         #expect(fixture.produce().isEmpty)
         #expect(fixture.session.setStreamLimit(1000))
-        #expect(fixture.produce().map(\.payload) == [Peer.setting(3, 1000)])
+        #expect(fixture.produce().map(\.payload) == [Peer.setting(.maxConcurrentStreams, 1000)])
         fixture.receive(Peer.request("/wait", stream: 13))
         #expect(fixture.produce().isEmpty, "a higher limit holds at once")
         #expect(!fixture.isOver)
@@ -116,33 +121,35 @@ struct HTTP2VerbTests {
     func earlyStreamLimit() {
         let fixture = SessionFixture(hasBegun: false)
         #expect(fixture.session.setStreamLimit(1))
-        let settings = fixture.produce().filter { $0.type == 4 }
+        let settings = fixture.produce().filter { $0.type == .settings }
         #expect(settings.count == 2)
-        #expect(settings.first?.payload[6..<12] == Peer.setting(3, 1000)[...])
-        #expect(settings.last?.payload == Peer.setting(3, 1))
+        #expect(settings.first?.payload[6..<12] == Peer.setting(.maxConcurrentStreams, 1000)[...])
+        #expect(settings.last?.payload == Peer.setting(.maxConcurrentStreams, 1))
     }
 
     private static func window(_ bytes: UInt32, streams: UInt32 = 1000) -> [UInt8] {
-        Peer.setting(3, streams) + Peer.setting(4, bytes)
+        Peer.setting(.maxConcurrentStreams, streams) + Peer.setting(.initialWindowSize, bytes)
     }
 
     @Test("A new stream window is announced, stays closed for new data, and resetting it releases all streams")
     func streamWindow() throws {
         let fixture = Self.fixture(openStreams: 0)
         fixture.receive(Peer.request("/echo", stream: 1, ended: false))
-        fixture.receive(Peer.frame(0, stream: 1, [UInt8]("before".utf8)))
+        fixture.receive(Peer.frame(.data, stream: 1, [UInt8]("before".utf8)))
         #expect(fixture.session.setStreamWindow(6))
         #expect(fixture.produce().map(\.payload) == [Self.window(6)])
         fixture.receive(Self.acknowledgement)
         fixture.receive(Peer.request("/echo", stream: 3, ended: false))
-        fixture.receive(Peer.frame(0, stream: 3, [UInt8]("during".utf8)))
+        fixture.receive(Peer.frame(.data, stream: 3, [UInt8]("during".utf8)))
         #expect(fixture.produce().isEmpty, "no WINDOW_UPDATE for the stream or the connection")
         #expect(fixture.session.setStreamWindow(nil))
         #expect(fixture.produce().map(\.payload) == [Self.window(65_535)])
         // DATA may arrive before the acknowledgement, because some clients send it early.
-        for stream in [1, 3] { fixture.receive(Peer.frame(0, flags: 1, stream: stream, [UInt8](" and after".utf8))) }
+        for stream in [1, 3] {
+            fixture.receive(Peer.frame(.data, flags: .endStream, stream: stream, [UInt8](" and after".utf8)))
+        }
         fixture.receive(Self.acknowledgement)
-        let bodies = fixture.produce().filter { $0.type == 0 }.map { String(decoding: $0.payload, as: UTF8.self) }
+        let bodies = fixture.produce().filter { $0.type == .data }.map { String(decoding: $0.payload, as: UTF8.self) }
         #expect(bodies == ["before and after", "during and after"])
         #expect(!fixture.isOver)
     }
@@ -153,10 +160,17 @@ struct HTTP2VerbTests {
         #expect(fixture.session.setStreamWindow(0))
         #expect(fixture.session.setStreamLimit(1))
         #expect(fixture.session.setStreamWindow(nil))
-        let settings = fixture.produce().filter { $0.type == 4 }.map(\.payload)
+        let settings = fixture.produce().filter { $0.type == .settings }.map(\.payload)
         #expect(settings.count == 4)
-        #expect(settings.first?[6..<18] == (Peer.setting(3, 1000) + Peer.setting(4, 65_535))[...])
-        #expect(settings.dropFirst() == [Self.window(0), Peer.setting(3, 1), Self.window(65_535, streams: 1)])
+        #expect(
+            settings.first?[6..<18]
+                == (Peer.setting(.maxConcurrentStreams, 1000) + Peer.setting(.initialWindowSize, 65_535))[...]
+        )
+        #expect(
+            settings.dropFirst() == [
+                Self.window(0), Peer.setting(.maxConcurrentStreams, 1), Self.window(65_535, streams: 1),
+            ]
+        )
     }
 
     @Test("A peer that acknowledges nothing gets a limited number of window changes, and none after the end")
@@ -178,20 +192,20 @@ struct HTTP2VerbTests {
         fixture.receive(Self.acknowledgement)
         for stream in [1, 3] {
             fixture.receive(Peer.request("/echo", stream: stream, ended: false))
-            fixture.receive(Peer.frame(0, stream: stream, [1, 2, 3]))
+            fixture.receive(Peer.frame(.data, stream: stream, [1, 2, 3]))
         }
         #expect(fixture.session.heldBytes > 0)
         #expect(fixture.memory.requestBytes.held == fixture.session.heldBytes)
-        fixture.receive(Peer.frame(3, stream: 1, Peer.bytes(8)))
+        fixture.receive(Peer.frame(.reset, stream: 1, Peer.bytes(.cancel)))
         #expect(fixture.memory.streams.usedCount == 1)
         #expect(fixture.passSeconds(60))
         #expect(fixture.produce().isEmpty)
         #expect(fixture.passSeconds(1))
         let ends = fixture.produce()
-        #expect(ends.map(\.type) == [3] && ends.map(\.stream) == [3] && ends.map(\.errorCode) == [8])
+        #expect(ends.map(\.type) == [.reset] && ends.map(\.stream) == [3] && ends.map(\.errorCode) == [.cancel])
         #expect(fixture.times(.requestSeconds) == 1)
         // The bytes held are updated with the next input.
-        fixture.receive(Peer.frame(6, [UInt8](repeating: 0, count: 8)))
+        fixture.receive(Peer.frame(.ping, [UInt8](repeating: 0, count: 8)))
         #expect(fixture.session.heldBytes == 0)
         #expect(fixture.memory.requestBytes.held == 0)
         #expect(fixture.memory.streams.usedCount == 0)
@@ -206,9 +220,9 @@ struct HTTP2VerbTests {
         _ = fixture.produce()
         for stream: Int32 in [1, 3, 5, 9] { fixture.session.reset(stream, code: code) }
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [3, 3])
+        #expect(frames.map(\.type) == [.reset, .reset])
         #expect(frames.map(\.stream) == [1, 3])
-        #expect(frames.map(\.errorCode) == [Int(code.number), Int(code.number)])
+        #expect(frames.map(\.errorCode) == [code, code])
         #expect(fixture.takeEvents() == ["closed 1", "closed 3"])
         #expect(!fixture.isOver)
     }
@@ -225,7 +239,7 @@ struct HTTP2VerbTests {
             fixture.session.goAway(debugData: text, code: .enhanceYourCalm, inFlight: row.inFlight)
             let frames = fixture.produce()
             #expect(frames.count == 1, "\(row.inFlight)")
-            #expect(frames.first?.errorCode == 11, "\(row.inFlight)")
+            #expect(frames.first?.errorCode == .enhanceYourCalm, "\(row.inFlight)")
             #expect(frames.first.map { Peer.number($0.payload[0..<4]) } == row.last, "\(row.inFlight)")
             #expect(frames.first.map { Array($0.payload[8...]) } == text.array, "\(row.inFlight)")
             #expect(Set(fixture.takeEvents()) == Set(row.closed), "\(row.inFlight)")

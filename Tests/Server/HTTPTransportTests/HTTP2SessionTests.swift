@@ -9,18 +9,24 @@ struct HTTP2SessionTests {
     /// A connection with everything that may arrive in parts: padding, CONTINUATION, trailers, unknown frames, resets.
     private static let conversation: [UInt8] = {
         let block = Peer.headers("/echo", isPost: true) + Peer.field("x-long", String(repeating: "v", count: 40))
-        return Peer.preface + Peer.frame(4, Peer.setting(4, 40))
-            + Peer.frame(1, flags: 0, stream: 1, Array(block[..<9]))
-            + Peer.frame(9, flags: 4, stream: 1, Array(block[9...]))
-            + Peer.frame(0, flags: 8, stream: 1, [2, 0x61, 0x62, 0, 0]) + Peer.frame(0, flags: 1, stream: 1, [0x63])
-            + Peer.frame(6, [1, 2, 3, 4, 5, 6, 7, 8]) + Peer.frame(0x42, stream: 3, [9])
+        return Peer.preface + Peer.frame(.settings, Peer.setting(.initialWindowSize, 40))
+            + Peer.frame(.headers, stream: 1, Array(block[..<9]))
+            + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Array(block[9...]))
+            + Peer.frame(.data, flags: .padded, stream: 1, [2, 0x61, 0x62, 0, 0])
+            + Peer.frame(.data, flags: .endStream, stream: 1, [0x63])
+            + Peer.frame(.ping, [1, 2, 3, 4, 5, 6, 7, 8]) + Peer.frame(.unknown, stream: 3, [9])
             + Peer.request("/echo", stream: 3, ended: false)
-            + Peer.frame(1, flags: 5, stream: 3, Peer.field("a", "b"))
-            + Peer.request("/wait", stream: 5) + Peer.frame(3, stream: 5, Peer.bytes(8))
+            + Peer.frame(.headers, flags: .whole, stream: 3, Peer.field("a", "b"))
+            + Peer.request("/wait", stream: 5) + Peer.frame(.reset, stream: 5, Peer.bytes(.cancel))
             + Peer.request("/late", stream: 7) + Peer.update(stream: 7, 5)
             // A padded block with a priority in two frames, the second of which is empty.
-            + Peer.frame(1, flags: 0x29, stream: 9, [3, 0, 0, 0, 0, 7] + Peer.headers("/more") + [0, 0, 0])
-            + Peer.frame(9, flags: 0, stream: 9, []) + Peer.frame(9, flags: 4, stream: 9, [])
+            + Peer.frame(
+                .headers,
+                flags: [.endStream, .padded, .priority],
+                stream: 9,
+                [3, 0, 0, 0, 0, 7] + Peer.headers("/more") + [0, 0, 0]
+            )
+            + Peer.frame(.continuation, stream: 9, []) + Peer.frame(.continuation, flags: .endHeaders, stream: 9, [])
     }()
 
     private static func outcome(ofParts parts: [ArraySlice<UInt8>]) -> (events: [String], output: [UInt8]) {
@@ -70,7 +76,7 @@ struct HTTP2SessionTests {
         // At most one frame waits per received frame, up to the budget of the peer.
         #expect(fixture.session.framesPending <= fixture.memory.limits.controlFramesBurst + 2)
         #expect(fixture.memory.streams.usedCount <= fixture.memory.limits.streamsPerConnectionMax)
-        #expect(fixture.produce().last { $0.type == 7 }?.errorCode == fault.errorCode)
+        #expect(fixture.produce().last { $0.type == .goAway }?.errorCode == fault.errorCode)
         #expect(fixture.isOver)
         fixture.receive(ScriptedPeer.request("/echo", stream: 4001))
         #expect(!fixture.takeEvents().contains { $0.hasPrefix("4001") })
@@ -82,13 +88,13 @@ struct HTTP2SessionTests {
     func bodyTooLarge() {
         let fixture = SessionFixture()
         fixture.receive(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        for _ in 0..<4 { fixture.receive(ScriptedPeer.frame(0, stream: 1, [UInt8](repeating: 0, count: 4096))) }
+        for _ in 0..<4 { fixture.receive(ScriptedPeer.frame(.data, stream: 1, [UInt8](repeating: 0, count: 4096))) }
         #expect(fixture.takeEvents() == ["limit 1", "1 POST /echo h host=h too large"])
         #expect(fixture.handler.bodyBytesHeld == 0)
         let frames = fixture.produce().filter { $0.stream == 1 }
         #expect(frames.first?.status == 413)
-        #expect(frames.last?.type == 3)
-        #expect(frames.last?.errorCode == 0)
+        #expect(frames.last?.type == .reset)
+        #expect(frames.last?.errorCode == .noError)
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
@@ -100,7 +106,7 @@ struct HTTP2SessionTests {
         for number in stride(from: 1, to: 101, by: 2) {
             fixture.receive(ScriptedPeer.request("/echo", stream: number))
             _ = fixture.produce()
-            fixture.receive(ScriptedPeer.frame(3, stream: number, [0, 0, 0, 8]))
+            fixture.receive(ScriptedPeer.frame(.reset, stream: number, ScriptedPeer.bytes(.cancel)))
         }
         #expect(!fixture.isOver)
         #expect(fixture.takeEvents().filter { $0.contains("POST /echo") || $0.contains("GET /echo") }.count == 50)
@@ -108,7 +114,7 @@ struct HTTP2SessionTests {
 
     @Test("Output stops at its limit and continues from there")
     func outputLimit() {
-        let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
+        let fixture = SessionFixture(settings: ScriptedPeer.setting(.initialWindowSize, 0x7FFF_FFFF))
         fixture.receive(ScriptedPeer.update(0x7000_0000) + ScriptedPeer.request("/wait", stream: 1))
         let body = [UInt8](repeating: 0x61, count: 300_000)
         #expect(body.withByteView { fixture.session.respond(1, Response(), body: $0) })
@@ -118,7 +124,7 @@ struct HTTP2SessionTests {
         #expect(output.count >= 65_536 && output.count < 65_536 + 16_384 + 9)
         #expect(fixture.session.wantsToWrite)
         fixture.session.produce(into: &output, bytesMax: .max)
-        let sent = ScriptedPeer.frames(in: output.view.array).filter { $0.type == 0 }
+        let sent = ScriptedPeer.frames(in: output.view.array).filter { $0.type == .data }
         #expect(sent.reduce(0) { $0 + $1.payload.count } == 300_000)
     }
 
@@ -126,7 +132,7 @@ struct HTTP2SessionTests {
     func drained() {
         var limits = TransportLimits()
         limits.streamingBytesSoftMax = 10
-        let fixture = SessionFixture(limits, settings: ScriptedPeer.setting(4, 0))
+        let fixture = SessionFixture(limits, settings: ScriptedPeer.setting(.initialWindowSize, 0))
         fixture.receive(ScriptedPeer.request("/wait", stream: 1))
         #expect(fixture.session.beginStreaming(1, Response()))
         #expect(fixture.session.write(1, ByteView("0123456789")) == 10)
@@ -150,7 +156,7 @@ struct HTTP2SessionTests {
     private static func expecting(_ path: String, stream: Int, length: Int? = nil, ended: Bool = false) -> [UInt8] {
         let fields = Peer.headers(path, isPost: true) + Peer.field("expect", "100-Continue")
         let length = length.map { Peer.field("content-length", "\($0)") } ?? []
-        return Peer.frame(1, flags: ended ? 5 : 4, stream: stream, fields + length)
+        return Peer.frame(.headers, flags: ended ? .whole : .endHeaders, stream: stream, fields + length)
     }
 
     @Test("A client that expects 100 Continue gets it before it sends its content, then the answer")
@@ -160,11 +166,13 @@ struct HTTP2SessionTests {
         for number in stride(from: 1, to: 13, by: 2) {
             fixture.receive(Self.expecting("/echo", stream: number, length: 3))
             let interim = fixture.produce()
-            #expect(interim.map(\.type) == [1] && interim.map(\.status) == [100])
-            #expect(interim.map { $0.flags & 1 } == [0] && interim.map(\.stream) == [number])
-            fixture.receive(Peer.frame(0, flags: 1, stream: number, [1, 2, 3]))
+            #expect(interim.map(\.type) == [.headers] && interim.map(\.status) == [100])
+            #expect(interim.map(\.flags) == [.endHeaders] && interim.map(\.stream) == [number])
+            fixture.receive(Peer.frame(.data, flags: .endStream, stream: number, [1, 2, 3]))
             let frames = fixture.produce().filter { $0.stream == number }
-            #expect(frames.map(\.type) == [1, 0] && frames[0].status == 200 && frames[1].payload == [1, 2, 3])
+            #expect(
+                frames.map(\.type) == [.headers, .data] && frames[0].status == 200 && frames[1].payload == [1, 2, 3]
+            )
         }
         #expect(fixture.memory.streams.usedCount == 0)
     }
@@ -172,15 +180,17 @@ struct HTTP2SessionTests {
     @Test("A client that does not wait gets 100 Continue and the answer in one turn; one without content gets no 100")
     func expectationUnawaited() {
         let fixture = SessionFixture()
-        fixture.receive(Self.expecting("/echo", stream: 1) + Peer.frame(0, flags: 1, stream: 1, [1]))
-        #expect(fixture.produce().filter { $0.type < 2 }.map(\.type) == [1, 1, 0])
+        fixture.receive(Self.expecting("/echo", stream: 1) + Peer.frame(.data, flags: .endStream, stream: 1, [1]))
+        #expect(
+            fixture.produce().filter { [.headers, .data].contains($0.type) }.map(\.type) == [.headers, .headers, .data]
+        )
         fixture.receive(Self.expecting("/echo", stream: 3, ended: true))
-        #expect(fixture.produce().filter { $0.type == 1 }.map(\.status) == [200])
+        #expect(fixture.produce().filter { $0.type == .headers }.map(\.status) == [200])
         // An unknown expectation, and none.
         let unknown = Peer.headers("/echo", isPost: true) + Peer.field("expect", "x")
-        fixture.receive(Peer.frame(1, flags: 4, stream: 5, unknown))
+        fixture.receive(Peer.frame(.headers, flags: .endHeaders, stream: 5, unknown))
         fixture.receive(Peer.request("/echo", stream: 7, ended: false))
-        #expect(fixture.produce().filter { $0.type == 1 }.isEmpty)
+        #expect(fixture.produce().filter { $0.type == .headers }.isEmpty)
     }
 
     @Test("Content announced as too large is refused immediately, without 100 Continue")
@@ -189,8 +199,8 @@ struct HTTP2SessionTests {
         fixture.receive(Self.expecting("/echo", stream: 1, length: 4097))
         #expect(fixture.takeEvents().last?.hasSuffix("too large") == true)
         let frames = fixture.produce()
-        #expect(frames.filter { $0.type == 1 }.map(\.status) == [413])
-        #expect(frames.last?.type == 3 && frames.last?.errorCode == 0)
+        #expect(frames.filter { $0.type == .headers }.map(\.status) == [413])
+        #expect(frames.last?.type == .reset && frames.last?.errorCode == .noError)
         fixture.receive(Self.expecting("/echo", stream: 3, length: 4096))
         #expect(fixture.produce().map(\.status) == [100])
         #expect(fixture.memory.streams.usedCount == 1)
@@ -199,9 +209,9 @@ struct HTTP2SessionTests {
     @Test("Resetting a stream before its 100 Continue is sent does not affect another stream's answer")
     func expectationReset() {
         let fixture = SessionFixture()
-        fixture.receive(Self.expecting("/wait", stream: 1) + Peer.frame(3, stream: 1, Peer.bytes(8)))
+        fixture.receive(Self.expecting("/wait", stream: 1) + Peer.frame(.reset, stream: 1, Peer.bytes(.cancel)))
         fixture.receive(Self.expecting("/wait", stream: 3) + Peer.request("/echo", stream: 5))
-        let frames = fixture.produce().filter { $0.type == 1 }
+        let frames = fixture.produce().filter { $0.type == .headers }
         #expect(frames.map(\.stream) == [3, 5] && frames.map(\.status) == [100, 200])
         fixture.session.end()
         #expect(fixture.memory.streams.usedCount == 0)
@@ -215,7 +225,12 @@ struct HeadMethodTests {
     /// Returns HEADERS of a request with the method HEAD.
     private static func head(_ path: String, stream: Int = 1, ended: Bool = true) -> [UInt8] {
         let method: [UInt8] = [0x02, 4] + [UInt8]("HEAD".utf8)
-        return Peer.frame(1, flags: ended ? 5 : 4, stream: stream, method + Peer.headers(path).dropFirst())
+        return Peer.frame(
+            .headers,
+            flags: ended ? .whole : .endHeaders,
+            stream: stream,
+            method + Peer.headers(path).dropFirst()
+        )
     }
 
     @Test("An answer to HEAD has no content, even if the handler supplies it")
@@ -225,15 +240,15 @@ struct HeadMethodTests {
         #expect(fixture.respond(1, body: "content"))
         #expect(fixture.respond(3))
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [1, 1])
+        #expect(frames.map(\.type) == [.headers, .headers])
         #expect(frames.map(\.stream) == [1, 3])
-        #expect(frames.allSatisfy { $0.flags & 1 == 1 })
+        #expect(frames.allSatisfy { $0.flags.contains(.endStream) })
         #expect(fixture.session.queuedBytes == 0)
         #expect(fixture.memory.streams.usedCount == 0)
         // The state of a stream is reused.
         fixture.receive(Peer.request("/wait", stream: 5))
         #expect(fixture.respond(5, body: "content"))
-        #expect(fixture.produce().map(\.type) == [1, 0])
+        #expect(fixture.produce().map(\.type) == [.headers, .data])
     }
 
     @Test("A streaming answer to HEAD is its head only, and ends when that is sent")
@@ -244,8 +259,8 @@ struct HeadMethodTests {
         #expect(fixture.session.beginStreaming(1, Response()))
         _ = fixture.session.write(1, ByteView("content"))
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [1])
-        #expect(frames.first?.flags == 5)
+        #expect(frames.map(\.type) == [.headers])
+        #expect(frames.first?.flags == .whole)
         #expect(fixture.takeEvents() == ["closed 1"])
         #expect(fixture.session.queuedBytes == 0)
         #expect(fixture.session.write(1, ByteView("more")) == nil)
@@ -258,8 +273,8 @@ struct HeadMethodTests {
         for limits in [TransportLimits(), limits] {
             let fixture = SessionFixture(limits)
             fixture.receive(Self.head("/echo", ended: false))
-            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 5000)))
-            #expect(!fixture.produce().contains { $0.type == 0 })
+            fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0x61, count: 5000)))
+            #expect(!fixture.produce().contains { $0.type == .data })
         }
     }
 }
@@ -311,7 +326,7 @@ struct StreamPhaseTests {
         }
 
         /// More bytes than the handler accepts.
-        private static let largeData = Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 4097))
+        private static let largeData = Peer.frame(.data, stream: 1, [UInt8](repeating: 0x61, count: 4097))
     }
 
     // MARK: The handler
@@ -363,10 +378,10 @@ struct StreamPhaseTests {
 
         var bytes: [UInt8] {
             switch self {
-            case .data: Peer.frame(0, stream: 1, [0x61])
-            case .lastData: Peer.frame(0, flags: 1, stream: 1, [0x61])
-            case .trailers: Peer.frame(1, flags: 5, stream: 1, Peer.field("x-checksum", "1"))
-            case .reset: Peer.frame(3, stream: 1, Peer.bytes(8))
+            case .data: Peer.frame(.data, stream: 1, [0x61])
+            case .lastData: Peer.frame(.data, flags: .endStream, stream: 1, [0x61])
+            case .trailers: Peer.frame(.headers, flags: .whole, stream: 1, Peer.field("x-checksum", "1"))
+            case .reset: Peer.frame(.reset, stream: 1, Peer.bytes(.cancel))
             case .windowUpdate: Peer.update(stream: 1, 1)
             case .connectionEnd: []
             }
@@ -420,10 +435,8 @@ struct StreamPhaseTests {
         var outcomes = fixture.takeEvents().map { $0 == "closed 1" ? Outcome.closed : .request }
         // A session that has ended has nothing to send.
         for frame in event == .connectionEnd ? [] : fixture.produce() {
-            guard let code = HTTP2ErrorCode.allCases.first(where: { frame.errorCode == Int($0.number) }) else {
-                continue
-            }
-            outcomes.append(frame.type == 3 ? .streamError(code) : .connectionError(code))
+            guard let code = frame.errorCode else { continue }
+            outcomes.append(frame.type == .reset ? .streamError(code) : .connectionError(code))
         }
         #expect(outcomes == (expected.map { [$0] } ?? []))
         if [.reset, .connectionEnd].contains(event) { #expect(fixture.memory.streams.usedCount == 0) }
@@ -450,9 +463,9 @@ struct HTTP2FaultTests {
     struct Fault: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let bytes: [UInt8]
-        let errorCode: Int
+        let errorCode: HTTP2ErrorCode
 
-        init(_ name: String, _ errorCode: Int, _ bytes: [UInt8]) {
+        init(_ name: String, _ errorCode: HTTP2ErrorCode, _ bytes: [UInt8]) {
             self.testDescription = name
             self.errorCode = errorCode
             self.bytes = bytes
@@ -473,49 +486,60 @@ struct HTTP2FaultTests {
             + ConformanceCase.all.filter(\.isImmediateConnectionError).filter { $0.opening.count > 24 }.compactMap {
                 rule in
                 guard case .connectionError(let codes) = rule.outcome else { return nil }
-                return Fault(rule.testDescription, Int(codes[0].number), rule.sent)
+                return Fault(rule.testDescription, codes[0], rule.sent)
             }
     }
 
     static let floods: [Fault] = [
         Fault(
             "a header block without end",
-            11,
-            Peer.frame(1, flags: 1, stream: 1, [0x82]) + Self.repeated(1500) { _ in Peer.frame(9, stream: 1) }
+            .enhanceYourCalm,
+            Peer.frame(.headers, flags: .endStream, stream: 1, [0x82])
+                + Self.repeated(1500) { _ in Peer.frame(.continuation, stream: 1) }
         ),
-        Fault("a flood of PING", 11, Self.repeated(1500) { _ in Peer.frame(6, [UInt8](repeating: 0, count: 8)) }),
-        Fault("a flood of SETTINGS", 11, Self.repeated(1500) { _ in Peer.frame(4) }),
-        Fault("a flood of PRIORITY", 11, Self.repeated(1500) { _ in Peer.frame(2, stream: 1, [0, 0, 0, 0, 15]) }),
-        Fault("a flood of WINDOW_UPDATE", 11, Self.repeated(1500) { _ in Peer.update(1) }),
+        Fault(
+            "a flood of PING",
+            .enhanceYourCalm,
+            Self.repeated(1500) { _ in Peer.frame(.ping, [UInt8](repeating: 0, count: 8)) }
+        ),
+        Fault("a flood of SETTINGS", .enhanceYourCalm, Self.repeated(1500) { _ in Peer.frame(.settings) }),
+        Fault(
+            "a flood of PRIORITY",
+            .enhanceYourCalm,
+            Self.repeated(1500) { _ in Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15]) }
+        ),
+        Fault("a flood of WINDOW_UPDATE", .enhanceYourCalm, Self.repeated(1500) { _ in Peer.update(1) }),
         Fault(
             "a flood of WINDOW_UPDATE on a stream",
-            11,
+            .enhanceYourCalm,
             Peer.request("/wait", stream: 1) + Self.repeated(1500) { _ in Peer.update(stream: 1, 1) }
         ),
         Fault(
             "a flood of GOAWAY",
-            11,
+            .enhanceYourCalm,
             Peer.request("/wait", stream: 1)
-                + Self.repeated(1500) { _ in Peer.frame(7, [UInt8](repeating: 0, count: 8)) }
+                + Self.repeated(1500) { _ in Peer.frame(.goAway, [UInt8](repeating: 0, count: 8)) }
         ),
         Fault(
             "a flood of streams that are reset",
-            11,
+            .enhanceYourCalm,
             Self.repeated(1500) { index in
-                Peer.request("/wait", stream: index * 2 + 1) + Peer.frame(3, stream: index * 2 + 1, Peer.bytes(8))
+                Peer.request("/wait", stream: index * 2 + 1)
+                    + Peer.frame(.reset, stream: index * 2 + 1, Peer.bytes(.cancel))
             }
         ),
         Fault(
             "a flood of streams that are reset without an error",
-            11,
+            .enhanceYourCalm,
             Self.repeated(1500) { index in
-                Peer.request("/wait", stream: index * 2 + 1) + Peer.frame(3, stream: index * 2 + 1, Peer.bytes(0))
+                Peer.request("/wait", stream: index * 2 + 1)
+                    + Peer.frame(.reset, stream: index * 2 + 1, Peer.bytes(.noError))
             }
         ),
         Fault(
             "a flood of empty DATA",
-            11,
-            Peer.request("/echo", stream: 1, ended: false) + Self.repeated(1500) { _ in Peer.frame(0, stream: 1) }
+            .enhanceYourCalm,
+            Peer.request("/echo", stream: 1, ended: false) + Self.repeated(1500) { _ in Peer.frame(.data, stream: 1) }
         ),
     ]
 
@@ -523,11 +547,11 @@ struct HTTP2FaultTests {
     func answerAfterFault() async throws {
         let server = try TestServer()
         let peer = try server.peer()
-        peer.send(Peer.request("/wait", stream: 1) + Peer.frame(0, [0x78]))
+        peer.send(Peer.request("/wait", stream: 1) + Peer.frame(.data, [0x78]))
         await server.log.wait(for: "closed 1")
         let other = try server.peer()
         other.send(Peer.request("/release", stream: 1))
-        #expect(other.frame(type: 1, stream: 1)?.status == 200)
+        #expect(other.frame(type: .headers, stream: 1)?.status == 200)
         try server.expectServed()
     }
 
@@ -542,15 +566,17 @@ struct HTTP2FaultTests {
         let entry = [0x40, 1, 0x78, 0x7F, 0xA1, 0x1E] + [UInt8](repeating: 0x76, count: 4000)
         let bomb = entry + [UInt8](repeating: 0xBE, count: 10_000)
         if inTrailers {
-            peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false) + ScriptedPeer.frame(0, stream: 1, [1]))
-            peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, bomb))
+            peer.send(
+                ScriptedPeer.request("/echo", stream: 1, ended: false) + ScriptedPeer.frame(.data, stream: 1, [1])
+            )
+            peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 1, bomb))
         } else {
-            peer.send(ScriptedPeer.frame(1, flags: 5, stream: 1, ScriptedPeer.headers("/echo") + bomb))
+            peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 1, ScriptedPeer.headers("/echo") + bomb))
         }
-        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 11)
+        #expect(peer.frame(type: .reset, stream: 1)?.errorCode == .enhanceYourCalm)
         // The table has the state that results from decoding the whole block.
-        peer.send(ScriptedPeer.frame(1, flags: 5, stream: 3, ScriptedPeer.headers("/echo") + [0xBE]))
-        #expect(peer.frame(type: 1, stream: 3)?.status == 200)
+        peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 3, ScriptedPeer.headers("/echo") + [0xBE]))
+        #expect(peer.frame(type: .headers, stream: 3)?.status == 200)
         try server.expectServed()
     }
 }

@@ -14,15 +14,15 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.times(.requestSeconds) == 0)
         #expect(fixture.passSeconds(1))
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [3])
-        #expect(frames.first?.errorCode == 8)
+        #expect(frames.map(\.type) == [.reset])
+        #expect(frames.first?.errorCode == .cancel)
         #expect(fixture.times(.requestSeconds) == 1)
         #expect(fixture.memory.streams.usedCount == 0)
     }
 
     @Test("An answer must be read within its time limit; the handler and an open stream have no limit")
     func answer() {
-        let fixture = SessionFixture(settings: ScriptedPeer.setting(4, 0))
+        let fixture = SessionFixture(settings: ScriptedPeer.setting(.initialWindowSize, 0))
         for number in [1, 3, 5] { fixture.receive(ScriptedPeer.request("/wait", stream: number)) }
         #expect(fixture.respond(1, body: "answer"))
         #expect(fixture.session.beginStreaming(3, Response()))
@@ -32,9 +32,9 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.passSeconds(1))
         #expect(fixture.times(.responseSeconds) == 1)
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [3])
+        #expect(frames.map(\.type) == [.reset])
         #expect(frames.first?.stream == 1)
-        #expect(frames.first?.errorCode == 8)
+        #expect(frames.first?.errorCode == .cancel)
         #expect(fixture.passSeconds(86_400))
         #expect(fixture.memory.streams.usedCount == 2)
     }
@@ -53,7 +53,7 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.passSeconds(1))
         #expect(fixture.times(.idleSeconds) == 1)
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [7])
+        #expect(frames.map(\.type) == [.goAway])
         #expect(frames.first?.payload.dropFirst(8) == [UInt8]("{\"reason\":\"IdleTimeout\"}".utf8)[...])
         #expect(fixture.isOver)
     }
@@ -64,14 +64,14 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.session.isQuietUntil == 1000 + 3_600_001)
         fixture.receive(ScriptedPeer.request("/wait", stream: 1, ended: false))
         #expect(fixture.session.isQuietUntil == 0)
-        fixture.receive(ScriptedPeer.frame(0, flags: 1, stream: 1))
+        fixture.receive(ScriptedPeer.frame(.data, flags: .endStream, stream: 1))
         #expect(fixture.session.isQuietUntil == .max)
         fixture.session.setPing(everySeconds: 30)
         #expect(fixture.session.isQuietUntil == 31_000)
         #expect(fixture.passSeconds(29))
         #expect(fixture.produce().isEmpty)
         #expect(fixture.passSeconds(1))
-        #expect(fixture.produce().map(\.type) == [6])
+        #expect(fixture.produce().map(\.type) == [.ping])
         #expect(fixture.session.isQuietUntil == 31_000 + 10_001)
         #expect(fixture.passSeconds(10))
         #expect(!fixture.passSeconds(1))
@@ -115,10 +115,10 @@ struct HTTP2SessionTimeTests {
         _ = fixture.produce()
         fixture.memory.now += 15_000
         _ = fixture.session.write(1, ByteView("one"))
-        #expect(fixture.produce().map(\.type) == [0])
+        #expect(fixture.produce().map(\.type) == [.data])
         fixture.memory.now += 14_000
         _ = fixture.session.write(1, ByteView("two"))
-        #expect(Set(fixture.produce().map(\.type)) == [0, 6])
+        #expect(Set(fixture.produce().map(\.type)) == [.data, .ping])
     }
 
     @Test("Control frames are paid from a budget that fills with time, and never above its size")
@@ -182,15 +182,15 @@ struct HTTP2SessionTimeTests {
             if !isFirst { fixture.memory.now += 100_000 }
             if !isFirst {
                 #expect(fixture.session.setStreamLimit(1))
-                #expect(fixture.produce().map(\.type) == [4])
+                #expect(fixture.produce().map(\.type) == [.settings])
             }
             fixture.receive(ScriptedPeer.request("/wait", stream: 1))
             #expect(fixture.passSeconds(60))
             #expect(fixture.produce().isEmpty)
             #expect(fixture.passSeconds(1))
             let frames = fixture.produce()
-            #expect(frames.map(\.type) == [7])
-            #expect(frames.first?.errorCode == Int(HTTP2ErrorCode.settingsTimeout.number))
+            #expect(frames.map(\.type) == [.goAway])
+            #expect(frames.first?.errorCode == .settingsTimeout)
             #expect(fixture.isOver)
             #expect(fixture.times(.requestSeconds) == 1)
         }
@@ -204,7 +204,7 @@ struct HTTP2SessionTimeTests {
         for _ in 1...3 {
             #expect(fixture.passSeconds(60))
             #expect(fixture.produce().isEmpty)
-            fixture.receive(ScriptedPeer.frame(4, flags: 1))
+            fixture.receive(ScriptedPeer.frame(.settings, flags: .ack))
         }
         #expect(fixture.passSeconds(3000))
         #expect(fixture.produce().isEmpty)
@@ -226,15 +226,20 @@ struct HTTP2SessionTimeTests {
     static let unfinishedFrames = [
         Unfinished(
             "a block",
-            ScriptedPeer.frame(1, stream: 1, [0x82]),
-            drop: ScriptedPeer.frame(9, stream: 1, ScriptedPeer.field("a", "b"))
+            ScriptedPeer.frame(.headers, stream: 1, [0x82]),
+            drop: ScriptedPeer.frame(.continuation, stream: 1, ScriptedPeer.field("a", "b"))
         ),
         Unfinished(
             "trailers",
-            ScriptedPeer.request("/wait", stream: 1, ended: false) + ScriptedPeer.frame(1, flags: 1, stream: 1),
-            drop: ScriptedPeer.frame(9, stream: 1)
+            ScriptedPeer.request("/wait", stream: 1, ended: false)
+                + ScriptedPeer.frame(.headers, flags: .endStream, stream: 1),
+            drop: ScriptedPeer.frame(.continuation, stream: 1)
         ),
-        Unfinished("a field", ScriptedPeer.frame(1, stream: 1, [0x00, 0x01]), drop: ScriptedPeer.frame(9, stream: 1)),
+        Unfinished(
+            "a field",
+            ScriptedPeer.frame(.headers, stream: 1, [0x00, 0x01]),
+            drop: ScriptedPeer.frame(.continuation, stream: 1)
+        ),
         Unfinished("the head of a frame", [0, 0], drop: []),
         Unfinished("GOAWAY", [0, 64, 0, 7, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 8), drop: [0x20]),
         Unfinished("an unknown frame", [0, 64, 0, 0x42, 0, 0, 0, 0, 0], drop: [0x20]),
@@ -253,14 +258,14 @@ struct HTTP2SessionTimeTests {
         }
         #expect(fixture.produce().isEmpty)
         #expect(fixture.passSeconds(1))
-        #expect(fixture.produce().last?.errorCode == 11)
+        #expect(fixture.produce().last?.errorCode == .enhanceYourCalm)
         #expect(fixture.isOver)
     }
 
     @Test("A peer with a new partial frame each time is left alone")
     func alwaysBusy() {
         let fixture = SessionFixture()
-        let frame = ScriptedPeer.frame(0x42, [1, 2, 3])
+        let frame = ScriptedPeer.frame(.unknown, [1, 2, 3])
         fixture.receive(Array(frame[..<5]))
         for _ in 0..<200 {
             #expect(fixture.passSeconds(1))
@@ -277,13 +282,13 @@ struct HTTP2SessionTimeTests {
         fixture.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
         #expect(fixture.produce().isEmpty)
         #expect(fixture.respond(1, body: "one"))
-        #expect(fixture.produce().map(\.type) == [1, 0])
+        #expect(fixture.produce().map(\.type) == [.headers, .data])
         fixture.receive(ScriptedPeer.request("/wait", stream: 5))
         fixture.session.goAway(debugData: ByteView("again"), inFlight: .answeredFirst)
         #expect(fixture.respond(3, body: "three"))
         #expect(fixture.respond(5))
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [1, 1, 0, 7])
+        #expect(frames.map(\.type) == [.headers, .headers, .data, .goAway])
         #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 5)
         #expect(frames.last?.payload.dropFirst(8) == [UInt8]("bye".utf8)[...])
         #expect(fixture.isOver)
@@ -297,13 +302,13 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.produce().isEmpty)
         #expect(fixture.respond(1, body: "one"))
         let first = fixture.produce()
-        #expect(first.map(\.type) == [1, 0, 7])
+        #expect(first.map(\.type) == [.headers, .data, .goAway])
         #expect(first.last?.payload == [0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0])
         fixture.receive(ScriptedPeer.request("/echo", stream: 3))
-        #expect(fixture.produce().map(\.type) == [1] && !fixture.isOver)
+        #expect(fixture.produce().map(\.type) == [.headers] && !fixture.isOver)
         #expect(fixture.passSeconds(1))
         let frames = fixture.produce()
-        #expect(frames.map(\.type) == [7])
+        #expect(frames.map(\.type) == [.goAway])
         #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 3)
         #expect(frames.last?.payload.dropFirst(8) == [UInt8]("bye".utf8)[...])
         #expect(fixture.isOver)
@@ -318,9 +323,9 @@ struct HTTP2SessionTimeTests {
         #expect(fixture.passSeconds(10))
         #expect(fixture.produce().isEmpty)
         #expect(fixture.respond(1))
-        #expect(fixture.produce().map(\.type) == [1, 7])
-        fixture.receive(ScriptedPeer.frame(0, flags: 1, stream: 3))
-        #expect(fixture.produce().map(\.type) == [1])
+        #expect(fixture.produce().map(\.type) == [.headers, .goAway])
+        fixture.receive(ScriptedPeer.frame(.data, flags: .endStream, stream: 3))
+        #expect(fixture.produce().map(\.type) == [.headers])
         #expect(fixture.isOver)
 
         let silent = SessionFixture()
@@ -329,12 +334,12 @@ struct HTTP2SessionTimeTests {
         #expect(!silent.session.wantsToWrite)
         #expect(silent.passSeconds(1))
         #expect(silent.session.wantsToWrite)
-        #expect(silent.produce().map(\.type) == [7])
+        #expect(silent.produce().map(\.type) == [.goAway])
 
         let idle = SessionFixture()
         idle.session.goAway(debugData: ByteView("bye"), inFlight: .answeredFirst)
         #expect(idle.session.wantsToWrite)
-        #expect(idle.produce().map(\.type) == [7])
+        #expect(idle.produce().map(\.type) == [.goAway])
     }
 
     @Test("A request that is read before GOAWAY has left is answered and named by it, or refused, never both")
@@ -345,7 +350,7 @@ struct HTTP2SessionTimeTests {
         #expect(waiting.produce().isEmpty)
         #expect(waiting.respond(1))
         let frames = waiting.produce()
-        #expect(frames.map(\.type) == [1, 7])
+        #expect(frames.map(\.type) == [.headers, .goAway])
         #expect(frames.last.map { ScriptedPeer.number($0.payload[0..<4]) } == 1)
         #expect(waiting.isOver)
 
@@ -357,8 +362,8 @@ struct HTTP2SessionTimeTests {
             #expect(!going.respond(5))
             for number: Int32 in [1, 3] { #expect(going.respond(number)) }
             let sent = going.produce()
-            #expect(sent.filter { $0.type == 3 }.map(\.errorCode) == [7])
-            #expect(sent.first { $0.type == 7 }.map { ScriptedPeer.number($0.payload[0..<4]) } == 3)
+            #expect(sent.filter { $0.type == .reset }.map(\.errorCode) == [.refusedStream])
+            #expect(sent.first { $0.type == .goAway }.map { ScriptedPeer.number($0.payload[0..<4]) } == 3)
             #expect(going.isOver)
         }
     }

@@ -3,11 +3,38 @@ import HTTPTransport
 import Testing
 import Wire
 
+/// The types of frames (RFC 9113 §6).
+enum FrameType: UInt8 {
+    case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
+    /// An undefined type.
+    case unknown = 0x42
+}
+
+/// The flags of frames (RFC 9113 §6).
+struct FrameFlags: OptionSet {
+    let rawValue: UInt8
+
+    static let ack = FrameFlags(rawValue: 0x1)
+    static let endStream = FrameFlags(rawValue: 0x1)
+    static let endHeaders = FrameFlags(rawValue: 0x4)
+    static let padded = FrameFlags(rawValue: 0x8)
+    static let priority = FrameFlags(rawValue: 0x20)
+    static let whole: FrameFlags = [.endStream, .endHeaders]
+}
+
+/// The identifiers of settings (RFC 9113 §6.5.2).
+enum SettingIdentifier: UInt8 {
+    case headerTableSize = 1
+    case enablePush, maxConcurrentStreams, initialWindowSize, maxFrameSize, maxHeaderListSize
+    /// An undefined setting.
+    case unknown = 0xF0
+}
+
 /// A raw connection to a server on loopback, for which a test writes every byte.
 final class ScriptedPeer {
     struct Frame {
-        let type: UInt8
-        let flags: UInt8
+        let type: FrameType
+        let flags: FrameFlags
         let stream: Int
         let payload: [UInt8]
 
@@ -16,7 +43,7 @@ final class ScriptedPeer {
         /// HPACK's static table has seven statuses; others are sent as a literal with the name of entry 8. The first
         /// block may begin with the table's new size.
         var status: Int? {
-            guard self.type == 1 else { return nil }
+            guard self.type == .headers else { return nil }
             let block = Array(self.payload.drop { $0 & 0xE0 == 0x20 })
             guard let first = block.first else { return nil }
             let known = [200, 204, 206, 304, 400, 404, 500]
@@ -47,12 +74,14 @@ final class ScriptedPeer {
         }
 
         /// The error code of RST_STREAM or GOAWAY.
-        var errorCode: Int? {
+        var errorCode: HTTP2ErrorCode? {
+            let code: ArraySlice<UInt8>
             switch self.type {
-            case 3 where self.payload.count == 4: ScriptedPeer.number(self.payload[0..<4])
-            case 7 where self.payload.count >= 8: ScriptedPeer.number(self.payload[4..<8])
-            case _: nil
+            case .reset where self.payload.count == 4: code = self.payload[0..<4]
+            case .goAway where self.payload.count >= 8: code = self.payload[4..<8]
+            case _: return nil
             }
+            return HTTP2ErrorCode.allCases.first { Int($0.number) == ScriptedPeer.number(code) }
         }
     }
 
@@ -176,9 +205,13 @@ final class ScriptedPeer {
         return unsent == 0
     }
 
-    static func frame(_ type: UInt8, flags: UInt8 = 0, stream: Int = 0, _ payload: [UInt8] = []) -> [UInt8] {
-        let count = payload.count
-        let head = [UInt8(count >> 16), UInt8(count >> 8 & 255), UInt8(count & 255), type, flags]
+    static func frame(
+        _ type: FrameType,
+        flags: FrameFlags = [],
+        stream: Int = 0,
+        _ payload: [UInt8] = []
+    ) -> [UInt8] {
+        let head = Self.bytes(UInt32(payload.count)).dropFirst() + [type.rawValue, flags.rawValue]
         return head + Self.bytes(UInt32(stream)) + payload
     }
 
@@ -186,11 +219,15 @@ final class ScriptedPeer {
         [UInt8(value >> 24), UInt8(value >> 16 & 255), UInt8(value >> 8 & 255), UInt8(value & 255)]
     }
 
+    static func bytes(_ code: HTTP2ErrorCode) -> [UInt8] { Self.bytes(code.number) }
+
     static func update(stream: Int = 0, _ increment: UInt32) -> [UInt8] {
-        Self.frame(8, stream: stream, Self.bytes(increment))
+        Self.frame(.windowUpdate, stream: stream, Self.bytes(increment))
     }
 
-    static func setting(_ identifier: UInt8, _ value: UInt32) -> [UInt8] { [0, identifier] + Self.bytes(value) }
+    static func setting(_ identifier: SettingIdentifier, _ value: UInt32) -> [UInt8] {
+        [0, identifier.rawValue] + Self.bytes(value)
+    }
 
     /// Returns a header block without compression: method, scheme, path and host.
     static func headers(_ path: String, isPost: Bool = false) -> [UInt8] {
@@ -204,12 +241,12 @@ final class ScriptedPeer {
 
     /// Returns HEADERS of a request; with `ended` it has no body.
     static func request(_ path: String, stream: Int, ended: Bool = true) -> [UInt8] {
-        Self.frame(1, flags: ended ? 5 : 4, stream: stream, Self.headers(path, isPost: !ended))
+        Self.frame(.headers, flags: ended ? .whole : .endHeaders, stream: stream, Self.headers(path, isPost: !ended))
     }
 
     /// Sends the preface and settings.
     func beginHTTP2(settings: [UInt8] = []) {
-        self.send(Self.preface + Self.frame(4, settings))
+        self.send(Self.preface + Self.frame(.settings, settings))
     }
 
     // MARK: Reading
@@ -235,7 +272,7 @@ final class ScriptedPeer {
     func nextFrame() -> Frame? {
         while true {
             if let frame = Self.takeFrame(from: &self.received) {
-                if frame.type == 4, frame.flags & 1 == 0 { self.send(Self.frame(4, flags: 1)) }
+                if frame.type == .settings, frame.flags != .ack { self.send(Self.frame(.settings, flags: .ack)) }
                 return frame
             }
             if !self.receive() { return nil }
@@ -251,7 +288,7 @@ final class ScriptedPeer {
     }
 
     /// Reads until the first frame of a type, and of a stream unless nil.
-    func frame(type: UInt8, stream: Int? = nil) -> Frame? {
+    func frame(type: FrameType, stream: Int? = nil) -> Frame? {
         while let frame = self.nextFrame() {
             if frame.type == type && (stream == nil || frame.stream == stream) { return frame }
         }
@@ -264,9 +301,9 @@ final class ScriptedPeer {
         var body: [UInt8] = []
         while let frame = self.nextFrame() {
             guard frame.stream == stream else { continue }
-            if frame.type == 3 { return nil }
-            if frame.type == 0 { body += frame.payload }
-            if frame.flags & 1 != 0 { return body }
+            if frame.type == .reset { return nil }
+            if frame.type == .data { body += frame.payload }
+            if frame.flags.contains(.endStream) { return body }
         }
         return nil
     }
@@ -278,9 +315,9 @@ final class ScriptedPeer {
         while !open.isEmpty {
             guard let frame = self.nextFrame() else { return nil }
             guard open.contains(frame.stream) else { continue }
-            if frame.type == 3 { return nil }
-            if frame.type == 0 { bodies[frame.stream, default: []] += frame.payload }
-            if frame.flags & 1 != 0 { open.remove(frame.stream) }
+            if frame.type == .reset { return nil }
+            if frame.type == .data { bodies[frame.stream, default: []] += frame.payload }
+            if frame.flags.contains(.endStream) { open.remove(frame.stream) }
         }
         return bodies.mapValues { String(decoding: $0, as: UTF8.self) }
     }
@@ -333,8 +370,8 @@ final class ScriptedPeer {
         guard bytes.count >= end else { return nil }
         defer { bytes.removeFirst(end) }
         return Frame(
-            type: bytes[3],
-            flags: bytes[4],
+            type: FrameType(rawValue: bytes[3]) ?? .unknown,
+            flags: FrameFlags(rawValue: bytes[4]),
             stream: Self.number(bytes[5..<9]),
             payload: Array(bytes[9..<end])
         )
@@ -519,7 +556,7 @@ final class TestServer {
     /// Checks that a peer that has begun HTTP/2 and sent no request is served.
     static func expectServed(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
         peer.send(ScriptedPeer.request("/echo", stream: 1, ended: false))
-        peer.send(ScriptedPeer.frame(0, flags: 1, stream: 1, [UInt8]("alive".utf8)))
+        peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: 1, [UInt8]("alive".utf8)))
         #expect(peer.body(stream: 1) == [UInt8]("alive".utf8), sourceLocation: location)
     }
 }

@@ -69,7 +69,7 @@ struct ServerBoundTests {
         // The server notices the end with a delay.
         let deadline = ContinuousClock.now + .seconds(60)
         var again = try server.peer()
-        while again.frame(type: 4) == nil, ContinuousClock.now < deadline { again = try server.peer() }
+        while again.frame(type: .settings) == nil, ContinuousClock.now < deadline { again = try server.peer() }
         TestServer.expectServed(again)
     }
 
@@ -129,7 +129,7 @@ struct ServerBoundTests {
     @Test("A connection that lets its answers pile up is ended, and its queued bytes are freed")
     func queuedBytes() async throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 40_000 })
-        let peer = try server.peer(settings: Peer.setting(4, 0))
+        let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         for number in [1, 3] {
             peer.send(Peer.request("/fill", stream: number))
             await server.log.wait(for: "filled \(number)")
@@ -146,7 +146,7 @@ struct ServerBoundTests {
     @Test("An answer that is too large at once ends its connection, too, also with HTTP/1.1")
     func queuedAnswer() throws {
         let server = try TestServer(self.limits { $0.queuedBytesPerConnectionMax = 19_999 })
-        let peer = try server.peer(settings: Peer.setting(4, 0))
+        let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0))
         peer.send(Peer.request("/big", stream: 1))
         #expect(peer.hasEnded())
         let old = try Peer(server.address)
@@ -181,8 +181,8 @@ struct ServerBoundTests {
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
         let server = try TestServer(limits)
-        let peer = try server.peer(settings: Peer.setting(4, 0x7FFF_FFFF))
-        peer.send(Peer.frame(8, Peer.bytes(0x7000_0000)))
+        let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0x7FFF_FFFF))
+        peer.send(Peer.update(0x7000_0000))
         for index in 0..<60 { peer.send(Peer.request("/big", stream: index * 2 + 1)) }
         // The first answers may have been written before one had to wait. Those of later requests wait after them.
         let served = try server.peer()
@@ -197,7 +197,7 @@ struct ServerBoundTests {
         }
         var count = 0
         while count < 60 * 300_000, let frame = peer.nextFrame() {
-            if frame.type == 0 { count += frame.payload.count }
+            if frame.type == .data { count += frame.payload.count }
         }
         #expect(count == 60 * 300_000)
     }
@@ -219,7 +219,7 @@ struct ServerBoundTests {
         mute.send(Peer.preface)
         #expect(silent.hasEnded())
         #expect(halting.hasEnded())
-        #expect(mute.frame(type: 4) != nil)
+        #expect(mute.frame(type: .settings) != nil)
         #expect(mute.hasEnded())
         #expect(server.isMet(.handshakeSeconds, times: 3, while: try server.peer()))
         let unanswering = try server.peer()
@@ -227,8 +227,8 @@ struct ServerBoundTests {
         await server.log.wait(for: "closed 1")
         #expect(server.times(.pingSeconds) == 1)
         let faulty = try server.peer()
-        faulty.send(Peer.frame(6, [1]))
-        #expect(faulty.frame(type: 7)?.errorCode == 6)
+        faulty.send(Peer.frame(.ping, [1]))
+        #expect(faulty.frame(type: .goAway)?.errorCode == .frameSizeError)
         #expect(server.isMet(.lingerSeconds, while: served))
     }
 
@@ -239,7 +239,7 @@ struct ServerBoundTests {
             $0.queuedBytesPerConnectionMax = 67_108_864
         }
         let server = try TestServer(limits)
-        let peer = try server.peer(settings: Peer.setting(4, 0x7FFF_FFFF))
+        let peer = try server.peer(settings: Peer.setting(.initialWindowSize, 0x7FFF_FFFF))
         peer.send(Peer.update(0x7000_0000))
         for index in 0..<60 { peer.send(Peer.request("/big", stream: index * 2 + 1)) }
         await server.log.wait(for: "connection closed")

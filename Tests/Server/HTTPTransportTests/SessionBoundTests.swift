@@ -15,14 +15,16 @@ struct SessionBoundTests {
     }
 
     /// Returns the error code of the GOAWAY among these frames; nil if there is none.
-    private func goAway(_ frames: [ScriptedPeer.Frame]) -> Int? {
-        frames.first { $0.type == 7 }?.errorCode
+    private func goAway(_ frames: [ScriptedPeer.Frame]) -> HTTP2ErrorCode? {
+        frames.first { $0.type == .goAway }?.errorCode
     }
 
     /// Returns HEADERS of a request with this many CONTINUATION frames, the last of which ends the block.
     private static func continued(_ count: Int) -> [UInt8] {
-        var bytes = Peer.frame(1, flags: 1, stream: 1, Peer.headers("/echo"))
-        for number in 1...count { bytes += Peer.frame(9, flags: number == count ? 4 : 0, stream: 1) }
+        var bytes = Peer.frame(.headers, flags: .endStream, stream: 1, Peer.headers("/echo"))
+        for number in 1...count {
+            bytes += Peer.frame(.continuation, flags: number == count ? .endHeaders : [], stream: 1)
+        }
         return bytes
     }
 
@@ -39,7 +41,7 @@ struct SessionBoundTests {
         #expect(served.takeEvents().count == 1)
         #expect(served.times(.continuationFramesMax) == 0)
         let ended = receive(5)
-        #expect(self.goAway(ended.produce()) == 11)
+        #expect(self.goAway(ended.produce()) == .enhanceYourCalm)
         #expect(ended.isOver)
         #expect(ended.times(.continuationFramesMax) == 1)
         #expect(ended.takeEvents().isEmpty)
@@ -54,16 +56,16 @@ struct SessionBoundTests {
     }
 
     static let floods = [
-        Flood(testDescription: "PING") { _ in ScriptedPeer.frame(6, [UInt8](repeating: 7, count: 8)) },
-        Flood(testDescription: "SETTINGS") { _ in ScriptedPeer.frame(4) },
-        Flood(testDescription: "PRIORITY") { _ in ScriptedPeer.frame(2, stream: 1, [0, 0, 0, 0, 1]) },
+        Flood(testDescription: "PING") { _ in ScriptedPeer.frame(.ping, [UInt8](repeating: 7, count: 8)) },
+        Flood(testDescription: "SETTINGS") { _ in ScriptedPeer.frame(.settings) },
+        Flood(testDescription: "PRIORITY") { _ in ScriptedPeer.frame(.priority, stream: 1, [0, 0, 0, 0, 1]) },
         Flood(testDescription: "RST_STREAM") { index in
             ScriptedPeer.request("/wait", stream: index * 2 + 1)
-                + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(8))
+                + ScriptedPeer.frame(.reset, stream: index * 2 + 1, ScriptedPeer.bytes(.cancel))
         },
         Flood(testDescription: "RST_STREAM with NO_ERROR") { index in
             ScriptedPeer.request("/wait", stream: index * 2 + 1)
-                + ScriptedPeer.frame(3, stream: index * 2 + 1, ScriptedPeer.bytes(0))
+                + ScriptedPeer.frame(.reset, stream: index * 2 + 1, ScriptedPeer.bytes(.noError))
         },
         Flood(testDescription: "requests whose window overflows") { index in
             ScriptedPeer.request("/wait", stream: index * 2 + 1)
@@ -71,33 +73,33 @@ struct SessionBoundTests {
         },
         Flood(testDescription: "requests with less content than announced") { index in
             let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "5")
-            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+            return ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, fields)
         },
         Flood(testDescription: "requests with more content than announced") { index in
             let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "1")
-            return ScriptedPeer.frame(1, flags: 4, stream: index * 2 + 1, fields)
-                + ScriptedPeer.frame(0, flags: 1, stream: index * 2 + 1, [1, 2])
+            return ScriptedPeer.frame(.headers, flags: .endHeaders, stream: index * 2 + 1, fields)
+                + ScriptedPeer.frame(.data, flags: .endStream, stream: index * 2 + 1, [1, 2])
         },
         Flood(testDescription: "requests with a malformed field") { index in
             let fields = ScriptedPeer.headers("/wait") + ScriptedPeer.field("X", "1")
-            return ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, fields)
+            return ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, fields)
         },
         Flood(testDescription: "requests with malformed trailers") { index in
             ScriptedPeer.request("/wait", stream: index * 2 + 1, ended: false)
-                + ScriptedPeer.frame(1, flags: 5, stream: index * 2 + 1, ScriptedPeer.field("X", "1"))
+                + ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, ScriptedPeer.field("X", "1"))
         },
         Flood(testDescription: "empty DATA", before: ScriptedPeer.request("/wait", stream: 1, ended: false)) { _ in
-            ScriptedPeer.frame(0, stream: 1)
+            ScriptedPeer.frame(.data, stream: 1)
         },
         Flood(
             testDescription: "empty DATA on a stream that we reset",
-            before: ScriptedPeer.frame(1, flags: 4, stream: 1, [0x82] + ScriptedPeer.field("X", "1")),
+            before: ScriptedPeer.frame(.headers, flags: .endHeaders, stream: 1, [0x82] + ScriptedPeer.field("X", "1")),
             beforeCost: 1
-        ) { _ in ScriptedPeer.frame(0, stream: 1) },
+        ) { _ in ScriptedPeer.frame(.data, stream: 1) },
         Flood(
             testDescription: "CONTINUATION",
-            before: ScriptedPeer.frame(1, flags: 1, stream: 1, ScriptedPeer.headers("/wait"))
-        ) { _ in ScriptedPeer.frame(9, stream: 1) },
+            before: ScriptedPeer.frame(.headers, flags: .endStream, stream: 1, ScriptedPeer.headers("/wait"))
+        ) { _ in ScriptedPeer.frame(.continuation, stream: 1) },
     ]
 
     @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
@@ -109,7 +111,7 @@ struct SessionBoundTests {
         #expect(fixture.times(.controlFramesPerSecond) == 0)
         #expect(self.goAway(fixture.produce()) == nil)
         for index in 4..<7 { fixture.receive(flood.frame(index)) }
-        #expect(self.goAway(fixture.produce()) == 11)
+        #expect(self.goAway(fixture.produce()) == .enhanceYourCalm)
         #expect(fixture.isOver)
         #expect(fixture.times(.controlFramesPerSecond) == 1)
     }
@@ -122,13 +124,13 @@ struct SessionBoundTests {
                 $0.streamsPerConnectionMax = 1
             }
             let fixture = SessionFixture(limits, acknowledges: acknowledges)
-            let codes = (0..<8).flatMap { index in
+            let frames = (0..<8).flatMap { index in
                 fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
-                return fixture.produce().compactMap { $0.type == 7 ? -1 : $0.errorCode }
+                return fixture.produce()
             }
-            #expect(codes.contains(-1), "\(codes)")
+            #expect(self.goAway(frames) != nil)
             #expect(fixture.times(.controlFramesPerSecond) == 1)
-            return codes.filter { $0 == 7 }.count
+            return frames.filter { $0.errorCode == .refusedStream }.count
         }
         #expect(refused[0] >= 4 && refused[1] == refused[0] + 1, "\(refused)")
     }
@@ -139,7 +141,7 @@ struct SessionBoundTests {
         for index in 0..<20 {
             fixture.receive(Peer.request("/wait", stream: index * 2 + 1))
             fixture.session.reset(Int32(index * 2 + 1), code: .internalError)
-            #expect(fixture.produce().map(\.errorCode) == [2])
+            #expect(fixture.produce().map(\.errorCode) == [.internalError])
         }
         for index in 20..<40 {
             fixture.receive(Peer.request("/wait", stream: index * 4 + 1))
@@ -158,11 +160,11 @@ struct SessionBoundTests {
         }
         let fixture = SessionFixture(limits)
         for _ in 0..<5 {
-            for index in 0..<10 { fixture.receive(index < 5 ? Peer.frame(4) : Peer.frame(6, Self.ping)) }
+            for index in 0..<10 { fixture.receive(index < 5 ? Peer.frame(.settings) : Peer.frame(.ping, Self.ping)) }
             #expect(fixture.passSeconds(1))
         }
         #expect(fixture.times(.controlFramesPerSecond) == 0)
-        for index in 0..<11 { fixture.receive(index < 5 ? Peer.frame(4) : Peer.frame(6, Self.ping)) }
+        for index in 0..<11 { fixture.receive(index < 5 ? Peer.frame(.settings) : Peer.frame(.ping, Self.ping)) }
         #expect(fixture.times(.controlFramesPerSecond) == 1)
     }
 
@@ -177,7 +179,7 @@ struct SessionBoundTests {
             fixture.receive(Peer.request("/echo", stream: 1))
             let head = fixture.produce().first
             #expect(head?.status == (times == 0 ? 200 : 431))
-            #expect(head.map { $0.flags & 1 } == 1)
+            #expect(head?.flags.contains(.endStream) == true)
             #expect(fixture.times(.headerListBytesMax) == times)
             #expect(!fixture.isOver)
         }
@@ -188,13 +190,13 @@ struct SessionBoundTests {
         for (bytes, times) in [(16_384, 0), (16_385, 1)] {
             let fixture = SessionFixture()
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
-            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: bytes)))
-            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : 6))
+            fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0, count: bytes)))
+            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : .frameSizeError))
             #expect(fixture.times(.frameBytesMax) == times)
         }
         let fixture = SessionFixture()
-        fixture.receive(Peer.frame(6, [1, 2, 3]))
-        #expect(self.goAway(fixture.produce()) == 6)
+        fixture.receive(Peer.frame(.ping, [1, 2, 3]))
+        #expect(self.goAway(fixture.produce()) == .frameSizeError)
         #expect(fixture.times(.frameBytesMax) == 0)
     }
 
@@ -204,10 +206,10 @@ struct SessionBoundTests {
             let fixture = SessionFixture(self.limits { $0.streamWindowBytes = 16_384 })
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
             // A window is not extended until half of it was used.
-            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_191)))
-            fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: 8_193 + more)))
+            fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0, count: 8_191)))
+            fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0, count: 8_193 + more)))
             let frames = fixture.produce()
-            #expect(frames.first { $0.type == 3 }?.errorCode == (times == 0 ? nil : 3))
+            #expect(frames.first { $0.type == .reset }?.errorCode == (times == 0 ? nil : .flowControlError))
             #expect(fixture.times(.streamWindowBytes) == times)
             #expect(!fixture.isOver)
         }
@@ -220,9 +222,9 @@ struct SessionBoundTests {
             fixture.receive(Peer.request("/wait", stream: 1, ended: false))
             // After half of it was used, the window is extended, but the client sends the rest before it is notified.
             for bytes in [16_384, 16_384, 16_384, 16_384, 16_384, last] {
-                fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0, count: bytes)))
+                fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0, count: bytes)))
             }
-            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : 3))
+            #expect(self.goAway(fixture.produce()) == (times == 0 ? nil : .flowControlError))
             #expect(fixture.times(.connectionWindowBytes) == times)
         }
     }
@@ -233,15 +235,15 @@ struct SessionBoundTests {
         for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number)) }
         #expect(fixture.times(.streamsPerConnectionMax) == 0)
         fixture.receive(Peer.request("/wait", stream: 5))
-        #expect(fixture.produce().first { $0.type == 3 }?.errorCode == 7)
+        #expect(fixture.produce().first { $0.type == .reset }?.errorCode == .refusedStream)
         #expect(fixture.times(.streamsPerConnectionMax) == 1)
 
         let loop = SessionFixture(self.limits { $0.streamsPerLoopMax = 2 })
         for number in [1, 3] { loop.receive(Peer.request("/wait", stream: number)) }
         #expect(loop.times(.streamsPerLoopMax) == 0)
         loop.receive(Peer.request("/wait", stream: 5))
-        let resets = loop.produce().filter { $0.type == 3 }
-        #expect(resets.map(\.stream) == [5] && resets.first?.errorCode == 7)
+        let resets = loop.produce().filter { $0.type == .reset }
+        #expect(resets.map(\.stream) == [5] && resets.first?.errorCode == .refusedStream)
         #expect(loop.times(.streamsPerLoopMax) == 1)
         #expect(loop.times(.streamsPerConnectionMax) == 0)
         #expect(loop.respond(1))
@@ -262,23 +264,23 @@ struct SessionBoundTests {
         let limit = 2 * self.headBytes() + 10
         let fixture = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = limit })
         for number in [1, 3] { fixture.receive(Peer.request("/wait", stream: number, ended: false)) }
-        fixture.receive(Peer.frame(0, stream: 3, [UInt8](repeating: 0x61, count: 10)))
+        fixture.receive(Peer.frame(.data, stream: 3, [UInt8](repeating: 0x61, count: 10)))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 0)
         #expect(fixture.session.heldBytes == limit)
         _ = fixture.takeEvents()
-        fixture.receive(Peer.frame(0, stream: 3, [0x61]))
+        fixture.receive(Peer.frame(.data, stream: 3, [0x61]))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 1)
         #expect(fixture.takeEvents() == ["3 POST /wait h host=h no room: connection"])
         #expect(fixture.respond(3, body: "refused"))
         let frames = fixture.produce().filter { $0.stream == 3 }
-        #expect(frames.map(\.type) == [1, 0, 3])
-        #expect(frames.last?.errorCode == 0)
+        #expect(frames.map(\.type) == [.headers, .data, .reset])
+        #expect(frames.last?.errorCode == .noError)
         // Its bytes were released. A head alone may also be too large.
-        fixture.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: self.headBytes() + 10)))
+        fixture.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0x61, count: self.headBytes() + 10)))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 1)
         fixture.receive(Peer.request("/wait", stream: 5, ended: false))
         #expect(fixture.times(.requestBytesPerConnectionMax) == 2)
-        fixture.receive(Peer.frame(0, flags: 1, stream: 1))
+        fixture.receive(Peer.frame(.data, flags: .endStream, stream: 1))
         #expect(fixture.session.heldBytes == 0)
         #expect(fixture.memory.requestBytes.held == 0)
     }
@@ -289,19 +291,19 @@ struct SessionBoundTests {
         let first = SessionFixture(limits)
         let second = SessionFixture(limits, beside: first)
         for fixture in [first, second] { fixture.receive(Peer.request("/wait", stream: 1, ended: false)) }
-        first.receive(Peer.frame(0, stream: 1, [UInt8](repeating: 0x61, count: 10)))
+        first.receive(Peer.frame(.data, stream: 1, [UInt8](repeating: 0x61, count: 10)))
         #expect(first.memory.requestBytes.held == limits.requestBytesMax)
         second.receive(Peer.request("/echo", stream: 3))
         #expect(first.times(.requestBytesMax) == 0)
         _ = second.takeEvents()
-        second.receive(Peer.frame(0, stream: 1, [0x61]))
+        second.receive(Peer.frame(.data, stream: 1, [0x61]))
         #expect(first.times(.requestBytesMax) == 1)
         #expect(second.takeEvents() == ["1 POST /wait h host=h no room: server"])
         // A connection that ends releases the bytes of its requests.
         first.session.end()
         #expect(first.memory.requestBytes.held == 0)
         second.receive(Peer.request("/wait", stream: 5, ended: false))
-        second.receive(Peer.frame(0, flags: 1, stream: 5, [0x61]))
+        second.receive(Peer.frame(.data, flags: .endStream, stream: 5, [0x61]))
         #expect(first.times(.requestBytesMax) == 1)
         #expect(second.takeEvents().last == "5 POST /wait h host=h a")
     }
@@ -309,8 +311,8 @@ struct SessionBoundTests {
     /// Returns HEADERS of a request that continues with the first bytes of a long field.
     private static func half(_ count: Int, stream: Int = 1) -> [UInt8] {
         let field: [UInt8] = [0x00, 1, 0x78, 0x7F, 0x81, 0xF0, 0x01]
-        return Peer.frame(1, flags: 1, stream: stream, Peer.headers("/echo") + field)
-            + Peer.frame(9, stream: stream, [UInt8](repeating: 0x76, count: count))
+        return Peer.frame(.headers, flags: .endStream, stream: stream, Peer.headers("/echo") + field)
+            + Peer.frame(.continuation, stream: stream, [UInt8](repeating: 0x76, count: count))
     }
 
     /// Returns more bytes of that field.
@@ -318,7 +320,12 @@ struct SessionBoundTests {
         var bytes: [UInt8] = []
         for start in stride(from: 0, to: count, by: 16_000) {
             let piece = [UInt8](repeating: 0x76, count: min(16_000, count - start))
-            bytes += Peer.frame(9, flags: endsBlock && start + piece.count == count ? 4 : 0, stream: 1, piece)
+            bytes += Peer.frame(
+                .continuation,
+                flags: endsBlock && start + piece.count == count ? .endHeaders : [],
+                stream: 1,
+                piece
+            )
         }
         return bytes
     }
@@ -346,13 +353,13 @@ struct SessionBoundTests {
     func blockBytesMax() {
         let own = SessionFixture(self.limits { $0.requestBytesPerConnectionMax = 900 })
         own.receive(Self.half(1000))
-        #expect(self.goAway(own.produce()) == 11)
+        #expect(self.goAway(own.produce()) == .enhanceYourCalm)
         #expect(own.times(.requestBytesPerConnectionMax) == 1)
 
         let limits = self.limits { $0.requestBytesMax = 900 }
         let small = SessionFixture(limits)
         small.receive(Self.half(1000))
-        #expect(small.produce().map(\.errorCode) == [7])
+        #expect(small.produce().map(\.errorCode) == [.refusedStream])
         #expect(small.times(.requestBytesMax) == 1)
         // The rest of the block is read and discarded, and the connection continues.
         small.receive(Self.more(29_848, endsBlock: true))
@@ -362,23 +369,23 @@ struct SessionBoundTests {
 
         let large = SessionFixture(limits)
         large.receive(Self.half(9000))
-        #expect(self.goAway(large.produce()) == 11)
+        #expect(self.goAway(large.produce()) == .enhanceYourCalm)
         #expect(large.times(.requestBytesMax) == 1)
     }
 
     @Test("A field longer than four header lists ends the connection before it has arrived")
     func longestField() {
         let fixture = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
-        fixture.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
+        fixture.receive(Peer.frame(.headers, flags: .endStream, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA0, 0x1E]))
         #expect(!fixture.isOver)
         let over = SessionFixture(self.limits { $0.headerListBytesMax = 1000 })
-        over.receive(Peer.frame(1, flags: 1, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA1, 0x1E]))
-        #expect(self.goAway(over.produce()) == 9)
+        over.receive(Peer.frame(.headers, flags: .endStream, stream: 1, [0x00, 1, 0x78, 0x7F, 0xA1, 0x1E]))
+        #expect(self.goAway(over.produce()) == .compressionError)
     }
 
     @Test("Queued bytes of streams count for their connection until they are sent or their stream ends")
     func queuedBytes() {
-        let fixture = SessionFixture(settings: Peer.setting(4, 100))
+        let fixture = SessionFixture(settings: Peer.setting(.initialWindowSize, 100))
         for number in [1, 3, 5] { fixture.receive(Peer.request("/wait", stream: number)) }
         #expect(fixture.session.beginStreaming(1, Response()))
         let thousand = [UInt8](repeating: 0x61, count: 1000)
@@ -391,13 +398,16 @@ struct SessionBoundTests {
         fixture.receive(Peer.update(stream: 1, 900))
         _ = fixture.produce()
         #expect(fixture.session.queuedBytes == 1000)
-        fixture.receive(Peer.frame(3, stream: 1, Peer.bytes(8)))
+        fixture.receive(Peer.frame(.reset, stream: 1, Peer.bytes(.cancel)))
         #expect(fixture.session.queuedBytes == 0)
     }
 
     @Test("A streaming answer over its limit is counted once, and again after it was read")
     func streaming() {
-        let fixture = SessionFixture(self.limits { $0.streamingBytesSoftMax = 10 }, settings: Peer.setting(4, 0))
+        let fixture = SessionFixture(
+            self.limits { $0.streamingBytesSoftMax = 10 },
+            settings: Peer.setting(.initialWindowSize, 0)
+        )
         fixture.receive(Peer.request("/wait", stream: 1))
         #expect(fixture.session.beginStreaming(1, Response()))
         #expect(fixture.session.write(1, ByteView("0123456789")) == 10)
@@ -415,7 +425,7 @@ struct SessionBoundTests {
     func output() {
         for (bytesMax, count, times) in [(35, 34, 0), (17, 17, 1)] {
             let fixture = SessionFixture()
-            fixture.receive(Peer.frame(6, Self.ping) + Peer.frame(6, Self.ping))
+            fixture.receive(Peer.frame(.ping, Self.ping) + Peer.frame(.ping, Self.ping))
             var output = ByteBuffer()
             fixture.session.produce(into: &output, bytesMax: bytesMax)
             #expect(output.count == count)

@@ -32,9 +32,9 @@ final class SessionFixture {
         )
         self.handler.session = self.session
         guard hasBegun else { return }
-        self.receive(ScriptedPeer.preface + ScriptedPeer.frame(4, settings))
+        self.receive(ScriptedPeer.preface + ScriptedPeer.frame(.settings, settings))
         _ = self.produce()
-        if acknowledges { self.receive(ScriptedPeer.frame(4, flags: 1)) }
+        if acknowledges { self.receive(ScriptedPeer.frame(.settings, flags: .ack)) }
     }
 
     func receive(_ bytes: [UInt8]) {

@@ -274,7 +274,7 @@ final class FlowPeer {
         for _ in 0..<times {
             let stream = self.stream()
             bytes += ScriptedPeer.request("/\(self.flow)/\(name)", stream: stream, ended: false)
-            bytes += ScriptedPeer.frame(0, flags: 1, stream: stream, Self.body)
+            bytes += ScriptedPeer.frame(.data, flags: .endStream, stream: stream, Self.body)
         }
         self.peer.send(bytes)
     }
@@ -282,7 +282,7 @@ final class FlowPeer {
     /// Returns true if all its requests were answered.
     func isServed() -> Bool {
         defer { self.unanswered = [] }
-        return self.unanswered.allSatisfy { self.peer.frame(type: 1, stream: $0) != nil }
+        return self.unanswered.allSatisfy { self.peer.frame(type: .headers, stream: $0) != nil }
     }
 
     private func stream() -> Int {

@@ -145,6 +145,8 @@ struct ClientTextTests {
         #expect(periods[6] == "  ended          4 (lost 1, newData 3)  104 (lost 4, newData 100)")
         #expect(periods[7] == "since            2026-11-28T19:00:00Z   2026-11-27T20:00:00Z")
         let durations = StatsText.durations(stats).split(separator: "\n").map(String.init)
+        let period = #"{"recent": {"since": {"since": "2026-11-28T01:00:00Z", "until": "2026-11-28T02:00:00Z"}}}"#
+        #expect(StatsText.recent(try JSONReader.read(period)).hasSuffix("until            2026-11-28T02:00:00Z\n"))
         #expect(durations[0] == "duration of wakes since 2026-11-28T19:30:00Z, slowest first")
         #expect(durations[1] == "worker         topic  kind  wakes  median  95 %    longest")
         #expect(durations[2] == "snail          a.b    push  1      1.2 s   1.2 s   65.3 s")

@@ -167,14 +167,14 @@ struct PushListCommandTests {
     @Test("A page of pushes is requested with the filters of the list")
     func paths() throws {
         let plain = try ParsedCommand.running("push list")
-        #expect(PushListCommand.path(plain, since: nil, limit: 7, after: nil) == "/v1/pushes?limit=7")
+        #expect(PushListCommand.path(plain, [], limit: 7, after: nil) == "/v1/pushes?limit=7")
         let narrowed = try ParsedCommand.running("push list --topic a.b --outcome expired")
         let path = "/v1/pushes?since=5&topic=a.b&outcome=expired&limit=9&after=1.2.3.4"
-        #expect(PushListCommand.path(narrowed, since: 5, limit: 9, after: "1.2.3.4") == path)
+        #expect(PushListCommand.path(narrowed, ["since=5"], limit: 9, after: "1.2.3.4") == path)
         for line in ["--outcome expired,lost", "--outcome expired --outcome lost"] {
             let several = try ParsedCommand.running("push list \(line)")
             let path = "/v1/pushes?outcome=expired,lost&limit=7"
-            #expect(PushListCommand.path(several, since: nil, limit: 7, after: nil) == path)
+            #expect(PushListCommand.path(several, [], limit: 7, after: nil) == path)
         }
     }
 
@@ -192,8 +192,27 @@ struct PushListCommandTests {
         ] as [(String, Int64?)]
     )
     func since(text: String, moment: Int64?) throws {
-        #expect((try? PushListCommand.since(text, now: 10_000_000)) == moment)
-        #expect(try PushListCommand.since(nil, now: 10_000_000) == nil)
+        for option in ["since", "until"] {
+            let period = try? PushListCommand.period(
+                ParsedCommand.running("push list --\(option)=\(text)"),
+                now: 10_000_000
+            )
+            #expect(period == moment.map { ["\(option)=\($0)"] })
+        }
+        #expect(try PushListCommand.period(try ParsedCommand.running("push list"), now: 10_000_000) == [])
+    }
+
+    @Test("A period ends after its start, and counts are kept for a day")
+    func until() throws {
+        let parsed = try ParsedCommand.running("push list --since 2h --until 30m")
+        #expect(try PushListCommand.period(parsed, now: 10_000_000) == ["since=2800000", "until=8200000"])
+        let reversed = try ParsedCommand.running("push list --since 30m --until 30m")
+        #expect(throws: CommandFailure.self) { try PushListCommand.period(reversed, now: 10_000_000) }
+        for (text, isCounted) in [("24h", true), ("1d", true), ("25h", false), ("7d", false)] {
+            let parsed = try ParsedCommand.running("stats --since \(text)")
+            let period = try? PushListCommand.period(parsed, spanMax: 86_400_000, now: 100_000_000)
+            #expect((period != nil) == isCounted, "\(text)")
+        }
     }
 
     @Test("Pushes are a table with one head however many pages there are")

@@ -33,7 +33,7 @@ struct TaskTextTests {
         {"waiting":[{"identifier":"a.refresh","kind":"appRefresh","why":"The refresh waits.","attempts":0},
                     {"session":"photos","kind":"urlSession","count":3,"held":"network","eligibleAt":null}],
          "running":[{"identifier":"a.export","kind":"continued","deadline":60000,"attempts":1,"why":"It runs.",
-                     "progress":{"completed":10,"total":100,"subtitle":"frame\\u001b 10"}}]}
+                     "worker":"slow","progress":{"completed":10,"total":100,"subtitle":"frame\\u001b 10"}}]}
         """
 
     @Test("A device's tasks are a table, those that run first, with the reason of those that wait")
@@ -42,7 +42,7 @@ struct TaskTextTests {
         #expect(
             text == """
                 identifier  kind        state
-                a.export    continued   running  10/100 frame? 10, deadline 1970-01-01T00:01:00Z, attempt 1
+                a.export    continued   running  10/100 frame? 10, deadline 1970-01-01T00:01:00Z, attempt 1, worker slow
                 a.refresh   appRefresh  waiting  The refresh waits.
                 photos      urlSession  waiting  3 finished, held: network
 

@@ -8,18 +8,19 @@ struct WorkerListTests {
     func text() throws {
         let answer = try JSONReader.read(
             """
-            {"topics":[{"topic":"a","streams":[
+            {"topics":[{"topic":"a","workers":302,"streams":[
               {"name":"one","slots":4,"busy":1,"state":"free","takes":{"pushes":true,"tasks":["x.*"],"sessions":["s"],
                "resources":["gpu"],"devices":null}},
               {"name":"","slots":1,"busy":0,"state":"stalled","takes":{"pushes":false,"tasks":[],"sessions":[],
                "resources":[],"devices":2}}]},
-             {"topic":"b","streams":[]},{"topic":"c"}]}
+             {"topic":"b","workers":0,"streams":[]},{"topic":"c"}]}
             """
         )
         let text = """
-            worker  topic  slots busy  state    takes
-            one     a      1 of 4      free     pushes, task=x.*, session=s, resource=gpu
-            -       a      0 of 1      stalled  nothing of 2 devices
+            worker    topic  slots busy  state    takes
+            one       a      1 of 4      free     pushes, task=x.*, session=s, resource=gpu
+            -         a      0 of 1      stalled  nothing of 2 devices
+            300 more  a      -           -        -
 
             """
         #expect(WorkerListCommand.text(answer, topic: nil) == text)

@@ -131,13 +131,13 @@ struct NetworkTests {
     @Test(
         "How a gateway's answer is interpreted",
         arguments: [
-            (202, "", OutboxSender.Outcome.delivered), (404, "UnknownDevice", .refused("")),
+            (202, "", OutboxEntry.Outcome.delivered), (404, "UnknownDevice", .refused("")),
             (410, "Unregistered", .refused("")), (409, "TooManySessions", .retry("")), (503, "Shutdown", .retry("")),
             (429, "", .retry("")), (401, "", .retry("")), (400, "BadTask", .refused("")), (409, "", .refused("")),
         ]
     )
-    func outbox(_ status: Int, _ reason: String, _ expected: OutboxSender.Outcome) {
-        switch (OutboxSender.outcome(of: status, reason: reason), expected) {
+    func outbox(_ status: Int, _ reason: String, _ expected: OutboxEntry.Outcome) {
+        switch (OutboxEntry.outcome(of: status, reason: reason), expected) {
         case (.delivered, .delivered): ()
         case (.retry(let words), .retry), (.refused(let words), .refused):
             #expect(words.contains("\(status)") && (reason.isEmpty || words.contains(reason)))

@@ -25,15 +25,25 @@ final class RoomRig {
     private(set) var found: AgentRoom.Found?
     private var inbox = RoomInbox()
     private var nextStream: Int32 = 1
-    private let log = GatewayLog(level: .error, format: .text, sink: SilentLog())
+    private let sink = RecordedLog()
+    private let log: GatewayLog
     /// The identifier of the simulated boot.
     private var bootNumber = 1
 
     static let device = String(repeating: "0badcafe", count: 8)
 
-    /// - `seed`: the seed of all random numbers.
-    init(seed: UInt64 = 1) throws {
+    /// The events in the log.
+    var logged: [GatewayEvent] {
+        self.log.flush()
+        return self.sink.events.withLock(\.self)
+    }
+
+    /// - Parameters:
+    ///   - seed: the seed of all random numbers.
+    ///   - level: the level of the log.
+    init(seed: UInt64 = 1, level: LogLevel = .error) throws {
         self.world = RoomWorld(seed: seed)
+        self.log = GatewayLog(level: level, format: .text, sink: self.sink)
         // In memory if possible, because the tests do not depend on a real disk.
         let memory = "/dev/shm"
         let base = FileSystem.exists(memory) ? memory : FileManager.default.temporaryDirectory.path
@@ -161,9 +171,11 @@ final class RoomRig {
 
     // MARK: Shortcuts
 
+    /// Makes or changes a session. Unless `change` says so, it follows no force-quit.
     func put(_ session: String = "s", _ change: (inout SessionChange) -> Void = { _ in }) -> Int {
         var asked = SessionChange()
         asked.device = Self.device
+        asked.continuesAfterForceQuit = true
         change(&asked)
         return self.ask(.putSession(session, asked)).status
     }
@@ -260,7 +272,7 @@ final class RoomWorld: AgentWorld {
     /// An outbox entry that is being sent to the gateway.
     struct Sending {
         let entry: OutboxEntry
-        let report: @Sendable (OutboxSender.Outcome) -> Void
+        let report: @Sendable (OutboxEntry.Outcome) -> Void
     }
 
     /// The fault that is injected into the next commit.
@@ -284,7 +296,7 @@ final class RoomWorld: AgentWorld {
     private(set) var sendings: [Sending] = []
     private(set) var moves: [@Sendable () -> Bool] = []
     /// The questions to the gateway about force-quits that have no answer yet.
-    private(set) var questions: [(device: String, report: @Sendable (Bool?) -> Void)] = []
+    private(set) var questions: [(device: String, report: @Sendable (Result<Bool, GatewayFault>) -> Void)] = []
     private(set) var commitCount = 0
     /// The number of updates of stored transfers in all commits.
     private(set) var updateCount = 0
@@ -336,16 +348,19 @@ final class RoomWorld: AgentWorld {
         self.attempts.removeAll { $0.number == number }
     }
 
-    func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void) {
+    func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxEntry.Outcome) -> Void) {
         if !self.isDead { self.sendings.append(Sending(entry: entry, report: report)) }
     }
 
-    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Result<Bool, GatewayFault>) -> Void) {
         if !self.isDead { self.questions.append((device, report)) }
     }
 
-    /// Answers the oldest question.
-    func answerQuestion(_ isQuit: Bool?) { self.questions.removeFirst().report(isQuit) }
+    /// Answers the oldest question; nil for a fault.
+    func answerQuestion(_ isQuit: Bool?) {
+        let fault = GatewayFault(cause: "the gateway of the test is silent")
+        self.questions.removeFirst().report(isQuit.map { .success($0) } ?? .failure(fault))
+    }
 
     /// Removes and returns a pending sending. The caller must report its outcome.
     func takeSending(at index: Int = 0) -> Sending { self.sendings.remove(at: index) }
@@ -372,9 +387,14 @@ final class RoomWorld: AgentWorld {
     }
 }
 
-/// A log sink that discards all lines.
-struct SilentLog: LogSink {
-    func write(_ line: LogLine, _ format: LogFormat) -> Bool { true }
+/// A log sink that keeps the events.
+final class RecordedLog: LogSink {
+    let events = Mutex<[GatewayEvent]>([])
+
+    func write(_ line: LogLine, _ format: LogFormat) -> Bool {
+        self.events.withLock { $0.append(line.event) }
+        return true
+    }
 }
 
 /// An inbox that collects messages for a room.

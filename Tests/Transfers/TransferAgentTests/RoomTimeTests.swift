@@ -1,5 +1,6 @@
 import HTTPClient
 import Platform
+import ServiceManager
 import Testing
 import TransferAgent
 import WakeGateTestKit
@@ -113,74 +114,6 @@ struct RoomTimeTests {
         #expect(try self.state(id) == "failed")
     }
 
-    @Test("A force-quit holds the transfers of the device's sessions until the app is used again, unless one continues")
-    func forceQuit() throws {
-        #expect(self.rig.put("free") { $0.continuesAfterForceQuit = true } == 201)
-        #expect(self.rig.put("open") { $0.device = String(repeating: "ab", count: 32) } == 201)
-        let free = try self.rig.download(in: "free")
-        #expect(self.rig.world.questions.isEmpty)
-        let id = try self.rig.download()
-        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
-        #expect(try self.state(id) == "running")
-        self.rig.world.answerQuestion(true)
-        self.rig.turn()
-        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
-        let held = try self.rig.shown(id)
-        #expect(held["held"]?.text == "forceQuit" && held["attempts"]?.integer == 0)
-        #expect(held["why"]?.text?.contains("force-quit") == true)
-        // Another one of the device waits as well, one of another device does not, and no answer changes nothing.
-        let second = try self.rig.download()
-        let open = try self.rig.download(in: "open")
-        #expect(self.rig.world.questions.count == 1)
-        self.rig.world.answerQuestion(nil)
-        self.rig.turn()
-        #expect(try self.state(second) == "waiting")
-        #expect(try self.rig.shown(open, in: "open")["state"]?.text == "running")
-        self.rig.pass(AgentRoom.questionsEvery)
-        while let question = self.rig.world.questions.first {
-            self.rig.world.answerQuestion(question.device == RoomRig.device ? false : nil)
-        }
-        self.rig.turn()
-        #expect(try self.state(id) == "running" && self.state(second) == "running")
-        // Without transfers that it would hold the gateway is not asked.
-        for id in [id, second] { #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204) }
-        #expect(self.rig.ask(.cancel("open", open, keeps: false)).status == 204)
-        self.rig.pass(10 * AgentRoom.questionsEvery)
-        #expect(self.rig.world.questions.isEmpty)
-        #expect(try self.rig.shown(free, in: "free")["state"]?.text == "running")
-    }
-
-    @Test("A force-quit holds nothing after ten minutes without an answer of the gateway")
-    func forceQuitUnanswered() throws {
-        let id = try self.rig.download()
-        self.rig.world.answerQuestion(true)
-        self.rig.turn()
-        #expect(try self.state(id) == "waiting")
-        for _ in 0..<(AgentRoom.unansweredMax / AgentRoom.questionsEvery) {
-            self.rig.pass(AgentRoom.questionsEvery)
-            self.rig.world.answerQuestion(nil)
-            self.rig.turn()
-        }
-        #expect(try self.state(id) == "waiting")
-        self.rig.pass(AgentRoom.questionsEvery)
-        self.rig.world.answerQuestion(nil)
-        self.rig.turn()
-        #expect(try self.state(id) == "running")
-    }
-
-    @Test("Devices are asked about in turn, even if answers take longer than the time between questions")
-    func questionsInTurn() throws {
-        for number in 1...6 {
-            #expect(self.rig.put("s\(number)") { $0.device = String(repeating: "0\(number)", count: 32) } == 201)
-            _ = try self.rig.download(in: "s\(number)")
-        }
-        let first = self.rig.world.questions.map(\.device)
-        self.rig.pass(AgentRoom.questionsEvery)
-        for _ in first { self.rig.world.answerQuestion(false) }
-        self.rig.turn()
-        #expect(first.count == 4 && Set(first + self.rig.world.questions.map(\.device)).count == 6)
-    }
-
     @Test("An explanation names the earliest time, and also the condition that holds the transfer")
     func reasons() throws {
         let moment = self.rig.world.wall + 10 * Self.hour
@@ -277,6 +210,150 @@ struct RoomTimeTests {
         let gone = self.rig.submit(.cancel("s", id, keeps: false))
         self.rig.turn()
         #expect(self.rig.answers[shown]?.status == 404 && self.rig.answers[gone]?.status == 204)
+    }
+}
+
+@Suite("A force-quit, which the gateway reports, holds transfers", .timeLimit(.minutes(15)))
+struct RoomForceQuitTests {
+    private let rig: RoomRig
+
+    init() throws {
+        self.rig = try RoomRig(level: .info)
+        try self.rig.start()
+        #expect(self.rig.put { $0.continuesAfterForceQuit = false } == 201)
+    }
+
+    private func state(_ id: TransferID, in session: String = "s") throws -> String? {
+        try self.rig.shown(id, in: session)["state"]?.text
+    }
+
+    private func held(_ id: TransferID) throws -> String? { try self.rig.shown(id)["held"]?.text }
+
+    /// Answers all questions.
+    private func answer(_ isQuit: Bool?) {
+        while !self.rig.world.questions.isEmpty { self.rig.world.answerQuestion(isQuit) }
+        self.rig.turn()
+    }
+
+    /// Lets time pass, in which the gateway answers each question at once.
+    ///
+    /// - Returns: the number of questions.
+    private func pass(_ milliseconds: Int64, answering isQuit: Bool?) -> Int {
+        var count = 0
+        let end = self.rig.world.boot + milliseconds
+        while self.rig.world.boot < end {
+            self.rig.pass(min(end - self.rig.world.boot, max(1, self.rig.wait)))
+            count += self.rig.world.questions.count
+            self.answer(isQuit)
+        }
+        return count
+    }
+
+    @Test("The transfers of the device's sessions wait until the app is used again, unless a session continues")
+    func holds() throws {
+        #expect(self.rig.put("free") == 201)
+        let free = try self.rig.download(in: "free")
+        #expect(try self.rig.world.questions.isEmpty && self.state(free, in: "free") == "running")
+        let id = try self.rig.download()
+        #expect(self.rig.world.questions.map(\.device) == [RoomRig.device])
+        #expect(try self.held(id) == "appState")
+        #expect(try self.rig.shown(id)["why"]?.text?.contains("10 seconds") == true)
+        self.answer(false)
+        #expect(try self.state(id) == "running")
+        self.rig.pass(AgentRoom.questionsEvery)
+        self.answer(true)
+        #expect(self.rig.world.attempts.map(\.plan.id) == [free])
+        let held = try self.rig.shown(id)
+        #expect(held["held"]?.text == "forceQuit" && held["attempts"]?.integer == 1)
+        #expect(held["why"]?.text?.contains("force-quit") == true)
+        // No answer changes nothing.
+        let second = try self.rig.download()
+        #expect(self.pass(AgentRoom.questionsEvery, answering: nil) == 1)
+        #expect(try self.state(second) == "waiting")
+        #expect(self.pass(2 * AgentRoom.questionsEvery, answering: false) == 1)
+        #expect(try self.state(id) == "running" && self.state(second) == "running")
+        #expect(try self.state(free, in: "free") == "running")
+    }
+
+    @Test("A new attempt waits for the first answer, for 10 seconds at most; a running one is not interrupted")
+    func firstAnswer() throws {
+        let id = try self.rig.download()
+        self.rig.pass(AgentRoom.questionsEvery - 1)
+        #expect(try self.held(id) == "appState")
+        self.rig.pass(1)
+        #expect(try self.state(id) == "running")
+        #expect(self.rig.put { $0.device = String(repeating: "ab", count: 32) } == 200)
+        #expect(try self.state(id) == "running")
+        #expect(self.rig.world.questions.count == 2)
+    }
+
+    @Test("The last answer applies after a restart of the agent, and without a gateway transfers run")
+    func restart() throws {
+        let id = try self.rig.download()
+        self.answer(true)
+        try self.rig.start()
+        #expect(try self.held(id) == "forceQuit")
+        self.answer(nil)
+        #expect(try self.held(id) == "forceQuit")
+        self.rig.settings.gateway = nil
+        try self.rig.start()
+        #expect(try self.state(id) == "running" && self.rig.world.questions.isEmpty)
+    }
+
+    @Test("The gateway is asked only while its answer decides whether a transfer runs")
+    func questions() throws {
+        let later = try self.rig.download(earliestBegin: self.rig.world.wall + 3_600_000)
+        let id = try self.rig.download()
+        self.answer(false)
+        #expect(self.pass(60_000, answering: false) == 6)
+        #expect(self.rig.put { $0.isDiscretionary = true } == 200)
+        var state = MachineState()
+        state.conditions.hasExternalPower = false
+        self.rig.tell(state)
+        self.rig.turn()
+        #expect(self.pass(60_000, answering: false) <= 1)
+        #expect(try self.held(id) == "power" && self.pass(60_000, answering: false) == 0)
+        // The answer is old by now, so another one decides.
+        self.rig.tell(MachineState())
+        self.rig.turn()
+        #expect(try self.held(id) == "appState" && self.rig.world.questions.count == 1)
+        self.answer(true)
+        #expect(try self.held(id) == "forceQuit" && self.pass(60_000, answering: true) == 6)
+        #expect(self.rig.ask(.cancel("s", id, keeps: false)).status == 204)
+        #expect(self.pass(60_000, answering: true) <= 1)
+        #expect(try self.held(later) == "earliestBegin" && self.pass(60_000, answering: true) == 0)
+    }
+
+    @Test("Questions back off to one a minute while they fail, and the log has a line at both ends")
+    func unanswered() throws {
+        let id = try self.rig.download()
+        self.answer(true)
+        // After 10, 20, 40, and then every 60 seconds.
+        #expect(self.pass(AgentRoom.unansweredMax - 1, answering: nil) == 12)
+        #expect(try self.held(id) == "forceQuit")
+        _ = self.pass(1, answering: nil)
+        #expect(try self.state(id) == "running")
+        #expect(self.rig.logged == [.appStateUnanswered])
+        #expect(self.pass(AgentRoom.questionsEveryMax, answering: true) == 1)
+        #expect(try self.held(id) == "forceQuit")
+        #expect(self.rig.logged == [.appStateUnanswered, .appStateAnswered])
+    }
+
+    @Test("Devices are asked about in turn, even if answers take longer than the time between questions")
+    func turns() throws {
+        for number in 1...6 {
+            let status = self.rig.put("s\(number)") {
+                $0.device = String(repeating: "0\(number)", count: 32)
+                $0.continuesAfterForceQuit = false
+            }
+            #expect(status == 201)
+            _ = try self.rig.download(in: "s\(number)")
+        }
+        let first = self.rig.world.questions.map(\.device)
+        self.rig.pass(AgentRoom.questionsEvery)
+        for _ in first { self.rig.world.answerQuestion(false) }
+        self.rig.turn()
+        #expect(first.count == 4 && Set(first + self.rig.world.questions.map(\.device)).count == 6)
     }
 }
 

@@ -91,7 +91,7 @@ struct TransferBookTests {
         case .lowPower: conditions.isLowPower = true
         case .thermal: conditions.isHot = true
         case .constrained: conditions.isConstrained = true
-        case .forceQuit, .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
+        case .forceQuit, .appState, .metered, .network, .earliestBegin, .backoff, .slots: conditions.isMetered = true
         }
         #expect(scene.book.conditionsChanged(conditions, now: scene.now) == [id])
         #expect(scene.book.attemptStopped(id, now: scene.now) == .wait)

@@ -1,1 +1,1 @@
-"""Measurements of the release build, each compared with its anchor; deploy/bench runs them."""
+"""Measurements of the release build, each compared with a reference; deploy/bench runs them."""

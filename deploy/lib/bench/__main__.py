@@ -1,4 +1,4 @@
-"""Runs the measurements, prints tables, writes .build/bench.json and the page on speed. Called by deploy/bench."""
+"""Runs the measurements, prints tables, and writes .build/bench.json and the page on speed. deploy/bench calls it."""
 
 import argparse
 import json
@@ -47,7 +47,7 @@ def memory(options: argparse.Namespace, _: str) -> list[Table]:
 
 @dataclass
 class Part:
-    """One measurement: how it is made, and whether it is in the record."""
+    """A measurement: its function, and whether it is part of the record."""
 
     help: str
     measure: Callable[[argparse.Namespace, str], list[Table]]
@@ -98,7 +98,7 @@ def parsed() -> argparse.Namespace:
 
 
 def measured_before(here: dict) -> dict:
-    """What stays in the file of figures: those of the same commit on the same machine."""
+    """Returns the figures in the file that are kept: those of the same commit on the same machine."""
     try:
         with open(FIGURES, encoding="utf-8") as file:
             before = json.load(file)

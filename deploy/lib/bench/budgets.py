@@ -1,9 +1,9 @@
-"""Holds what a push takes against its budgets in git, `budgets.json`: heap allocations, and instructions; and bytes of
-the heap what a worker's idle connection takes.
+"""Compares the cost of a push with its budgets in `budgets.json`: heap allocations and instructions, and the heap bytes
+of a worker's idle connection.
 
-python -m bench.budgets debug|shipped PRODUCTS, the folder of such a build, of which the second is what `deploy/build
---shipped` makes. All figures hang on the program, and hardly on what else the machine does, but for the instructions of
-a debug build, which have no budget. Whoever makes a push or a connection cheaper lowers the budgets.
+Usage: python -m bench.budgets debug|shipped PRODUCTS. PRODUCTS is the folder of the build; `deploy/build --shipped`
+makes the second kind. All figures depend on the program and hardly on other load of the machine, except the
+instructions of a debug build, which have no budget. Lower the budgets when a push or a connection becomes cheaper.
 """
 
 import json
@@ -31,7 +31,7 @@ QUIET_SECONDS = 3
 
 
 def counted(build: str, products: str, store: str) -> float:
-    """Instructions of a push over h2c: OpenSSL's are not ours to save."""
+    """Counts the instructions of a push over h2c, because the cost of OpenSSL cannot be reduced here."""
     with tempfile.TemporaryDirectory() as folder:
         push_load.write_inputs(folder, CONNECTIONS)
         count, gateway = instructions.counted(products, folder, store)
@@ -41,11 +41,11 @@ def counted(build: str, products: str, store: str) -> float:
 
 
 class HeapCounter:
-    """Counts a program's calls that allocate memory, and the bytes that it holds, by a library that is preloaded.
+    """Counts a program's memory allocations, and the bytes that it holds, with a preloaded library.
 
-    libnghttp2 takes its memory from a pool of each loop, which is not the heap. Everything else counts, on every
-    thread: TLS, checks, engine, store, history. Allocations go by the batch and not by the push, so that their number
-    depends on how many pushes go together.
+    libnghttp2 takes its memory from a pool of each loop instead of the heap. Everything else counts, on every thread:
+    TLS, checks, engine, store, history. Allocations are made for each batch and not for each push, so their number
+    depends on the number of pushes per batch.
     """
 
     def __init__(self, folder: str):
@@ -58,7 +58,7 @@ class HeapCounter:
         self.prefix = ["env", f"LD_PRELOAD={library}", f"ALLOCATIONS={self.path}"]
 
     def read(self) -> tuple[int, int]:
-        """The calls so far, and the bytes in use."""
+        """Returns the number of calls so far, and the bytes in use."""
         with open(self.path, "rb") as file:
             calls, held = struct.unpack("=qq", file.read(16))
         if calls == 0:
@@ -67,7 +67,7 @@ class HeapCounter:
 
 
 def allocated(build: str, products: str, store: str) -> float:
-    """Heap allocations of a push, in the steady state."""
+    """Returns the heap allocations of a push in the steady state."""
     with tempfile.TemporaryDirectory() as folder:
         push_load.write_inputs(folder)
         counter = HeapCounter(folder)
@@ -81,7 +81,7 @@ def allocated(build: str, products: str, store: str) -> float:
 
 
 def held(_: str, products: str, scheme: str) -> float:
-    """Bytes of the heap that a worker's idle connection takes, its place in the engine included."""
+    """Returns the heap bytes of a worker's idle connection, including its state in the engine."""
     with tempfile.TemporaryDirectory() as folder:
         counter = HeapCounter(folder)
         with processes.Gateway(products, folder, counter.prefix, []) as gateway:

@@ -1,5 +1,5 @@
-"""Several gateways on one PostgreSQL: durable pushes a second, wakes from one gateway to the workers of another, claims,
-and what many devices take of the database."""
+"""Several gateways on one PostgreSQL: durable pushes a second, wakes from one gateway to workers of another, claims,
+and the database's cost of many devices."""
 
 import argparse
 import glob
@@ -38,7 +38,7 @@ TABLES = ("device", "due", "ready", "wake", "push", "event", "bundle")
 
 
 class Bench:
-    """One server, a database for each kind of run, and folders for gateways."""
+    """A server, a database for each kind of run, and folders for gateways."""
 
     def __init__(self, products: str, folder: str, server: postgres.Database, devices: int):
         self.program = os.path.join(products, "wakegate")
@@ -54,7 +54,7 @@ class Bench:
                 push_load.write(self.folder, f"uris{count}-{number}", paths[number::count], CONNECTIONS // count)
 
     def database(self, name: str) -> str:
-        """The address of a database of that name, made when there is none."""
+        """Returns the address of the database with this name, and creates the database if necessary."""
         node = self.server.primary
         if not node.query(f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
             node.query(f"CREATE DATABASE {name}")
@@ -67,8 +67,8 @@ class Bench:
     # MARK: Pushes
 
     def push(self, gateways: Gateways, pushes: int, rate: int | None = None, logs: str | None = None) -> float:
-        """Pushes through all gateways at once, evenly; the seconds that took. `logs` is a folder, in which the clients
-        of each gateway write files of their own."""
+        """Pushes evenly through all gateways at once, and returns the seconds that this took. `logs` is a folder in
+        which the clients of each gateway write their own files."""
         count = len(gateways.all)
 
         def one(number: int) -> float:
@@ -85,7 +85,8 @@ class Bench:
             return max(pool.map(one, range(count)))
 
     def pushed(self, count: int, pushes: int) -> interleaved.Sample:
-        """Durable pushes a second through so many gateways, and what each costs: all devices are there before."""
+        """Measures the durable pushes a second through this number of gateways and their cost, with all devices
+        registered."""
         database = f"pushes{count}"
         with self.gateways(count, database) as gateways:
             gateways.start()
@@ -103,7 +104,7 @@ class Bench:
             }
 
     def rates(self, runs: int, pushes: int) -> Table:
-        """Interleaved. Everybody has the machine, load included."""
+        """Runs the measurements alternately. All processes, including the load, may use the whole machine."""
         sides = {f"{count} gateway{'s' if count > 1 else ''}": partial(self.pushed, count, pushes) for count in GATEWAYS}
         samples = interleaved.run(runs, sides, between=durable_load.settle)
         rows = {name: interleaved.medians(values, 2) for name, values in samples.items()}
@@ -119,7 +120,8 @@ class Bench:
     # MARK: Wakes
 
     def latency(self, samples: int) -> list[float]:
-        """Milliseconds from the 200 of a push at one gateway to its wake on an idle worker of another, in order."""
+        """Returns the sorted milliseconds from the 200 of a push at one gateway to its wake on an idle worker of
+        another."""
         with self.gateways(2, "wakes") as gateways:
             gateways.start()
             # The first ones inform the gateways about each other's topics and slots.
@@ -128,7 +130,8 @@ class Bench:
             return sorted(after for after, _ in pairs)
 
     def claims(self, pushes: int, connections: int = 8, slots: int = 256) -> dict:
-        """Devices that wait for a worker, pushed to at one gateway, and a fleet that comes to another."""
+        """Measures devices that wait for a worker: pushes at one gateway, then a fleet of workers that connects to
+        another."""
         # The same number for each connection.
         pushes -= pushes % CONNECTIONS
         paths = [f"/3/device/{number:064x}" for number in range(pushes)]
@@ -150,7 +153,7 @@ class Bench:
             }  # fmt: skip
 
     def wakes(self, samples: int) -> Table:
-        """Latency and claims of wakes from one gateway to the workers of another."""
+        """Measures latency and claims of wakes from one gateway to the workers of another."""
         values = self.latency(samples)
         claims = self.claims(min(CLAIMS, self.devices))
         single = self.claims(min(CLAIMS_ONE_BY_ONE, self.devices), connections=1, slots=1)
@@ -172,7 +175,8 @@ class Bench:
     # MARK: Many devices
 
     def large(self, minutes: float) -> Table:
-        """What the tables take once every device was pushed to, and how long a push takes then, vacuum running."""
+        """Measures the sizes of the tables after a push to every device, and the latency of pushes then, with vacuum
+        running."""
         node = self.server.primary
         with self.gateways(3, "large") as gateways:
             gateways.start()
@@ -197,7 +201,7 @@ class Bench:
 
 
 def cells(node: postgres.Node, name: str) -> list[str]:
-    """Of a table: its size with its indexes, its rows by count of the statistics, and how often it was vacuumed."""
+    """Returns the cells of a table: size with indexes, row count by the statistics, and number of vacuums."""
     node.query("SELECT pg_stat_clear_snapshot()", "large")
     told = node.query(
         f"SELECT pg_relation_size(relid), pg_indexes_size(relid), n_live_tup, n_dead_tup, autovacuum_count,"
@@ -210,7 +214,7 @@ def cells(node: postgres.Node, name: str) -> list[str]:
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """No process is pinned; the load generator has its share of the machine."""
+    """Runs all measurements. No process is pinned, and the load generator shares the machine."""
     durable_load.require_disk(folder)
     os.chmod(os.path.dirname(folder), 0o711)
     os.chmod(folder, 0o711)

@@ -1,6 +1,6 @@
-"""Durable pushes beside upserts of Redis on the same disk: how many a second, what each costs and how long it takes.
+"""Durable pushes compared with upserts of Redis on the same disk: rate, cost and latency.
 
-Redis syncs every answer, as the gateway does, and gets its work pipelined. It has no HTTP and no JSON to read.
+Redis syncs before every answer, as the gateway does, and gets pipelined commands. It parses no HTTP and no JSON.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def latency(microseconds: list[float]) -> interleaved.Sample:
 
 
 class DurableGateway(processes.Gateway):
-    """The gateway over its journal, pushed to over h2c: Redis has no TLS either."""
+    """The gateway with its journal, over h2c, because Redis has no TLS either."""
 
     name = "gateway"
 
@@ -56,7 +56,7 @@ class DurableGateway(processes.Gateway):
             push_load.write(folder, f"uris{connections}", push_load.paths(DEVICES, seed=3), connections)
 
     def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
-        """Pushes a second; of single ones how long each takes, microseconds."""
+        """Returns the pushes a second, and the microseconds of each single push."""
         # A separate process for each of many mostly waiting connections would cost more than the measured work.
         together = 1 if streams > 1 else SINGLE_TOGETHER
         with tempfile.TemporaryDirectory(prefix="wakegate-bench.", dir=steady_load.LOGS) as logs:
@@ -90,7 +90,7 @@ class Redis(processes.Server):
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
     def rate(self, pushes: int, connections: int, streams: int) -> interleaved.Sample:
-        """Upserts over that many connections, each with that many in the pipeline."""
+        """Runs upserts over this number of connections, each with this number of commands in its pipeline."""
         command = [
             "redis-benchmark", "-p", str(self.port), "-c", str(connections), "-P", str(streams), "-n", str(pushes),
             "-r", str(self.devices), "--csv", "EVALSHA", self.script, "1", "device:__rand_int__", self.payload,
@@ -113,13 +113,13 @@ def require_disk(folder: str) -> None:
 
 
 def settle() -> None:
-    """Lets what the run before left to write reach the disk, so that it is not counted against the next."""
+    """Waits until the unwritten data of the previous run is on the disk, so that it does not affect the next run."""
     os.sync()
     time.sleep(0.2)
 
 
 def compare(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Runs both servers alternately. No process is pinned: both servers and the load generator may use all cores."""
+    """Runs both servers alternately. No process is pinned: servers and load generator may use all cores."""
     require_disk(folder)
     payload = "m" * push_load.PAYLOAD_BYTES
     places = {name: os.path.join(folder, name) for name in ("gateway", "redis")}

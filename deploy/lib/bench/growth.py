@@ -1,4 +1,4 @@
-"""How the cost of a push grows with loops, with devices and with connections. Kept in memory, over TLS."""
+"""The growth of a push's cost with loops, devices and connections, with the store in memory and over TLS."""
 
 import argparse
 import os
@@ -26,7 +26,8 @@ HANDSHAKE_SECONDS = 0.0015
 
 
 def spread(pid: int) -> None:
-    """Lets a gateway that was started on some cores run on all: it has as many loops as it had cores at its start."""
+    """Lets a gateway that was started on some cores use all cores. It keeps as many loops as it had cores at its
+    start."""
     for thread in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(thread), steady_load.ALL_CORES)
 
@@ -45,7 +46,7 @@ def load(gateway: processes.Gateway, folder: str, name: str, **shape: object) ->
 
 
 def cost(figures: interleaved.Sample, times: interleaved.Sample) -> list[str]:
-    """The cells of what a push costs, and of how long it takes."""
+    """Returns the cells for the cost and the latency of a push."""
     return [
         f"{figures['cpuMicroseconds']:.2f}", f"{figures['perSecond']:,.0f}", microseconds(times["p50"]),
         microseconds(times["p99"]),
@@ -57,7 +58,7 @@ def cost_columns(of_times: str) -> list[str]:
 
 
 def loops(options: argparse.Namespace, folder: str) -> list[Table]:
-    """One loop and two, each with all cores, which the load shares."""
+    """Measures one loop and two loops, on all cores, which the load shares."""
     push_load.write_inputs(folder)
     with ExitStack() as stack:
         counts = [count for count in LOOPS if count <= len(steady_load.ALL_CORES)]
@@ -87,7 +88,7 @@ def loops(options: argparse.Namespace, folder: str) -> list[Table]:
 
 
 def devices(options: argparse.Namespace, folder: str) -> list[Table]:
-    """A push waits on each device; the pushes that are measured are for devices drawn from all of them."""
+    """Measures pushes to devices that are drawn from all devices, each of which has a waiting push."""
     push_load.write_inputs(folder)
     with ExitStack() as stack:
         gateways, before, resident = {}, {}, {}
@@ -110,7 +111,7 @@ def devices(options: argparse.Namespace, folder: str) -> list[Table]:
 
 
 def register(gateway: processes.Gateway, folder: str, count: int) -> None:
-    """Pushes once to each device, and lays ready the paths of those that will be asked for, in another order."""
+    """Pushes once to each device, and writes the paths of the measured devices in another order."""
     paths = push_load.paths(count, seed=count)
     asked = random.Random(count).sample(paths, min(count, ASKED))
     push_load.write(folder, "registered", paths, push_load.CONNECTIONS)
@@ -121,7 +122,7 @@ def register(gateway: processes.Gateway, folder: str, count: int) -> None:
 
 
 def connections(options: argparse.Namespace, folder: str) -> list[Table]:
-    """The same pushes on their way at a time, spread over more and more connections."""
+    """Measures the same number of concurrent pushes, spread over more and more connections."""
     rows = []
     for count in CONNECTIONS:
         push_load.write_inputs(folder, min(count, PROCESSES_MAX))

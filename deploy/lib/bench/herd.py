@@ -1,8 +1,8 @@
 """A herd: a million devices whose wakes are due at one instant, delivered and answered durably through 50 streams.
 
-Their pushes wait while their topic is paused, with the workers on their streams already. What counts is the time from
-its going on to the last answer of a result. What nghttpd takes for a POST on the same core tells how quick the machine
-is.
+Their pushes wait while their topic is paused and the workers are connected. The measured time begins when the topic is
+resumed and ends with the answer to the last result. The cost of a POST of nghttpd on the same core shows the speed of
+the machine.
 """
 
 import argparse
@@ -31,13 +31,13 @@ COUNTED = (2_000, 2_000, 10_000)
 
 
 def workers_of(folder: str, gateway: processes.Gateway) -> FleetProcess:
-    """The workers of a herd, on the cores that the gateway has not."""
+    """Starts the workers of a herd on the cores that the gateway does not use."""
     cores = tuple(steady_load.LOAD_CORES)
     return FleetProcess(folder, gateway.plain, push_load.TOPIC, STREAMS, slots=SLOTS, prefix=cores)
 
 
 def switch(gateway: processes.Gateway, verb: str) -> None:
-    """Holds the wakes of the topic back, or lets them go."""
+    """Pauses or resumes the topic."""
     host, port = gateway.admin.rsplit(":", 1)
     connection = http.client.HTTPConnection(host, int(port), timeout=WAIT_SECONDS)
     connection.request("POST", f"/v1/topics/{push_load.TOPIC}/{verb}")
@@ -54,7 +54,7 @@ def push(folder: str, gateway: processes.Gateway, name: str, devices: int) -> No
 
 
 def run(products: str, folder: str, number: int) -> interleaved.Sample:
-    """A gateway of its own for each run, as devices that were woken once have used up what they may."""
+    """Measures each run with a new gateway, because devices that were woken once have used up their budget."""
     place = os.path.join(folder, str(number))
     os.mkdir(place)
     with processes.Gateway(products, place, steady_load.SERVER_CORE, ["store=sqlite"]) as gateway:
@@ -70,7 +70,7 @@ def run(products: str, folder: str, number: int) -> interleaved.Sample:
 
 
 def nghttpd(folder: str) -> float:
-    """What a POST costs nghttpd in cleartext, CPU microseconds."""
+    """Returns the CPU microseconds of a POST of nghttpd in cleartext."""
     push_load.write_inputs(folder)
     with processes.Nghttpd(folder, steady_load.SERVER_CORE, None) as server:
         before, base = processes.cpu_seconds(server.pid), f"http://{server.address}"
@@ -103,7 +103,8 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
 
 
 def counted(products: str, folder: str, store: str, keep: str | None = None) -> float:
-    """Instructions of a wake with its result at a herd, without those of its push; `keep` is a file for the profile."""
+    """Returns the instructions of a wake with its result in a herd, without those of its push; `keep` is a file for
+    the profile."""
     count, gateway = instructions.counted(products, folder, store)
     with gateway:
         taken, wakes, workers = [], 0, None

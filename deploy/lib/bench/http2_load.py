@@ -32,7 +32,7 @@ Sides = dict[str, tuple[processes.Program, dict[str, str], str]]
 
 
 def start(stack: ExitStack, products: str, folder: str) -> Sides:
-    """All servers, on the first core; they stay idle while one of them is measured."""
+    """Starts all servers on the first core; the others are idle while one is measured."""
     sides: Sides = {}
     for name, store in STORES.items():
         place = os.path.join(folder, store)
@@ -48,7 +48,7 @@ def start(stack: ExitStack, products: str, folder: str) -> Sides:
 
 
 def medians(sides: Sides, scheme: str, folder: str, runs: int, **shape: object) -> dict[str, interleaved.Sample]:
-    """Everybody over `scheme`. nghttpd speaks TLS or not, and is two."""
+    """Measures all servers over `scheme`. nghttpd runs twice, because one process has TLS or cleartext."""
     asked = {
         name.removesuffix(f" {scheme}"): partial(
             steady_load.observe, push_load.steady(bases[scheme], folder, paths, **shape), server.pid
@@ -68,7 +68,7 @@ def compare(options: argparse.Namespace, folder: str) -> list[Table]:
 
 
 def over(scheme: str, sides: Sides, folder: str, full_runs: int, runs: int) -> Table:
-    """Every server over `scheme`: as fast as it can, and at a rate that is easy for all of them."""
+    """Measures every server over `scheme`, at its maximum rate and at a rate that is low for all of them."""
     full = medians(sides, scheme, folder, full_runs, seconds=FULL_SECONDS)
     # A few processes are enough for a rate. To keep a server busy, each connection has its own process.
     paced = {"rate": RATE // push_load.CONNECTIONS, "together": RATE_TOGETHER, "seconds": RATE_SECONDS}
@@ -100,7 +100,7 @@ def over(scheme: str, sides: Sides, folder: str, full_runs: int, runs: int) -> T
 
 
 def add_targets(table: Table, cost: dict[str, float], took: dict[str, float]) -> None:
-    """Adds notes: the CPU of a push relative to nghttpd, and its median latency at a low rate, each with its target."""
+    """Adds notes with targets: the CPU of a push relative to nghttpd, and its median latency at a low rate."""
     figures = [
         (f"{name}: {cost[name] / cost['nghttpd']:.2f} times the CPU of nghttpd", cost[name] / cost["nghttpd"], target)
         for name, target in TARGETS.items()

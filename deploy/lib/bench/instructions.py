@@ -1,7 +1,8 @@
-"""Instructions of a push, counted by callgrind: the gateway, in memory and durable, and nghttpd under the same load.
+"""Instructions of a push, counted by callgrind, of the gateway, in memory and durable, and of nghttpd under the same
+load.
 
-A count hangs on the program and on how many requests go together in a batch, and hardly on what else the machine does:
-runs differ by three in a hundred, where CPU time differs by ten. What the kernel does is not counted.
+The count depends on the program and on the number of requests per batch, and hardly on other load of the machine: runs
+differ by 3 percent, and CPU time by 10 percent. The kernel's instructions are not counted.
 """
 
 import argparse
@@ -18,7 +19,7 @@ STORES = {"memory": "gateway, memory", "sqlite": "gateway, durable"}
 
 
 class Count:
-    """Callgrind around one server: `prefix` starts it, `taken` gives the instructions since the last call."""
+    """Callgrind around one server: `prefix` starts it, `taken` returns the instructions since the last call."""
 
     def __init__(self, folder: str):
         self.folder = folder
@@ -41,7 +42,7 @@ def preload(folder: str) -> str:
 
 
 def stripped(products: str, folder: str) -> str:
-    """A folder with the program without its debug information, at which valgrind 3.19 gives up."""
+    """Creates a folder with the program without debug information, which valgrind 3.19 cannot read."""
     program = os.path.join(folder, "wakegate")
     subprocess.run(["strip", "--strip-debug", "-o", program, os.path.join(products, "wakegate")], check=True)
     return folder
@@ -51,7 +52,7 @@ def each(
     count: Count, server: processes.Program, base: str, folder: str, name: str,
     connections: int = push_load.CONNECTIONS, requests: tuple[int, int, int] = (WARM_UP, FEWER, MORE),
 ) -> float:  # fmt: skip
-    """Instructions of one more request: the difference between two runs that connect alike."""
+    """Returns the instructions of one more request: the difference between two runs with the same connections."""
 
     def run(number: int) -> int:
         push_load.run(base, folder, name, connections, push_load.STREAMS, number)
@@ -64,7 +65,7 @@ def each(
 
 
 def counted(products: str, folder: str, store: str) -> tuple[Count, processes.Gateway]:
-    """A gateway under callgrind, whose state and counts lie in a folder of their own."""
+    """Starts a gateway under callgrind, with its state and counts in a separate folder."""
     place = os.path.join(folder, store)
     os.mkdir(place)
     count = Count(place)

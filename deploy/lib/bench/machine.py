@@ -1,4 +1,4 @@
-"""What is measured on: the machine, the versions, and whether anything else is at work there."""
+"""The properties of the machine and the versions, and whether other processes are running."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ def described() -> dict:
 
 
 def version(*command: str) -> str:
-    """The first word that looks like one, of what a program says of itself; most parts need few of them."""
+    """Returns the first word that looks like a version in a program's output."""
     try:
         output = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def version(*command: str) -> str:
 
 
 class Ticks:
-    """The clocks of all cores together (proc_stat(5)), between its making and the questions."""
+    """The clocks of all cores together (proc_stat(5)), from its creation to the query."""
 
     def __init__(self) -> None:
         self.start = self.now()
@@ -61,7 +61,7 @@ class Ticks:
 
 
 def idle() -> float:
-    """What share of the machine has nothing to do."""
+    """Returns the idle share of the machine."""
     ticks = Ticks()
     time.sleep(LOOK_SECONDS)
     return ticks.share("idle")

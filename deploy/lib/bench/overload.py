@@ -1,4 +1,4 @@
-"""What a topic's pushes wait while another topic's provider sends as fast as it can."""
+"""The latency of a topic's pushes while another topic's provider sends at full speed."""
 
 import argparse
 from bisect import bisect_left
@@ -21,8 +21,8 @@ TAIL_RATIO_TARGET = 2.0
 
 
 def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, steady_load.Load]:
-    """The quiet provider's and the noisy one's, which leaves the processor to the other where both want it: otherwise
-    the quiet pushes would wait for their own provider."""
+    """Starts the quiet and the noisy provider. The noisy one has a lower CPU priority, so that the quiet pushes do
+    not wait for their own provider."""
     base = f"https://{gateway.edge}"
     quiet = push_load.steady(
         base, folder, "quiet", headers=push_load.headers(QUIET_TOPIC), connections=QUIET_CONNECTIONS,
@@ -36,7 +36,7 @@ def loads(gateway: processes.Gateway, folder: str) -> tuple[steady_load.Load, st
 
 
 def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> tuple[interleaved.Sample, interleaved.Sample]:
-    """The quiet provider's figures while the other sends, and the other's."""
+    """Returns the figures of the quiet provider while the other sends, and those of the other."""
     with steady_load.Clock(pid) as clock, steady_load.Running(noisy) as noise:
         logs, quiet_clock = steady_load.finished(quiet, pid)
         other_logs = noise.finish()
@@ -45,8 +45,8 @@ def beside(quiet: steady_load.Load, noisy: steady_load.Load, pid: int) -> tuple[
 
 
 def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Log]) -> dict[str, float]:
-    """How many answers the other provider had while a quiet push waited for its own: unlike the time, that number hangs
-    little on what else the machine does."""
+    """Counts the answers to the other provider while a quiet push waited for its own. Unlike the time, this number
+    hardly depends on other load of the machine."""
     ends = sorted(end for log in other_logs for end in log.ends)
     counts = []
     for log in logs:
@@ -58,7 +58,8 @@ def answered_before(logs: list[steady_load.Log], other_logs: list[steady_load.Lo
 
 
 def measure(options: argparse.Namespace, folder: str) -> list[Table]:
-    """Median figures of pushes in the default store, alone and under noise; the gateway has one core and one loop."""
+    """Returns median figures of pushes in the default store, alone and under noise; the gateway has one core and one
+    loop."""
     push_load.write_inputs(folder, NOISY_CONNECTIONS)
     push_load.write(folder, "quiet", push_load.paths(QUIET_DEVICES, seed=6), QUIET_CONNECTIONS)
     alone, among, noise = [], [], []

@@ -1,4 +1,4 @@
-"""The push that every measurement sends: its device tokens, its body and its fields, as files and options of h2load."""
+"""The push of every measurement: device tokens, body and fields, as files and options of h2load."""
 
 import os
 import random
@@ -18,38 +18,38 @@ def payload() -> bytes:
 
 
 def paths(count: int, seed: int) -> list[str]:
-    """Pushes to so many devices, in no order."""
+    """Returns the paths of pushes to this number of devices, in random order."""
     source = random.Random(seed)
     return [f"/3/device/{source.getrandbits(256):064x}" for _ in range(count)]
 
 
 def write(folder: str, name: str, asked: list[str], connections: int) -> None:
-    """The paths, dealt out to the connections, and the body of every push."""
+    """Writes the paths for each connection, and the body of every push."""
     h2load.write_paths(folder, name, asked, connections)
     with open(os.path.join(folder, "body"), "wb") as file:
         file.write(payload())
 
 
 def write_inputs(folder: str, connections: int = CONNECTIONS) -> None:
-    """Paths for the gateway, and for nghttpd, which has one file."""
+    """Writes the paths for the gateway, and for nghttpd, which has one file."""
     write(folder, "gateway", paths(DEVICES, seed=1), connections)
     write(folder, "nghttpd", [path.replace("device/", "device?") for path in paths(DEVICES, seed=1)], connections)
 
 
 def run(base: str, folder: str, name: str, connections: int, streams: int, requests: int, **more: object) -> float:
-    """Sends the pushes that were written under a name, as `h2load.run` does."""
+    """Sends the pushes that were written under a name, with `h2load.run`."""
     files = (os.path.join(folder, name), os.path.join(folder, "body"))
     return h2load.run(base, *files, headers(), connections, streams, requests, **more)
 
 
 def steady(base: str, folder: str, name: str, **shape: object) -> steady_load.Load:
-    """The same as a load for a while."""
+    """Returns the same pushes as a load for a limited time."""
     shape = {"connections": CONNECTIONS, "streams": STREAMS, "headers": headers(), **shape}
     return steady_load.Load(base, os.path.join(folder, name), os.path.join(folder, "body"), **shape)
 
 
 def headers(topic: str = TOPIC) -> list[str]:
-    """The fields of each push, as arguments of h2load. The gateway does not check `authorization`."""
+    """Returns the fields of each push as arguments of h2load. The gateway does not check `authorization`."""
     fields = {
         "authorization": f"bearer {unchecked_token()}",
         "apns-topic": topic,

@@ -1,4 +1,4 @@
-"""What is measured, as tables for the terminal, for the file of figures and for the page on speed."""
+"""The results as tables for the terminal, for the file of figures and for the page on speed."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ HEADING = "## Figures\n"
 
 @dataclass
 class Table:
-    """A table with notes below it, and whether each target that it names was reached."""
+    """A table with notes, and whether each of its targets was reached."""
 
     title: str
     columns: list[str]
@@ -21,7 +21,7 @@ class Table:
     passed: list[bool] = field(default_factory=list)
 
     def target(self, passed: bool) -> str:
-        """Counts a target, and returns the word that says whether it was reached."""
+        """Counts a target, and returns a word for its result."""
         self.passed.append(passed)
         return verdict(passed)
 
@@ -48,7 +48,7 @@ def verdict(passed: bool) -> str:
 
 
 def microseconds(value: float) -> str:
-    """In a unit that suits it."""
+    """Formats a duration in a suitable unit."""
     return f"{value:.0f} us" if value < 1000 else f"{value / 1000:.2f} ms"
 
 
@@ -63,7 +63,8 @@ def figures(results: dict, parts: Iterable[str]) -> str:
 
 
 def write(path: str, parts: Iterable[str]) -> int:
-    """Replaces the figures of the page by those of `parts` in the file at `path`; the exit status of deploy/bench."""
+    """Replaces the page's figures by those of `parts` in the file at `path`; returns the exit status of
+    deploy/bench."""
     try:
         with open(path, encoding="utf-8") as file:
             results = json.load(file)

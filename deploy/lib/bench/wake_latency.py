@@ -1,6 +1,6 @@
-"""The time from the 200 of a push to its wake on an idle worker's stream, as one client process sees the bytes.
+"""The time from the 200 of a push to its wake on an idle worker's stream, as measured in one client process.
 
-Over HTTP/1.1 in cleartext: parsing anything else in Python would take longer than what is measured.
+Over HTTP/1.1 in cleartext, because parsing HTTP/2 or TLS in Python would take longer than the measured time.
 """
 
 import argparse
@@ -37,8 +37,8 @@ def send(connection: socket.socket, method: str, path: str, fields: str = "", bo
 
 
 def arrivals(wanted: dict[socket.socket, re.Pattern]) -> dict[socket.socket, tuple[float, re.Match]]:
-    """When the bytes came in which each connection said what is wanted of it: bytes get their time before they are
-    looked at."""
+    """Returns the time at which each connection received the expected bytes. The time is taken before the bytes are
+    parsed."""
     found: dict[socket.socket, tuple[float, re.Match]] = {}
     texts = dict.fromkeys(wanted, b"")
     while len(found) < len(wanted):
@@ -55,8 +55,8 @@ def arrivals(wanted: dict[socket.socket, re.Pattern]) -> dict[socket.socket, tup
 
 
 def times(pushed_to: str, served_by: str, numbers: range, warm_up: int) -> list[tuple[float, float]]:
-    """Milliseconds to the arrival of the wake, from that of the 200 and from sending the push, of a new device for each
-    number; the first ones do not count."""
+    """Returns the milliseconds from the 200, and from sending the push, to the wake, for a new device each time; the
+    first ones do not count."""
     worker, provider, results = map(connect, (served_by, pushed_to, served_by))
     with worker, provider, results:
         send(worker, "GET", f"/v1/topics/{TOPIC}/wakes?slots=16&name=bench", "accept: text/event-stream\r\n")

@@ -1,4 +1,4 @@
-"""Wakes a second from end to end: a push, its wake on one of 50 workers, its result; and the CPU that each costs."""
+"""Wakes a second from end to end: a push, its wake on one of 50 workers, and its result, with the CPU cost of each."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ LAST_SECONDS = 2.0
 
 
 def completed(admin: str) -> int:
-    """How many pushes the gateway with this admin address counts as completed."""
+    """Returns the number of completed pushes of the gateway with this admin address."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"http://{admin}/v1/stats") as answer:
         return json.load(answer)["pushes"]["completed"]
 
@@ -39,8 +39,8 @@ def measure(options: argparse.Namespace, folder: str) -> list[Table]:
 
 
 def run(products: str, folder: str, store: str) -> tuple[int, float, float]:
-    """How many wakes came to their end, in how many seconds, and the CPU seconds of the gateway. Each device is pushed
-    to once, so that every push is a wake of its own."""
+    """Returns the number of completed wakes, the seconds, and the gateway's CPU seconds. Each device gets one push,
+    so that every push has a separate wake."""
     os.mkdir(folder)
     wakes = WAKES_A_SECOND * SECONDS
     push_load.write(folder, "uris", [f"/3/device/{number:064x}" for number in range(wakes)], CONNECTIONS)

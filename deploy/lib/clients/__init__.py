@@ -1,1 +1,1 @@
-"""Clients of the gateway and of its peers: loads, workers, operators, and one that breaks the rules."""
+"""Clients of the gateway and of its peers: loads, workers, operators, and an attacker."""

@@ -1,4 +1,4 @@
-"""A process of workers (workers.c), started and asked from another process."""
+"""A process of workers (workers.c), controlled by another process."""
 
 import json
 import os
@@ -13,14 +13,14 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers.c")
 
 
 def build(folder: str) -> str:
-    """The program, which is built when it is not there yet."""
+    """Returns the program, and builds it if necessary."""
     return processes.compiled(SOURCE, os.path.join(folder, "workers"), "-lssl", "-lcrypto")
 
 
 class FleetProcess:
-    """Workers of a topic, which answer every wake at once; ended when the block is left.
+    """Workers of a topic, which answer every wake immediately; ended when the block is left.
 
-    `options` are those of the program, which is built in `folder`; `prefix` are words that start it.
+    `options` are options of the program, which is built in `folder`; `prefix` is prepended to its command line.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class FleetProcess:
         self.process.wait()
 
     def ask(self) -> dict:
-        """How many wakes came, and results counted, so far."""
+        """Returns the number of wakes received and of results accepted so far."""
         self.process.stdin.write(b"?")
         self.process.stdin.flush()
         return self.next("answered", 10)
 
     def wait(self, wakes: int) -> None:
-        """Until so many results were answered since the start."""
+        """Waits until this number of results was answered since the start."""
         if not waiting.until(lambda: self.ask()["answered"] >= wakes, WAIT_SECONDS, LOOK_SECONDS):
             raise SystemExit(f"{self.ask()['answered']} of {wakes} wakes were answered; the run does not count")
 
     def next(self, key: str, seconds: float) -> dict:
-        """The next line, which is to have `key`."""
+        """Returns the next line, which must have `key`."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self.unread:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))

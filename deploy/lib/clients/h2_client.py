@@ -1,4 +1,4 @@
-"""An HTTP/2 client of one connection, many requests at once; made to lose its server at any moment."""
+"""An HTTP/2 client with one connection and concurrent requests, whose server may disappear at any time."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 
 class ConnectionLost(Exception):
-    """The connection ended before the answer came: whether the request counted is open."""
+    """The connection ended before the answer arrived: the request may or may not have had an effect."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Response:
 
 @dataclass
 class Exchange:
-    """One stream: `head` when the response headers came, then chunks of the body, and None at its end."""
+    """One stream: `head` after the response headers, then chunks of the body, and None at its end."""
 
     head: asyncio.Future
     is_whole: bool = False
@@ -48,7 +48,7 @@ class Exchange:
 
 
 class Client:
-    """One connection. TLS when given an authority's file, else cleartext with prior knowledge."""
+    """One connection, with TLS if an authority's file is given, otherwise cleartext with prior knowledge."""
 
     def __init__(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, scheme: str):
         self.address, self.reader, self.writer, self.scheme = address, reader, writer, scheme
@@ -81,7 +81,7 @@ class Client:
         self.lose()
 
     async def ping(self) -> None:
-        """Returns once all that the server had sent before its answer is here, or the connection is lost."""
+        """Returns after everything that the server sent before its answer was received, or the connection is lost."""
         if self.is_lost:
             return
         name = next(self.ping_numbers).to_bytes(8, "big")
@@ -96,7 +96,7 @@ class Client:
         await self.pings[name]
 
     async def leave(self) -> None:
-        """Closes the connection; returns once the server has noticed. Earlier data can still be read."""
+        """Closes the connection and returns once the server has noticed. Data received before can still be read."""
         await self.close()
         with contextlib.suppress(OSError, ssl.SSLError):
             await self.writer.wait_closed()
@@ -117,7 +117,7 @@ class Client:
     async def events(
         self, path: str, headers: list[tuple[str, str]] | None = None
     ) -> AsyncIterator[tuple[str, dict]]:
-        """The server-sent events of a path, as names and JSON; ends with the stream, or the connection.
+        """Yields the server-sent events of a path, as names and JSON; ends with the stream or the connection.
 
         An answer other than 200 is one event, `refused`, with the response.
         """

@@ -1,7 +1,7 @@
-"""h2load, one process a connection.
+"""h2load with one process for each connection.
 
-All connections of one h2load ask for the same paths in the same order, at the same time: of a hundred pushes that
-arrive together, a hundred would be for one device, which no provider does and which costs a gateway next to nothing.
+All connections of one h2load request the same paths in the same order at the same time. A hundred concurrent pushes
+would then be for one device. No provider sends such a load, and it costs a gateway almost nothing.
 """
 
 import os
@@ -17,21 +17,21 @@ TLS_CIPHER = "TLS_AES_128_GCM_SHA256"
 
 
 def write_paths(folder: str, name: str, paths: list[str], connections: int) -> None:
-    """Deals the paths out to the connections."""
+    """Distributes the paths to the connections."""
     for connection in range(connections):
         with open(os.path.join(folder, f"{name}.{connection}"), "w", encoding="ascii") as file:
             file.writelines(f"https://127.0.0.1{path}\n" for path in paths[connection::connections])
 
 
 def command(base: str, body: str, headers: list[str], together: int, streams: int, *options: str) -> list[str]:
-    """One h2load of some connections, which share their paths."""
+    """Returns the command of one h2load for some connections, which share their paths."""
     cipher = ["--tls13-ciphers", TLS_CIPHER] if base.startswith("https:") else []
     shape = ["-t", "1", "-c", str(together), "-m", str(streams)]
     return ["h2load", *shape, "-d", body, "-B", base, *cipher, *options, *headers]
 
 
 def check_cipher(output: str, base: str) -> None:
-    """Another cipher ends the measurement."""
+    """Ends the measurement if another cipher was used."""
     if base.startswith("https:") and f"Cipher: {TLS_CIPHER}\n" not in output:
         raise SystemExit(f"the cipher was not {TLS_CIPHER}; the run does not count:\n{output}")
 
@@ -40,11 +40,11 @@ def run(
     base: str, uris: str, body: str, headers: list[str], connections: int, streams: int, requests: int,
     prefix: list[str] | None = None, rate: int | None = None, together: int = 1, logs: str | None = None,
 ) -> float:  # fmt: skip
-    """Sends the requests, and gives the seconds that took, from the first process at work to the end of the last.
-    Anything but a 2xx to each ends the measurement.
+    """Sends the requests, and returns the seconds from the first active process to the end of the last. Any answer
+    other than 2xx ends the measurement.
 
-    `rate` holds each connection to so many requests a second. `together` connections share a process, and paths.
-    `logs` is a folder, for a file of each process with its requests.
+    `rate` limits each connection to this number of requests a second. `together` connections share a process and its
+    paths. `logs` is a folder for a file with the requests of each process.
     """
     each = requests // connections * together
     options = ["-n", str(each), *(["--rps", str(rate)] if rate else [])]
@@ -57,7 +57,8 @@ def run(
         running.append(subprocess.Popen([*(prefix or []), *words], stdout=pipe, stderr=same, text=True))
 
     def end(process: subprocess.Popen) -> tuple[float, float]:
-        """When it began, by what it says of its time, and when it ended. Reading the paths comes before that."""
+        """Returns the time at which it began, by its own report, and the time at which it ended. Reading the paths
+        is not included."""
         output = process.communicate(timeout=seconds_max)[0]
         ended = time.monotonic()
         answered = re.search(r"status codes: (\d+) 2xx", output)
@@ -72,6 +73,6 @@ def run(
 
 
 def seconds(output: str) -> float:
-    """How long one h2load says it took."""
+    """Returns the duration that one h2load reports."""
     value, unit = re.search(r"finished in ([\d.]+)(us|ms|s|m)", output).groups()
     return float(value) * {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60}[unit]

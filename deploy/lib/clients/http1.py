@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client over cleartext, which costs Python a tenth of HTTP/2."""
+"""An HTTP/1.1 client in cleartext, which costs Python a tenth of HTTP/2."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ REQUESTS_AT_ONCE = 64
 
 
 class Lost(Exception):
-    """The connection ended, or said nothing for too long. `is_open` is whether the request may have counted."""
+    """The connection ended or timed out. `is_open` is true if the request may have had an effect."""
 
     def __init__(self, is_open: bool):
         super().__init__("the connection was lost")
@@ -48,14 +48,14 @@ class Connection:
         return int(lines[0].split(" ", 2)[1]), {name.lower(): value for name, _, value in fields}
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Status, header and content of the next answer."""
+        """Returns status, header and content of the next answer."""
         status, header = await self.head()
         return status, header, await self.reader.readexactly(int(header.get("content-length", 0)))
 
     async def request(
         self, method: str, path: str, fields: str = "", body: bytes = b"", seconds: float = ANSWER_SECONDS
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status, header and content. `fields` are whole header lines, each with its CR LF."""
+        """Returns status, header and content. `fields` are complete header lines with CR LF."""
         try:
             async with asyncio.timeout(seconds):
                 self.send(method, path, fields, body)
@@ -65,7 +65,7 @@ class Connection:
             raise Lost(is_open=True) from None
 
     async def events(self, path: str) -> AsyncIterator[bytes]:
-        """The events of a stream; ends with it. Raises `Lost` where there is none."""
+        """Yields the events of a stream until it ends. Raises `Lost` if there is no stream."""
         self.send("GET", path, "accept: text/event-stream\r\n", b"")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -86,7 +86,7 @@ class Connection:
 
 
 class Pool:
-    """One connection to each of several gateways, made anew where it was lost or where the gateway has moved."""
+    """One connection to each of several gateways, opened again after a loss or when the gateway has moved."""
 
     def __init__(self) -> None:
         self.connections: dict[int, Connection] = {}
@@ -116,9 +116,9 @@ class Pool:
 
 
 async def read_all(address: str, paths: Iterable[str]) -> list[tuple[int, dict]]:
-    """The status and the JSON of each path, in their order, over one connection and without waiting in between.
+    """Returns the status and the JSON of each path, in order, from pipelined requests on one connection.
 
-    Throws OSError or asyncio.IncompleteReadError when the gateway ends meanwhile.
+    Raises OSError or asyncio.IncompleteReadError if the gateway ends.
     """
     host, _, port = address.rpartition(":")
     connection = Connection(address, *await asyncio.open_connection(host, int(port), limit=LINE_MAX))

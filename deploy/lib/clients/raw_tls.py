@@ -1,4 +1,4 @@
-"""Attacks below HTTP/2: what Python's ssl does not send is asked of the OpenSSL under it."""
+"""Attacks below HTTP/2 that Python's ssl cannot make: they call its OpenSSL directly."""
 
 import ctypes
 import ctypes.util
@@ -36,7 +36,7 @@ def _library() -> ctypes.CDLL:
 
 
 class RawTLS:
-    """One connection that trusts anybody."""
+    """A connection that trusts every certificate."""
 
     def __init__(self, connect: Callable[[], socket.socket], is_older: bool = False, receive_bytes: int = 0):
         self.library = _library()
@@ -65,14 +65,14 @@ class RawTLS:
         return self.library.SSL_write(self.ssl, data, len(data)) == len(data)
 
     def update_key(self, kind: int = KEY_UPDATE_REQUESTED) -> bool:
-        """False when the server takes nothing more."""
+        """Returns false if the server accepts no more bytes."""
         return self.library.SSL_key_update(self.ssl, kind) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
 
     def renegotiate(self) -> bool:
         return self.library.SSL_renegotiate(self.ssl) == 1 and self.library.SSL_do_handshake(self.ssl) == 1
 
     def receive(self) -> bytes:
-        """Nothing at the end of the connection."""
+        """Returns the received bytes; empty at the end of the connection."""
         room = ctypes.create_string_buffer(65536)
         count = self.library.SSL_read(self.ssl, room, len(room))
         return room.raw[: max(0, count)]
@@ -88,7 +88,7 @@ def raw_tls(connect: Callable[[], socket.socket], receive_bytes: int = 0) -> Ite
 
 
 def outcome(attacker: RawTLS) -> str:
-    """`GOAWAY code`, or `closed`."""
+    """Returns `GOAWAY code`, or `closed`."""
     received = b""
     while more := attacker.receive():
         received += more
@@ -101,7 +101,7 @@ def outcome(attacker: RawTLS) -> str:
 
 
 def key_updates(connect: Callable[[], socket.socket], opening: bytes, kind: int, count: int) -> str:
-    """Asks for one new key after the other, and reads nothing meanwhile."""
+    """Requests one new key after another, and reads nothing."""
     with raw_tls(connect, receive_bytes=4096) as attacker:
         attacker.send(opening)
         for _ in range(count):

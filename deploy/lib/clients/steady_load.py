@@ -1,7 +1,7 @@
-"""A steady load: what an operation costs a server, how many it does in a second, and how long each takes.
+"""A steady load that measures the cost, the rate and the latency of an operation.
 
-h2load runs for a while and writes down each request. Only that time counts in which all its processes were at work: no
-start, no handshake and no end is in the figures.
+h2load runs for a limited time and logs each request. Only the time in which all of its processes were active counts.
+Starts, handshakes and ends are not in the figures.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ ATTEMPTS = 3
 
 @dataclass
 class Load:
-    """Requests to `base`; `rate` a second on each connection, or else as many as `streams` at a time allow."""
+    """Requests to `base`: `rate` a second on each connection, or otherwise `streams` concurrent requests."""
 
     base: str
     uris: str
@@ -63,7 +63,7 @@ class Load:
 
 @dataclass
 class Log:
-    """The requests of a process, in the order of their ends: when each ended and how long it took, microseconds."""
+    """The requests of a process, in the order of their ends: the end and the duration of each, in microseconds."""
 
     ends: list[int]
     took: list[int]
@@ -81,8 +81,8 @@ def read(path: str) -> Log:
 class Running:
     """The processes of a load; ended when the block is left.
 
-    Each waits for the end of its paths, in a pipe, until all are there: a hundred that start beside others at work
-    would take longer to start than the run takes.
+    Each process waits for the end of its paths, in a pipe, until all processes have started. A hundred processes that
+    start while others work would take longer to start than the run takes.
     """
 
     def __init__(self, load: Load):
@@ -129,10 +129,10 @@ class Running:
         self.folder.cleanup()
 
     def finish(self) -> list[Log]:
-        """Waits for the end, and gives the requests of each process.
+        """Waits for the end, and returns the requests of each process.
 
-        Some releases of h2load stay at the end of their time until their connections are closed from the other side: a
-        process that has had its time is ended.
+        Some versions of h2load do not end until the server closes their connections. A process whose time is over is
+        therefore killed.
         """
         while any(child.poll() is None for child in self.children) and time.monotonic() < self.deadline:
             time.sleep(0.01)
@@ -144,7 +144,7 @@ class Running:
         return logs
 
     def checked(self, log: Log, output: str) -> Log:
-        """Anything but a 2xx to each request ends the measurement, as does another cipher."""
+        """Ends the measurement if an answer was not 2xx or another cipher was used."""
         if not log.ends:
             self.silent = output
             return log
@@ -155,7 +155,7 @@ class Running:
 
 
 class Clock:
-    """Reads the CPU clock and the memory of a process again and again while the block lasts."""
+    """Reads the CPU clock and the memory of a process repeatedly while the block lasts."""
 
     def __init__(self, pid: int):
         self.pid = pid
@@ -181,7 +181,7 @@ class Clock:
         self.thread.join()
 
     def spent_at(self, moment: float) -> float:
-        """CPU seconds until then, between the readings before and after."""
+        """Returns the CPU seconds at a time, interpolated between the readings before and after."""
         after = min(max(1, bisect_left(self.times, moment)), len(self.times) - 1)
         start, end = self.times[after - 1], self.times[after]
         share = (moment - start) / (end - start)
@@ -189,20 +189,20 @@ class Clock:
 
 
 def window(logs: list[Log]) -> tuple[int, int]:
-    """The time in which all were at work, microseconds; empty when there was none."""
+    """Returns the time in which all processes were active, in microseconds; empty if there is none."""
     if not all(log.ends for log in logs):
         return 0, 0
     return max(log.ends[0] for log in logs), min(log.ends[-1] for log in logs)
 
 
 def observe(load: Load, pid: int) -> dict[str, float]:
-    """Runs the load on the server: `perSecond`, `cpuMicroseconds` of each, `busy` in cores, `p50` and `p99` in
-    microseconds, what share was `refused`, and the most `residentMegabytes`."""
+    """Runs the load on the server: returns `perSecond`, `cpuMicroseconds` of each, `busy` in cores, `p50` and `p99`
+    in microseconds, the share that was `refused`, and the maximum `residentMegabytes`."""
     return figures(*finished(load, pid))
 
 
 def finished(load: Load, pid: int) -> tuple[list[Log], Clock]:
-    """A run of the load whose processes were at work together for long enough."""
+    """Returns a run of the load in which all processes were active together for long enough."""
     for _ in range(ATTEMPTS):
         with Clock(pid) as clock, Running(load) as running:
             logs = running.finish()
@@ -218,12 +218,12 @@ def finished(load: Load, pid: int) -> tuple[list[Log], Clock]:
 
 
 def inside(log: Log, start: int, end: int) -> slice:
-    """The requests of a process that ended in this time, microseconds."""
+    """Returns the requests of a process that ended in this time, in microseconds."""
     return slice(bisect_left(log.ends, start), bisect_right(log.ends, end))
 
 
 def figures(logs: list[Log], clock: Clock) -> dict[str, float]:
-    """The figures of the time in which all processes were at work."""
+    """Returns the figures of the time in which all processes were active."""
     start, end = window(logs)
     if start >= end:
         raise SystemExit("a process of the load had no answer at all; the run does not count")

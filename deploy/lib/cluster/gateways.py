@@ -14,7 +14,7 @@ SETTINGS = {"registration": "open", "plain": "127.0.0.1:0", "policy": POLICY}
 
 
 class Gateways:
-    """`one(n)` is the n-th; all have equal policies."""
+    """The gateways; `one(n)` is the n-th. All have the same policies."""
 
     def __init__(self, program: str, folder: str, stores: list[str], settings: dict | None = None):
         self.all: list[ServedGateway] = []
@@ -35,7 +35,7 @@ class Gateways:
             gateway.start()
 
     def edge(self, number: int) -> str:
-        """Where pushes, subscriptions and results go, in cleartext."""
+        """Returns the cleartext address for pushes, subscriptions and results."""
         return self.all[number].addresses.plain
 
     def admin(self, number: int) -> str:

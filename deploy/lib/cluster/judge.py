@@ -1,4 +1,4 @@
-"""What must be true of a cluster once everybody has stopped and everything has come to its end."""
+"""The rules that a cluster must have kept once the load has stopped and every push has ended."""
 
 import asyncio
 import json
@@ -11,27 +11,27 @@ from cluster.ledger import RESULTS, Device
 from cluster.load import Load, counts
 
 SETTLE_SECONDS = 90
-MISSING = "no acknowledged push is missing: the books hold them all"
+MISSING = "no acknowledged push is missing: the counters contain them all"
 BY_DEVICE = "no acknowledged push is missing: each device's wakes carried them all"
 TOLD = "each acknowledged push has its way in the delivery log"
-EQUAL = "all gateways tell the same books"
+EQUAL = "all gateways report the same counters"
 SETTLED = "everything pending comes to its end"
 ONCE = "no wake is delivered twice, by one gateway or by two"
 INTERVAL = "no device is launched twice within its interval"
 NAMED = "every answer 200 has an apns-id of its own"
 EXPECTED = "nothing is answered but what may be"
-COUNTED = "the books hold no more wakes that ended with a result than workers were answered"
+COUNTED = "the counters have no more wakes with a result than workers got answers"
 
 
 class Judge:
     def __init__(self, load: Load, ways: int | None, source: random.Random):
-        """`ways` bounds how many acknowledged pushes the delivery log is asked for; none asks for all."""
+        """`ways` limits the number of acknowledged pushes whose history is read; None reads all."""
         self.load, self.ledger, self.verdicts = load, load.ledger, load.verdicts
         self.ways, self.source = ways, source
         self.asked_again = 0
 
     async def run(self) -> None:
-        """After the last push, workers still at work."""
+        """Runs after the last push, while workers are still connected."""
         stats = await self.settle()
         await self.load.stop()
         if stats:
@@ -52,7 +52,7 @@ class Judge:
         )
 
     async def settle(self) -> list[dict]:
-        """The books of each gateway, once nothing waits or is under way."""
+        """Returns the counters of each gateway, once nothing is waiting or in flight."""
         pool = http1.Pool()
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
@@ -124,11 +124,11 @@ class Judge:
             self.verdicts.check(INTERVAL, apart >= LAUNCH_INTERVAL * 1000, detail)
 
     def discarded(self, name: str) -> tuple[str, ...]:
-        """How else a push may end, which depends on its device."""
+        """Returns the other outcomes that a push may have, which depend on its device."""
         return ("discarded",) if self.ledger.acknowledged[name].is_fleeting else ()
 
     async def read_ways(self, number: int, names: list[str]) -> list[tuple[int, dict]]:
-        """The answers of one gateway about these pushes; an answer of 503 is asked for once more."""
+        """Returns the answers of one gateway about these pushes; an answer of 503 is retried once."""
         address = self.load.gateways.admin(number)
         answers = await http1.read_all(address, [f"/v1/pushes/{name}" for name in names])
         again = [place for place, (status, _) in enumerate(answers) if status == 503]

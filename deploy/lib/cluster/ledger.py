@@ -1,4 +1,4 @@
-"""What providers and workers of a cluster know: each push they were answered, each they were not, and each wake."""
+"""The knowledge of a cluster's providers and workers: each push with and without an answer, and each wake."""
 
 import random
 import uuid
@@ -93,13 +93,14 @@ class Ledger:
         return wake
 
     def apart(self, wake: Wake, following: Wake) -> int:
-        """Milliseconds from launch to launch: by the database where it was asked, else by the workers' wakes."""
+        """Returns the milliseconds between launches: from the database if available, otherwise from the workers'
+        wakes."""
         if wake.id in self.deadlines and following.id in self.deadlines:
             return self.deadlines[following.id] - self.deadlines[wake.id]
         return following.launched_at - wake.launched_at
 
     def first_after(self, moment: float, by: int | None = None) -> float | None:
-        """Seconds from `moment` to the first answer 200 to a push that was sent after it."""
+        """Returns the seconds from `moment` to the first answer 200 to a push that was sent after it."""
         # Answers are in the order in which they arrived. The requested ones are near the end.
         found = None
         for sent, answered, gateway in reversed(self.answers):

@@ -1,4 +1,5 @@
-"""Providers that push to any gateway, workers that take wakes from any and answer to any, and readers of the books."""
+"""Providers that push to any gateway, workers that get wakes from any gateway and answer to any, and readers of
+counters."""
 
 import asyncio
 import contextlib
@@ -21,7 +22,7 @@ STREAMS_A_GATEWAY, SLOTS, POSTERS = 2, 64, 8
 STREAM_SECONDS = (5, 20)
 # Pauses after a failure, so that a gateway that is down does not receive constant requests.
 PAUSE_SECONDS = 0.05
-BALANCED = "the books of every gateway balance in every answer"
+BALANCED = "the counters of every gateway balance in every answer"
 MONOTONOUS = "no counter is ever lower than any gateway showed it before"
 
 
@@ -55,7 +56,7 @@ class Load:
         self.others += [asyncio.create_task(self.poster()) for _ in range(POSTERS * self.count)]
 
     async def stop_pushing(self) -> None:
-        """Returns once every provider has its last answer, or has given it up."""
+        """Returns once every provider has its last answer, or has given up."""
         self.is_pushing = False
         await asyncio.gather(*self.providers)
 
@@ -68,7 +69,7 @@ class Load:
                 raise ended
 
     def check_running(self) -> None:
-        """Raises what ended a task of the load, if anything did."""
+        """Raises the error that ended a task of the load, if there is one."""
         for task in (*self.providers, *self.others):
             if task.done() and not task.cancelled() and (error := task.exception()):
                 raise error
@@ -76,7 +77,7 @@ class Load:
     # MARK: Providers
 
     async def provider(self, lane: int) -> None:
-        """Pushes to the lane's own devices, one push after the other."""
+        """Pushes to the devices of the lane, one push after another."""
         source, pool = self.sources[lane], http1.Pool()
         devices = self.ledger.devices[lane :: self.lanes]
         due = time.monotonic() + source.random() * self.lanes / self.rate
@@ -87,8 +88,8 @@ class Load:
         pool.close()
 
     async def push(self, device: Device, source: random.Random, pool: http1.Pool) -> None:
-        """One push until it is answered 200; one without an apns-id of its own is sent once, and then perhaps was
-        taken."""
+        """Sends one push until it is answered 200. A push without an apns-id is sent once and may then have been
+        accepted."""
         own = Ledger.apns_id(source) if source.random() < OWN_SHARE else None
         fields = PUSH_FIELDS + (f"apns-id: {own}\r\n" if own else "")
         fields += "apns-expiration: 0\r\n" if device.is_fleeting else ""
@@ -130,7 +131,7 @@ class Load:
     # MARK: Workers
 
     async def worker(self, gateway: int) -> None:
-        """Holds a stream of one gateway, again and again."""
+        """Opens streams of one gateway, one after another."""
         path = f"/v1/topics/{TOPIC}/wakes?slots={SLOTS}&name=soak"
         while self.is_working:
             connection = None
@@ -181,10 +182,10 @@ class Load:
         self.ledger.unexpected.append(f"a result of {wake.id} was answered {status} {content!r}")
         return "unknown"
 
-    # MARK: Books
+    # MARK: Counters
 
     async def timekeeper(self) -> None:
-        """Keeps what the database knows of wakes that came close to each other, before it forgets them."""
+        """Saves the database's data about wakes with short intervals before the database deletes it."""
         while True:
             await asyncio.sleep(60)
             with contextlib.suppress(postgres.PostgresFault):
@@ -209,7 +210,7 @@ class Load:
             await self.read(gateway, pool)
 
     async def read(self, gateway: int, pool: http1.Pool) -> dict | None:
-        """The totals as one gateway tells them, checked."""
+        """Returns the checked totals of one gateway."""
         before = dict(self.highest)
         try:
             status, _, content = await pool.request(gateway, self.gateways.admin(gateway), "GET", "/v1/stats")
@@ -231,7 +232,7 @@ class Load:
 
 
 def launches_fault(stats: dict) -> str | None:
-    """Whether every launch ended or is under way."""
+    """Returns a fault unless every launch has ended or is in flight."""
     wakes, in_flight = stats["wakes"], stats["pushes"]["inFlight"]
     ended = sum(wakes["results"].values())
     if wakes["launched"] == ended + in_flight:
@@ -240,5 +241,5 @@ def launches_fault(stats: dict) -> str | None:
 
 
 def counts(wake: Wake) -> bool:
-    """Whether it used up its device's interval."""
+    """Returns true if the wake used up its device's interval."""
     return wake.outcome not in (None, LOST, "unknown")

@@ -1,4 +1,4 @@
-"""PostgreSQL for real: a primary with standbys, each in a folder of its own, killed, promoted and brought back."""
+"""Real PostgreSQL servers: a primary with standbys, each in a separate folder, killed, promoted and restored."""
 
 import contextlib
 import glob
@@ -23,7 +23,7 @@ SETTINGS = {
 
 
 class PostgresFault(Exception):
-    """A program of PostgreSQL failed, or a server did not get where it should."""
+    """A program of PostgreSQL failed, or a server did not reach the required state."""
 
 
 def programs() -> str:
@@ -31,12 +31,12 @@ def programs() -> str:
 
 
 def unprivileged() -> dict[str, str]:
-    """The user as whom PostgreSQL runs: it refuses to as root."""
+    """Returns the user for PostgreSQL, which refuses to run as root."""
     return {"user": SUPERUSER} if os.geteuid() == 0 else {}
 
 
 def run(command: list[str], folder: str) -> str:
-    """Runs a program of PostgreSQL, and gives what it wrote."""
+    """Runs a program of PostgreSQL, and returns its output."""
     command = [os.path.join(programs(), command[0]), *command[1:]]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **unprivileged()
@@ -84,7 +84,7 @@ class Node:
             )
 
     def start(self) -> None:
-        """Returns once it answers questions."""
+        """Starts the server and returns once it accepts queries."""
         self.launch()
         wait_until(f"start of {self.name}", lambda: self.answers() or not self.is_running())
         if not self.is_running():
@@ -98,7 +98,7 @@ class Node:
         return subprocess.run(command, check=False).returncode == 0
 
     def pids(self) -> list[int]:
-        """The server and its children."""
+        """Returns the process ids of the server and its children."""
         if not self.is_running():
             return []
         with contextlib.suppress(OSError):
@@ -107,7 +107,7 @@ class Node:
         return [self.process.pid]
 
     def kill(self) -> None:
-        """SIGKILL of every process at once, as when the machine goes."""
+        """Kills every process at once, like the failure of a machine."""
         pids = self.pids()
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -117,7 +117,7 @@ class Node:
         wait_until(f"end of {self.name}", lambda: not any(map(alive, pids)))
 
     def stop(self) -> None:
-        """A fast shutdown: open transactions are rolled back."""
+        """Shuts down in fast mode: open transactions are rolled back."""
         if self.is_running():
             self.process.send_signal(signal.SIGINT)
             try:
@@ -136,7 +136,7 @@ class Node:
         return run([*command, "-d", database, "-c", sql], self.folder)
 
     def cpu_seconds(self) -> float:
-        """Of all its processes: those that ended are in its own children's times, those that run have theirs."""
+        """Returns the CPU seconds of all its processes, whether ended or running."""
         ticks = 0
         for pid in self.pids():
             with contextlib.suppress(OSError):
@@ -149,7 +149,7 @@ class Node:
         return f"host=127.0.0.1 port={self.port} user={SUPERUSER}"
 
     def copy(self, primary: "Node") -> None:
-        """Replaces the data by a fresh copy of the primary."""
+        """Replaces the data by a new copy of the primary."""
         shutil.rmtree(self.data, ignore_errors=True)
         where = f"{primary.source()} application_name={self.name}"
         options = ["-R", "-X", "stream", "-c", "fast", "--no-sync"]
@@ -162,17 +162,17 @@ class Node:
         self.query("SELECT pg_reload_conf()")
 
     def rewind(self, primary: "Node") -> None:
-        """Takes back what only this former primary wrote."""
+        """Removes the changes that only this former primary has."""
         where = f"{primary.source()} dbname=postgres application_name={self.name}"
         run(["pg_rewind", "-R", "-D", self.data, f"--source-server={where}", "--no-sync"], self.folder)
 
     def received(self) -> int:
-        """How far a standby has the log of its primary on disk, as a number of bytes."""
+        """Returns the position up to which a standby has its primary's log on disk, in bytes."""
         return int(self.query("SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::bigint") or 0)
 
 
 class Database:
-    """A primary and its standbys, of which each commit waits for one; with none a single server."""
+    """A primary and its standbys; each commit waits for one standby. Without standbys, a single server."""
 
     def __init__(self, folder: str, standbys: int, settings: dict[str, object] | None = None):
         os.makedirs(folder, exist_ok=True)
@@ -216,13 +216,13 @@ class Database:
         wait_until("standbys", lambda: self.primary.query(asked) == count)
 
     def address(self, ports: list[int] | None = None, database: str = DATABASE) -> str:
-        """What gateways connect with; through these ports instead of the servers' own, if given."""
+        """Returns the address for gateways; with these ports instead of the servers' own, if given."""
         hosts = ",".join(f"127.0.0.1:{port}" for port in ports or [node.port for node in self.nodes])
         return f"postgresql://{SUPERUSER}@{hosts}/{database}?target_session_attrs=read-write"
 
     def promote_most_advanced(self) -> Node:
-        """After the primary's end: the standby that has most of its log becomes primary, and the others follow it, as
-        its commits wait for one of them. Returns when both are done."""
+        """Promotes the standby that has most of the former primary's log. The others follow it, because its commits
+        wait for one of them. Returns when both are done."""
         chosen = max(self.standbys, key=Node.received)
         chosen.query("SELECT pg_promote(true, 60)")
         self.former, self.primary = self.primary, chosen
@@ -232,7 +232,7 @@ class Database:
         return chosen
 
     def bring_back(self) -> None:
-        """The former primary becomes a standby: by pg_rewind, or where that fails, as a fresh copy."""
+        """Makes the former primary a standby: with pg_rewind, or if that fails, with a new copy."""
         # pg_rewind reads the new timeline from the data of the last checkpoint.
         self.primary.query("CHECKPOINT")
         try:

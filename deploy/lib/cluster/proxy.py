@@ -1,10 +1,10 @@
-"""Stands between gateways and servers of a database, and cuts, holds up and slows down what passes.
+"""A proxy between gateways and database servers that cuts, holds and delays connections.
 
-Runs as a process of its own: python -m cluster.proxy '{"gateways": 3, "ports": [5432, ...]}'. It writes one line with
-the ports it listens on, a list a gateway with one for each server, and answers each command, a line of JSON, by a line:
-`{"do": "cut", "gateway": 1}` resets its connections, `{"do": "hold", "gateway": 1, "on": true}` lets nothing pass
-(nothing is lost: it passes later), `{"do": "slow", "seconds": 1}` holds each answer to a commit back. It ends with its
-input.
+Runs in a separate process: python -m cluster.proxy '{"gateways": 3, "ports": [5432, ...]}'. Its first output line is a
+JSON list of ports for each gateway, one port for each server. It then answers each command, a line of JSON, with a
+line: `{"do": "cut", "gateway": 1}` resets the gateway's connections, `{"do": "hold", "gateway": 1, "on": true}` holds
+all data back (it passes later), and `{"do": "slow", "seconds": 1}` delays each answer to a commit. It ends at the end
+of its input.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ COMMIT = b"wakegate_commit"
 
 
 class Side:
-    """What passes for one gateway."""
+    """The state of the connections of one gateway."""
 
     def __init__(self) -> None:
         self.passes = asyncio.Event()
@@ -116,7 +116,7 @@ class Proxy:
 
 
 class ProxyProcess:
-    """The proxy, as those see it who command it."""
+    """The proxy's process, as seen by the test that controls it."""
 
     def __init__(self, gateways: int, ports: list[int]):
         command = [sys.executable, "-m", "cluster.proxy", json.dumps({"gateways": gateways, "ports": ports})]
@@ -131,7 +131,7 @@ class ProxyProcess:
         self.process.wait()
 
     def command(self, **command: object) -> None:
-        """Returns once it is done."""
+        """Sends a command and returns once it is done."""
         self.process.stdin.write(json.dumps(command).encode() + b"\n")
         self.process.stdin.flush()
         self.process.stdout.readline()

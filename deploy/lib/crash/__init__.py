@@ -1,1 +1,1 @@
-"""Kills at random moments, and the comparison of the gateway's books with those of its clients."""
+"""Kills at random moments, and the comparison of the gateway's counters with those of its clients."""

@@ -1,4 +1,4 @@
-"""What must hold after a restart, before anybody works again: every promise the ledger holds, compared one by one."""
+"""The checks after a restart, before any client works again: every promise in the ledger is compared."""
 
 import json
 
@@ -13,10 +13,10 @@ TOLERANCE_MS = 50
 
 
 class Audit:
-    """One look at a gateway that has just started and has no other clients."""
+    """A check of a gateway that has just started and has no other clients."""
 
     def __init__(self, load: Load, is_restart: bool = True, ways_again_max: int | None = AGAIN_MAX):
-        """`ways_again_max` limits how many pushes with a known end are asked for again; None for no limit."""
+        """`ways_again_max` limits the number of pushes with a known end that are read again; None for no limit."""
         self.load, self.is_restart, self.ways_again_max = load, is_restart, ways_again_max
         self.ledger: Ledger = load.ledger
         self.verdicts: Verdicts = load.verdicts
@@ -40,14 +40,14 @@ class Audit:
         await self.edge.close()
 
     async def statistics(self, path: str) -> dict:
-        """The totals; zeros when the gateway knows no such topic, which the comparisons then find."""
+        """Returns the totals; zeros if the gateway does not know the topic, which the comparisons then detect."""
         [(status, stats)] = await http1.read_all(self.load.addresses.admin, [path])
         return stats if status == 200 else NO_STATISTICS
 
     # Wakes
 
     async def resolve_wakes(self) -> None:
-        """Learns how each wake ended whose worker was not told: sends its result (again)."""
+        """Determines the end of each wake whose worker got no answer, by sending its result again."""
         open_wakes = [wake for wake in self.ledger.wakes.values() if wake.outcome is None]
         name = "wakes in flight at the end are lost, unless their result was in time"
         for wake in open_wakes:
@@ -87,19 +87,19 @@ class Audit:
             verdicts.equal(name, "wakes.launched", stats["wakes"]["launched"], sum(results.values()))
 
     def topic_totals(self, topic: str, stats: dict) -> None:
-        """As many accepted as were answered 200, and none of the unanswered twice."""
+        """Checks that all pushes answered 200 were accepted, and none of the unanswered pushes twice."""
         ledger, accepted = self.ledger, stats["pushes"]["accepted"]
         least, most = ledger.accepted[topic], ledger.accepted[topic] + ledger.perhaps[topic]
         name = "every push that was answered 200 is counted, and no other twice"
         self.verdicts.within(name, f"accepted of {topic}", accepted, least, most)
         ledger.missing += max(0, least - accepted)
         fault = imbalance(stats)
-        self.verdicts.check("the books balance in every answer", fault is None, fault or "")
+        self.verdicts.check("the counters balance in every answer", fault is None, fault or "")
         # From here on, the state of unanswered pushes is known, so the next comparison is as strict as the first.
         ledger.accepted[topic], ledger.perhaps[topic] = accepted, 0
 
     def kept_totals(self, stats: dict, explained: list[dict]) -> None:
-        """The totals of the kept topic are the sum of what is known of its devices."""
+        """Checks that the totals of the kept topic are the sums over its devices."""
         devices = self.ledger.of(KEPT)
         completed = [wake for device in devices for wake in device.completed]
         waiting = [answer[key] for answer in explained for key in ("pending", "inFlight") if answer.get(key)]
@@ -152,7 +152,7 @@ class Audit:
         self.budgets(device, answer)
 
     def budgets(self, device: Device, answer: dict) -> None:
-        """Launches in the window, penalty and last launch, as the wakes that counted make them."""
+        """Checks launches in the window, penalty and last launch against the wakes that counted."""
         name = "budgets, penalties and last launches are unchanged"
         if answer["inFlight"]:
             return
@@ -171,7 +171,7 @@ class Audit:
         self.verdicts.check(name, bool(agrees), f"lastLaunchAt {what} is {found}, not {last}")
 
     async def removed(self) -> None:
-        """A push to a device that was removed is answered 410, with the time of its removal."""
+        """Checks that a push to a removed device is answered 410, with the time of its removal."""
         name = "pushes to removed devices are answered 410 after the restart"
         removed = [device for device in self.ledger.devices if device.registered == [False] and device.sent]
         for device in removed[:20]:

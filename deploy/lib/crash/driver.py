@@ -1,6 +1,6 @@
-"""Ends the gateway at random moments, again and again, and compares its books with those of its clients.
+"""Ends the gateway at random moments, again and again, and compares its counters with those of its clients.
 
-Called by deploy/soak and, in a short form, by the test command.
+deploy/soak and, in a short form, the test command call it.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Crashes:
             return self.verdicts.check(name, False, str(failure))
 
     async def begin(self) -> None:
-        """The first start, and every device registered, so that both topics are there."""
+        """Starts for the first time and registers every device, so that both topics exist."""
         self.start_seconds.append(self.gateway.start(self.environment))
         await self.load().register_all()
 
@@ -77,7 +77,7 @@ class Crashes:
         self.no_wake_least = no_wake
 
     async def work_until(self, moment: asyncio.Event, load: Load) -> float:
-        """Lets everybody work until `moment`, ends the gateway there, and waits until everybody noticed."""
+        """Runs the load until `moment`, ends the gateway then, and waits until every client has noticed."""
         running = asyncio.create_task(load.run())
         waiting = asyncio.create_task(moment.wait())
         await asyncio.wait([running, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -88,14 +88,15 @@ class Crashes:
         return ended_at
 
     async def end(self, load: Load) -> None:
-        """How this kind of run ends the gateway; power loss does it another way."""
+        """Ends the gateway in the way of this kind of run; power loss overrides it."""
         self.gateway.process.kill()
 
     def between(self) -> None:
-        """What happens between the end of the gateway and its next start."""
+        """Runs between the end of the gateway and its next start."""
 
     def moment(self, load: Load, by_time: bool) -> asyncio.Event:
-        """After a random number of events of a random kind; half the time a random while, when time may count."""
+        """Returns an event that is set after a random number of events of a random kind or, half the time if allowed,
+        after a random duration."""
         event = asyncio.Event()
         if by_time and self.source.random() < 0.5:
             asyncio.get_running_loop().call_later(0.02 + self.source.random() * 1.5, event.set)
@@ -113,7 +114,7 @@ class Crashes:
         return event
 
     async def round(self, by_time: bool) -> bool:
-        """Works, kills, starts, and compares; false when something does not hold."""
+        """Works, kills, starts and compares; returns false if a check failed."""
         load = self.load()
         if by_time and self.source.random() < self.shutdown_share:
             await self.shut_down(load)
@@ -133,8 +134,8 @@ class Crashes:
 
     @property
     def books_agree(self) -> bool:
-        """After a failure the books differ for good, and every further comparison says so again; not so the ways of
-        pushes, of which each is compared by itself."""
+        """True until a comparison of counters fails. They then differ permanently, and every further comparison would
+        report it again. The histories of pushes are compared individually."""
         return not self.verdicts.failures.keys() - set(ways.NAMES)
 
     def kill_while_starting(self) -> None:
@@ -145,7 +146,7 @@ class Crashes:
         self.kills_while_starting += 1
 
     async def shut_down(self, load: Load) -> None:
-        """SIGTERM under load: exit status 0, and the same promises."""
+        """Sends SIGTERM under load: the exit status must be 0, and the same checks must pass."""
         running = asyncio.create_task(load.run())
         await asyncio.sleep(self.source.random())
         load.is_draining = True
@@ -157,7 +158,7 @@ class Crashes:
         self.shutdowns += 1
 
     async def settle(self) -> None:
-        """Without new pushes everything that waits is woken in the end, and the books show it."""
+        """Waits without new pushes until everything pending was woken, which the counters must show."""
         load = self.load()
         load.is_settling = True
         running = asyncio.create_task(load.run())
@@ -178,7 +179,7 @@ class Crashes:
         await self.audit(is_restart=False)
 
     def tell(self) -> None:
-        """The figures of the whole run, as a check of their own."""
+        """Adds the figures of the whole run as a separate check."""
         ledger = self.ledger
         name = "every acknowledged push is present and its way told"
         faults = f"{ledger.missing:,} missing, {ledger.untold:,} ways unknown, {ledger.told_wrongly:,} told wrongly"

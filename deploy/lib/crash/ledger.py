@@ -1,10 +1,10 @@
-"""The outside view of the gateway: each push, wake and change with its answer, and those without an answer."""
+"""The clients' knowledge of the gateway: each push, wake and change with its answer, and those without an answer."""
 
 import functools
 import random
 from dataclasses import dataclass, field
 
-# Every push of a kept device ends as completed, so its books are compared push by push. Pushes of mixed devices also
+# Every push of a kept device ends as completed, so its counters are compared push by push. Pushes of mixed devices also
 # end in all other ways, and are compared by totals.
 KEPT, MIXED = "com.example.kept", "com.example.mixed"
 TOPICS = (KEPT, MIXED)
@@ -45,7 +45,7 @@ class Wake:
 
 @dataclass(slots=True)
 class Push:
-    """One push that was sent, and what the delivery log told of it."""
+    """A push that was sent, and its history in the delivery log."""
 
     device: "Device"
     sequence: int
@@ -89,14 +89,15 @@ class Device:
         return f"{self.index:08x}-0000-4000-8000-{sequence:012x}"
 
     def payload(self, sequence: int, wakes: bool = True) -> dict:
-        """The payload of a push; its size is drawn by the sequence, so that it can be compared when it comes back."""
+        """Returns the payload of a push; its size depends on the sequence, so that it can be compared when it comes
+        back."""
         source = random.Random(self.index * 1_000_003 + sequence)
         filler = "%x" % source.getrandbits(4 * int(2 ** source.uniform(4, 11.8)))
         return {"aps": {"content-available": 1} if wakes else {}, "sequence": sequence, "filler": filler}
 
     @property
     def ended(self) -> list[Wake]:
-        """The wakes that counted, in order: a lost one never happened."""
+        """Returns the wakes that counted, in order, without lost wakes."""
         return [wake for wake in self.wakes if wake.outcome not in (None, "lost", "forgotten")]
 
     @property
@@ -127,7 +128,7 @@ class Ledger:
         self.open_pushes: list[Push] = []
         # All pushes whose end the log has reported, and their number for each topic and ending.
         self.ended_pushes: list[Push] = []
-        # The numbers of acknowledged pushes that were missing in the books, missing in the log, or impossible in the
+        # The numbers of acknowledged pushes that were missing in the counters, missing in the log, or impossible in the
         # log.
         self.missing = self.untold = self.told_wrongly = 0
 
@@ -172,12 +173,12 @@ NO_STATISTICS = {
 
 
 def counters(stats: dict) -> dict[tuple[str, ...], int]:
-    """Everything that never falls."""
+    """Returns the counters that never decrease."""
     return {path: functools.reduce(dict.__getitem__, path, stats) for path in COUNTERS}
 
 
 def imbalance(stats: dict) -> str | None:
-    """What does not balance in one answer of the statistics, or nothing."""
+    """Returns the imbalance in one answer of the statistics, or None."""
     pushes = stats["pushes"]
     discarded = sum(pushes["discarded"].values())
     ended = pushes["completed"] + pushes["coalesced"] + discarded + pushes["pending"] + pushes["inFlight"]

@@ -33,14 +33,14 @@ PROVIDERS, LANES, WORKERS, SLOTS = 3, 8, 2, 64
 
 
 async def until_lost(tasks: Iterable[Awaitable]) -> None:
-    """Waits for the ends of all; what ended one, but the loss of its connection, is raised."""
+    """Waits for the ends of all tasks, and raises any error other than a lost connection."""
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(outcome, Exception) and not isinstance(outcome, ConnectionLost):
             raise outcome
 
 
 class Load:
-    """Runs until the gateway dies, or `stop` is called."""
+    """Runs until the gateway ends, or `stop` is called."""
 
     def __init__(self, addresses: Addresses, ledger: Ledger, verdicts: Verdicts, source: random.Random):
         self.addresses, self.ledger, self.verdicts = addresses, ledger, verdicts
@@ -98,14 +98,14 @@ class Load:
     # Providers
 
     async def provide(self) -> None:
-        """One connection with several pushes on their way at once, each to a device of its own."""
+        """Runs one connection with several concurrent pushes, each to a different device."""
         client = await self.edge()
         await until_lost(self.on_each(client, self.push) for _ in range(LANES))
 
     async def on_each(
         self, client: Client, act: Callable[[Client, Device], Coroutine], rest_seconds: float = 0
     ) -> None:
-        """Does something to one device after the other, with no other task at work on that device."""
+        """Calls a function for one device after another, while no other task works on that device."""
         while not client.is_lost:
             device = self.source.choice(self.ledger.devices)
             if device.is_busy:
@@ -120,7 +120,7 @@ class Load:
                 await asyncio.sleep(self.source.random() * rest_seconds)
 
     def headers(self, device: Device, sequence: int) -> list[tuple[str, str]]:
-        """What a push says of itself: of a mixed device everything there is."""
+        """Returns the headers of a push; for a mixed device, random ones of every kind."""
         headers = [("apns-topic", device.topic), ("apns-id", device.apns_id(sequence))]
         headers.append(("apns-push-type", "background"))
         if device.topic == KEPT:
@@ -131,7 +131,7 @@ class Load:
         return headers if expiration is None else [*headers, ("apns-expiration", str(expiration))]
 
     def begin_push(self, device: Device, wakes: bool = True) -> Push:
-        """Writes down a push that is about to be sent: its wake may come before its answer."""
+        """Records a push that is about to be sent, because its wake may arrive before its answer."""
         device.sent += 1
         push = device.pushes[device.sent] = Push(device, device.sent, wakes)
         return push
@@ -165,7 +165,7 @@ class Load:
         self.on_event("push")
 
     def leave_open(self, push: Push) -> None:
-        """Writes down a push that may have been accepted, or not."""
+        """Records a push that may or may not have been accepted."""
         self.ledger.unanswered += 1
         self.ledger.open_pushes.append(push)
         if push.wakes:
@@ -175,7 +175,7 @@ class Load:
             self.ledger.no_wake_perhaps += 1
 
     async def is_refused(self, response: Response) -> bool:
-        """Whether the answer is 503 and may be; waits a little then, as clients do."""
+        """Returns true if the answer is an expected 503; then waits a little, as clients do."""
         if response.status != 503 or not (self.is_draining or self.is_failing):
             return False
         if self.is_failing:
@@ -186,7 +186,7 @@ class Load:
         return True
 
     def is_expected(self, device: Device, response: Response) -> bool:
-        """Whether the push was accepted; one to a device that is not registered must be refused for that reason."""
+        """Returns true if the push was accepted; one to an unregistered device must be refused for that reason."""
         name = "pushes are answered as the device's registration says"
         what = f"push to device {device.index}"
         if device.registered == [True]:
@@ -203,7 +203,7 @@ class Load:
     # Workers
 
     async def work(self, topic: str, number: int) -> None:
-        """One stream, subscribed again now and then; its wakes are answered at random."""
+        """Runs one stream, which is opened again from time to time; its wakes are answered at random."""
         client = await self.edge()
         while not client.is_lost:
             stream = await self.edge()
@@ -233,8 +233,8 @@ class Load:
                     self.spawn(self.report(client, wake, "newData"))
 
     async def leave(self, stream: Client) -> bool:
-        """Closes a worker's stream without missing an event, and waits until the gateway has noticed; false if the
-        gateway closed it before."""
+        """Closes a worker's stream without missing an event, and waits until the gateway has noticed; returns false
+        if the gateway closed it before."""
         async with self.leaving:
             self.ledger.leaves += 1
             await stream.ping()
@@ -265,10 +265,10 @@ class Load:
         return wake
 
     def check_launch(self, device: Device, before: Wake | None, wake: Wake) -> None:
-        """The launch interval and the attempts hold across restarts.
+        """Checks that the launch interval and the attempts hold across restarts.
 
-        A wake whose stream its worker left is lost with its attempt counted; so is one that was sent there too late to
-        be read, which nobody can tell of.
+        A wake is lost with its attempt counted if its worker left the stream. The same applies to a wake that was sent
+        too late to be read, of which no client knows.
         """
         ended = device.ended
         if before is None:
@@ -304,7 +304,7 @@ class Load:
         await self.report(client, wake, result)
 
     async def report(self, client: Client, wake: Wake, result: str) -> None:
-        """Sends a result, and writes down how the wake ended by the answer."""
+        """Sends a result, and records the end of the wake according to the answer."""
         is_new = wake.posted is None
         wake.posted = result
         response = await client.request("POST", f"/v1/wakes/{wake.id}", json.dumps({"result": result}).encode())
@@ -323,7 +323,8 @@ class Load:
             )  # fmt: skip
 
     async def story(self, wake: Wake) -> str:
-        """What the ledger and the gateway know of a wake's device, for a failure that should not be."""
+        """Returns the data of the ledger and the gateway about a wake's device, for a failure that should not
+        happen."""
         known = [
             f"{each.id} attempt {each.attempt} at {each.launched_at} {each.outcome}" for each in wake.device.wakes[-6:]
         ]
@@ -344,7 +345,7 @@ class Load:
         await client.close()
 
     async def administer(self) -> None:
-        """Registers, removes, and reports conditions, of one device after the other."""
+        """Registers devices, removes them, and reports conditions, for one device after another."""
         await self.on_each(await self.edge(), self.change, rest_seconds=0.01)
 
     async def change(self, client: Client, device: Device) -> None:
@@ -370,7 +371,7 @@ class Load:
         await self.become(device, False, client, ("DELETE", f"/v1/devices/{device.token}"), 204)
 
     async def become(self, device: Device, is_registered: bool, client: Client, request: tuple, expected: int) -> bool:
-        """Whether the request was answered, and the device is registered, or not any more."""
+        """Returns true if the request was answered, so that the device is now registered, or removed."""
         before = list(device.registered)
         device.registered = [*before, is_registered]
         is_answered = await self.confirm(await client.request(*request), expected)
@@ -412,7 +413,7 @@ class Load:
         return self.verdicts.equal("registrations and conditions are taken", "answer", response.status, expected)
 
     async def poll_statistics(self) -> None:
-        """Reads the totals again and again: they balance in every answer, and no counter ever falls."""
+        """Reads the totals repeatedly: they must balance in every answer, and no counter may decrease."""
         client = await self.connect(self.addresses.admin, None)
         while not client.is_lost:
             response = await client.request("GET", "/v1/stats")
@@ -428,7 +429,7 @@ class Load:
 
     def take_statistics(self, stats: dict) -> None:
         fault = imbalance(stats)
-        self.verdicts.check("the books balance in every answer", fault is None, fault or "")
+        self.verdicts.check("the counters balance in every answer", fault is None, fault or "")
         for path, value in counters(stats).items():
             highest = self.ledger.highest.get(path, 0)
             name = "no counter is ever lower than it was seen"

@@ -1,4 +1,4 @@
-"""The delivery log compared with the ledger: every accepted push has one way, and ends once."""
+"""The delivery log compared with the ledger: every accepted push has one history, with one end."""
 
 import collections
 import random
@@ -9,7 +9,7 @@ from crash.load import Load
 
 TOLD = "every push that was answered 200 has its way in the delivery log"
 RIGHT = "each way ends once, and is what providers and workers saw"
-BALANCED = "the ways add up to the books, outcome by outcome"
+BALANCED = "the histories add up to the counters, outcome by outcome"
 LISTED = "a device's list of pushes tells the same"
 NAMES = (TOLD, RIGHT, BALANCED, LISTED)
 
@@ -19,11 +19,11 @@ AGAIN_MAX = 2000
 
 
 class Ways:
-    """One look at the delivery log of a gateway that has no other clients."""
+    """A check of the delivery log of a gateway that has no other clients."""
 
     def __init__(self, load: Load, explained: dict[int, dict], again_max: int | None = AGAIN_MAX):
-        """`explained` is the answer to GET /v1/devices/<token> by the device's number, from just before; `again_max`
-        bounds how many pushes are asked for whose end is known, drawn at random; none asks for all."""
+        """`explained` is the preceding answer to GET /v1/devices/<token> by the device's number. `again_max` limits
+        the number of pushes with a known end that are read again, chosen at random; None reads all."""
         self.load, self.explained, self.again_max = load, explained, again_max
         self.ledger: Ledger = load.ledger
         self.verdicts = load.verdicts
@@ -46,7 +46,7 @@ class Ways:
         return await http1.read_all(self.load.addresses.admin, paths)
 
     async def statistics(self) -> dict[str, collections.Counter]:
-        """Of each topic how many pushes ended how, and how many wait."""
+        """Returns the number of pushes of each topic by outcome, and of waiting pushes."""
         answers = await self.answers([f"/v1/stats/topics/{topic}" for topic in TOPICS])
         ends: dict[str, collections.Counter] = {}
         for topic, (status, stats) in zip(TOPICS, answers, strict=True):
@@ -59,7 +59,7 @@ class Ways:
         return ends
 
     async def ask(self, pushes: list[Push]) -> None:
-        """Asks for pushes. An end that was reported before must be the same now."""
+        """Reads pushes. An end that was reported before must be unchanged."""
         answers = await self.answers([f"/v1/pushes/{push.apns_id}" for push in pushes])
         for push, (status, way) in zip(pushes, answers, strict=True):
             if status != 200:
@@ -97,7 +97,7 @@ class Ways:
             self.verdicts.check(RIGHT, True, "")
 
     def fault(self, push: Push, way: dict) -> str | None:
-        """What cannot be of a push's way, if anything."""
+        """Returns the contradiction in the history of a push, if any."""
         state, names = way["state"], [step["event"] for step in way["events"]]
         if names[:1] != ["received"] or names.count("received") != 1:
             return f"it was received {names.count('received')} times"
@@ -110,7 +110,7 @@ class Ways:
         return ends_fault(way) or wakes_fault(push.launches, way) or self.place_fault(push, way)
 
     def place_fault(self, push: Push, way: dict) -> str | None:
-        """What does not agree with the device, or with the push it was coalesced into."""
+        """Returns the contradiction between a history and its device, or the push it was coalesced into."""
         state, device = way["state"], push.device
         if state in ("pending", "inFlight"):
             held = self.explained[device.index].get(state)
@@ -127,7 +127,8 @@ class Ways:
         return None
 
     def balance(self, before: dict[str, collections.Counter], after: dict[str, collections.Counter]) -> None:
-        """The reported ends of all pushes, against the totals of before and after: a push may expire between."""
+        """Compares the reported ends of all pushes with the totals before and after, because a push may expire in
+        between."""
         told = {topic: collections.Counter() for topic in TOPICS}
         for push in self.ledger.ended_pushes:
             if push.wakes:
@@ -142,7 +143,7 @@ class Ways:
                 self.verdicts.within(BALANCED, what, told[topic][key], *counts)
 
     async def lists(self) -> None:
-        """The last pushes of each device: the newest first, none passed over, each as its own way tells it."""
+        """Checks the last pushes of each device: newest first, complete, and each with the data of its own history."""
         devices = [device for device in self.ledger.devices if device.registered == [True]]
         answers = await self.answers([f"/v1/devices/{device.token}/pushes" for device in devices])
         for device, (status, answer) in zip(devices, answers, strict=True):
@@ -163,7 +164,7 @@ class Ways:
 
 
 def ends_fault(way: dict) -> str | None:
-    """Why the steps of a way do not lead to its one end."""
+    """Returns the reason why the steps of a history do not lead to its one end."""
     state, steps = way["state"], way["events"]
     runs = [step for step in steps if step["event"] in ("launched", "result")]
     for place, step in enumerate(runs):
@@ -182,7 +183,7 @@ def ends_fault(way: dict) -> str | None:
 
 
 def wakes_fault(wakes: list[Wake], way: dict) -> str | None:
-    """What workers saw that the way does not tell, or tells more often."""
+    """Returns the difference between the wakes that workers saw and those in the history."""
     launches = collections.Counter(step["detail"] for step in way["events"] if step["event"] == "launched")
     results = collections.Counter(step["detail"] for step in way["events"] if step["event"] == "result")
     seen = collections.Counter(f"attempt {wake.attempt}, coalesced {wake.coalesced}" for wake in wakes)

@@ -1,4 +1,4 @@
-"""Judges a run of deploy/demo: arguments are /v1/stats as JSON, the launches' times, and the interval in ms."""
+"""Checks a run of deploy/demo. Arguments: /v1/stats as JSON, the times of the launches, and the interval in ms."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""Lays out what docc reads: for each catalog Sources/LAYER/MODULE/MODULE.docc a folder with the symbols of its module.
+"""Prepares the input of docc: for each catalog Sources/LAYER/MODULE/MODULE.docc a folder with its module's symbols.
 
-A module with a public interface is shown as those see it who use it from outside; of every other one all that the rest of
-the package sees. Ends with 1, and says what is wrong, when a catalog and the modules do not fit each other.
+A module with a public interface is documented with its public symbols, and every other module with those visible to the
+rest of the package. Exits with 1 and a message if a catalog and the modules do not match.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 
 
 def graphs_of(module: str, folder: pathlib.Path) -> dict[str, dict]:
-    """The symbol graphs of a module by the names of their files: its own, and those of what it adds to other modules."""
+    """Returns the symbol graphs of a module by file name: its own, and those of its extensions of other modules."""
     files = [folder / f"{module}.symbols.json", *sorted(folder.glob(f"{module}@*.symbols.json"))]
     return {file.name: json.loads(file.read_text()) for file in files if file.exists()}
 

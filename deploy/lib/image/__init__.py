@@ -1,1 +1,1 @@
-"""What is looked for in an image; deploy/test-image calls it."""
+"""The search for secrets in an image; deploy/test-image calls it."""

@@ -1,8 +1,10 @@
-"""Looks for secrets in every layer of an image, also in files that a later layer removes. Called by deploy/test-image.
+"""Searches every layer of an image for secrets, including files that a later layer removes. deploy/test-image calls it.
 
-What Debian publishes is none: a file that is as its package lists it is left out, such as a library with test keys.
+Files that Debian publishes are not secrets: a file with the sum in its package's list is skipped, such as a library
+with test keys.
 
-    deploy/lib/run image.secrets ARCHIVE    of podman save --format docker-archive; exits with 1 when it finds any
+Usage: deploy/lib/run image.secrets ARCHIVE, an archive of podman save --format docker-archive. Exits with 1 if it finds
+any.
 """
 
 import collections
@@ -43,7 +45,7 @@ def files_of(layer: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def published(layers: list[bytes]) -> dict[str, set[str]]:
-    """The sums of the files of every package, by their names."""
+    """Returns the sums of the files of every package, by name."""
     sums: dict[str, set[str]] = collections.defaultdict(set)
     for layer in layers:
         for name, content in files_of(layer):
@@ -55,7 +57,7 @@ def published(layers: list[bytes]) -> dict[str, set[str]]:
 
 
 def of_layer(layer: bytes, known: dict[str, set[str]]) -> tuple[list[str], int]:
-    """What is found in a layer, and how many files were looked into."""
+    """Returns the findings in a layer, and the number of searched files."""
     found: list[str] = []
     count = 0
     for name, content in files_of(layer):
@@ -69,7 +71,7 @@ def of_layer(layer: bytes, known: dict[str, set[str]]) -> tuple[list[str], int]:
 
 
 def of_config(config: dict[str, object]) -> list[str]:
-    """What the image says of itself and of how it was made."""
+    """Returns the findings in the image's configuration and build history."""
     text = json.dumps([config.get("config"), config.get("history")])
     return [f"its configuration has {match.group(0)}" for match in SETTINGS.finditer(text)]
 

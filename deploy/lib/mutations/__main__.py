@@ -1,4 +1,4 @@
-"""Plants the faults of the catalogue, and says which test caught each. Called by deploy/mutations."""
+"""Plants the faults of the catalog, and prints which test detected each. deploy/mutations calls it."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ def chosen(patterns: list[str]) -> list[Mutation]:
 
 
 def faults(mutations: list[Mutation], root: Path) -> list[str]:
-    """The faults of the catalogue: no entry that does not fit is ignored silently."""
+    """Returns the faults of the catalog. An entry that matches no source is an error."""
     found = []
     names: set[str] = set()
     for mutation in mutations:
@@ -35,7 +35,7 @@ def faults(mutations: list[Mutation], root: Path) -> list[str]:
 
 
 def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
-    """Whether the tests pass without any fault: what fails anyway catches nothing."""
+    """Returns true if the tests pass without any fault, because a test that always fails detects nothing."""
     tests = "|".join(sorted({mutation.tests for mutation in mutations}))
     print("building the tests without a fault ...", flush=True)
     seconds = workshop.build("none")
@@ -49,7 +49,7 @@ def sound(workshop: Workshop, mutations: list[Mutation]) -> bool:
 
 
 def plant(workshop: Workshop, mutations: list[Mutation]) -> int:
-    """Plants the faults in sequence, and returns the number of faults that were caught."""
+    """Plants the faults in sequence, and returns the number of faults that were detected."""
     caught = 0
     for mutation in mutations:
         started = time.monotonic()

@@ -1,6 +1,6 @@
-"""Finds declarations of Swift sources by their names, wherever their files lie.
+"""Finds declarations of Swift sources by name, in any file.
 
-The end of a declaration is where the indentation of swift-format says that it is.
+The end of a declaration is determined by the indentation of swift-format.
 """
 
 import functools
@@ -18,7 +18,8 @@ TYPES = ("struct", "class", "enum", "extension", "actor", "protocol")
 
 @dataclass(frozen=True)
 class Declaration:
-    """A declaration with its body: `name` has those of the declarations around it, as in `Dispatcher.flow`."""
+    """A declaration with its body. `name` includes the names of the enclosing declarations, such as
+    `Dispatcher.flow`."""
 
     name: str
     path: Path
@@ -28,7 +29,7 @@ class Declaration:
 
 @functools.cache
 def declarations(root: Path) -> list[Declaration]:
-    """Every type, function, initializer and member of the sources below `root`."""
+    """Returns every type, function, initializer and member of the sources below `root`."""
     return [each for path in sorted((root / "Sources").rglob("*.swift")) for each in declared(path)]
 
 
@@ -57,7 +58,7 @@ def declared(path: Path) -> list[Declaration]:
 
 
 def end_of(lines: list[str], number: int, indent: int) -> int:
-    """The number of the line after the declaration that begins at a line."""
+    """Returns the number of the line after the declaration that begins at a line."""
     for place in range(number + 1, len(lines)):
         text = lines[place].strip()
         if not text or len(lines[place]) - len(lines[place].lstrip()) > indent:

@@ -1,4 +1,4 @@
-"""One planted fault: what it breaks, where, and which tests must notice."""
+"""A planted fault: the rule that it breaks, its place, and the tests that must detect it."""
 
 import re
 import tomllib
@@ -11,13 +11,13 @@ CATALOGUE = Path(__file__).parent / "catalogue"
 
 
 class NotFound(Exception):
-    """A catalogue that does not fit the sources any more."""
+    """A catalog that does not match the sources."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A patch of a function. It is found by the function's name in whatever file that is, by the last part of the name
-    where its type has another, and by the text alone where the function has; white space does not count."""
+    """A patch of a function, in any file. It is found by the function's full name; if its type was renamed, by the
+    last part of the name; if the function was renamed, by the text alone. White space is ignored."""
 
     # In the form "part.subject".
     name: str
@@ -30,7 +30,7 @@ class Mutation:
     tests: str
 
     def planted(self, root: Path) -> tuple[Path, str]:
-        """The file below `root`, and its content with the fault in it."""
+        """Returns the file below `root`, and its content with the fault."""
         if self.replacement == self.text:
             raise NotFound(f"{self.name}: its replacement changes nothing")
         path, start, end = self.place(root)
@@ -38,7 +38,7 @@ class Mutation:
         return path, content[:start] + self.replacement + content[end:]
 
     def place(self, root: Path) -> tuple[Path, int, int]:
-        """The file that has the text, and where the text begins and ends."""
+        """Returns the file that contains the text, and the start and end of the text."""
         known = declarations(root)
         last = self.function.rpartition(".")[2]
         for some in (
@@ -69,6 +69,6 @@ class Mutation:
 
 
 def catalogue() -> list[Mutation]:
-    """Every fault there is, part by part."""
+    """Returns all faults, file by file."""
     parts = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(CATALOGUE.glob("*.toml"))]
     return [Mutation(**fault) for part in parts for fault in part["fault"]]

@@ -1,4 +1,5 @@
-"""A copy of the sources with a build of its own, in which faults are planted one at a time, and what tests say of them."""
+"""A copy of the sources with a separate build, in which faults are planted one at a time, and the results of the
+tests."""
 
 import os
 import re
@@ -34,7 +35,7 @@ def bundle_in(scratch: Path) -> Path:
 
 
 def run_tests(bundle: Path, tree: Path, tests: str, log: Path, seconds: float) -> Outcome:
-    """Runs the tests in `tree`. What takes longer than `seconds` hangs, which no test suite would let pass either."""
+    """Runs the tests in `tree`. Tests that take longer than `seconds` count as stuck, which is also a failure."""
     # The first line of the runtime already reports a crash. Its trace of every thread would take seconds.
     environment = dict(os.environ, SWIFT_BACKTRACE="enable=no")
     with log.open("wb") as output:
@@ -86,7 +87,7 @@ class Workshop:
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def copy(self) -> None:
-        """Brings the copy in line with the sources as they lie there; what has not changed keeps its time."""
+        """Updates the copy from the sources; unchanged files keep their modification times."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=self.root, check=True, capture_output=True,
@@ -105,7 +106,7 @@ class Workshop:
             shutil.copymode(source, target)
 
     def build(self, log_name: str) -> float:
-        """Builds the tests, and says in how many seconds."""
+        """Builds the tests, and returns the seconds that this took."""
         started = time.monotonic()
         command = ["swift", "build", "--build-tests", "--scratch-path", str(self.scratch)]
         if self.jobs is not None:
@@ -124,7 +125,7 @@ class Workshop:
         return run_tests(bundle_in(self.scratch), self.tree, tests, log, self.test_seconds)
 
     def try_out(self, mutation: Mutation) -> Outcome:
-        """Plants a fault, builds, runs its tests, and takes it out again."""
+        """Plants a fault, builds, runs its tests, and removes the fault."""
         path, planted = mutation.planted(self.tree)
         content = path.read_bytes()
         self._write(path, planted.encode())
@@ -136,7 +137,7 @@ class Workshop:
 
     @staticmethod
     def _write(path: Path, content: bytes) -> None:
-        """Writes a file whose time is new for certain: builds look at nothing else."""
+        """Writes a file with a new modification time, because builds check only that."""
         before = path.stat().st_mtime_ns
         path.write_bytes(content)
         if path.stat().st_mtime_ns <= before:

@@ -1,1 +1,1 @@
-"""Starting, stopping and watching servers; comparing runs; verdicts."""
+"""Starting, stopping and watching servers; comparing runs; results of checks."""

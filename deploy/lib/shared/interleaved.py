@@ -1,4 +1,4 @@
-"""Runs that are compared take turns, so that what the machine does meanwhile meets all of them."""
+"""Compared runs alternate, so that other load of the machine affects all of them."""
 
 import statistics
 from collections.abc import Callable
@@ -9,8 +9,8 @@ Sample = dict[str, float]
 def run(
     runs: int, sides: dict[str, Callable[[], Sample]], between: Callable[[], None] | None = None
 ) -> dict[str, list[Sample]]:
-    """The samples of each side: `runs` of them, and one before that registers devices and warms caches, and does not
-    count. Each goes first as often as another."""
+    """Returns the samples of each side: `runs` samples after one that registers devices and warms caches and does
+    not count. Each side is first equally often."""
     samples: dict[str, list[Sample]] = {name: [] for name in sides}
     for number in range(runs + 1):
         names = list(sides)
@@ -25,5 +25,5 @@ def run(
 
 
 def medians(samples: list[Sample], digits: int = 3) -> Sample:
-    """The median of each figure separately."""
+    """Returns the median of each figure separately."""
     return {key: round(statistics.median(sample[key] for sample in samples), digits) for key in samples[0]}

@@ -1,4 +1,4 @@
-"""Programs that are started and ended, once or repeatedly, and the kernel's figures of their processes."""
+"""Programs that are started and ended, once or repeatedly, and the kernel's figures about their processes."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from shared import waiting
 
 
 def compiled(source: str, program: str, *options: str) -> str:
-    """Builds a file in C, unless that was done already; the path of the program, or of the library."""
+    """Builds a C file unless it is already built; returns the path of the program or library."""
     if not os.path.exists(program):
         subprocess.run(["cc", "-O2", "-o", program, source, *options], check=True)
     return program
@@ -35,7 +35,7 @@ def accepts(port: int) -> bool:
 
 
 def cpu_seconds(pid: int) -> float:
-    """The CPU time of all threads of a process, by its CPU clock (clock_getcpuclockid(3))."""
+    """Returns the CPU time of all threads of a process, from its CPU clock (clock_getcpuclockid(3))."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -49,13 +49,14 @@ def descriptors(pid: int) -> int:
 
 
 def statistics(process: int | str) -> list[str]:
-    """The fields of proc_pid_stat(5) from the state on; of a thread as PID/task/TID. An OSError when it is gone."""
+    """Returns the fields of proc_pid_stat(5) from the state on; for a thread, pass PID/task/TID. Raises OSError if
+    it has ended."""
     with open(f"/proc/{process}/stat", "rb") as file:
         return file.read().rpartition(b")")[2].decode().split()
 
 
 class StartFailed(Exception):
-    """The program ended, or said nothing, before it was ready."""
+    """The program ended, or timed out, before it was ready."""
 
     def __init__(self, status: int | None, errors: str):
         super().__init__(f"exit status {status}: {errors.strip()[-2000:] or 'nothing on standard error'}")
@@ -63,14 +64,14 @@ class StartFailed(Exception):
 
 
 class Program:
-    """A program that writes one line of JSON when it is ready, and its errors into a file; at most one process at a
-    time, which is ended when the block is left."""
+    """A program that writes one line of JSON when it is ready, and its errors to a file. It has at most one process
+    at a time, which is ended when the block is left."""
 
     reads_output = True
     start_seconds, stop_seconds = 60, 30
 
     def __init__(self, command: list[str], log: str, folder: str | None = None):
-        """`folder` is where it runs, if not here."""
+        """`folder` is its working directory; the default is the current one."""
         self.command, self.log, self.place = command, log, folder
         self.process: subprocess.Popen | None = None
         # The text of the line.
@@ -100,7 +101,7 @@ class Program:
             )
 
     def start(self, environment: dict[str, str] | None = None) -> float:
-        """Starts a process and waits for its ready line; seconds that took."""
+        """Starts a process and waits for its ready line; returns the seconds that this took."""
         started = time.monotonic()
         self.launch(environment)
         ready, _, _ = select.select([self.process.stdout], [], [], self.start_seconds)
@@ -112,7 +113,7 @@ class Program:
         return time.monotonic() - started
 
     def end(self, with_signal: int) -> int:
-        """Sends a signal and waits for the end; the exit status, negative when a signal ended it."""
+        """Sends a signal and waits for the end; returns the exit status, which is negative after a signal."""
         if self.process is None or self.process.poll() is not None:
             return self.process.returncode if self.process else 0
         self.process.send_signal(with_signal)
@@ -135,7 +136,7 @@ class Program:
 
 
 class Server(Program):
-    """A program that does not say when it is ready, and is asked."""
+    """A program without a ready line, which is polled instead."""
 
     reads_output = False
 
@@ -147,13 +148,13 @@ class Server(Program):
 
 
 def development(program: str, state: str, *options: str) -> list[str]:
-    """The command of `wakegate dev` on free ports."""
+    """Returns the command of `wakegate dev` on free ports."""
     free = [word for name in ("edge", "plain", "admin") for word in (f"--{name}", "127.0.0.1:0")]
     return [program, "dev", "--quiet", "--state", state, *free, *options]
 
 
 class Gateway(Program):
-    """`wakegate dev`, started; `edge`, `plain` and `admin` are its addresses, HOST:PORT."""
+    """A running `wakegate dev`; `edge`, `plain` and `admin` are its addresses, HOST:PORT."""
 
     def __init__(self, products: str, folder: str, prefix: list[str], settings: list[str]):
         self.state = os.path.join(folder, "state")
@@ -169,7 +170,7 @@ class Gateway(Program):
 
 
 class Nghttpd(Server):
-    """nghttpd with one empty file, `3/device`; `address` is HOST:PORT. TLS when given a key and a certificate."""
+    """nghttpd with one empty file, `3/device`; `address` is HOST:PORT. It uses TLS if given a key and a certificate."""
 
     def __init__(self, folder: str, prefix: list[str], key_and_certificate: tuple[str, str] | None):
         root = os.path.join(folder, "files")

@@ -1,4 +1,4 @@
-"""`wakegate serve` on one state folder, started and ended again and again."""
+"""`wakegate serve` on one state folder, started and ended repeatedly."""
 
 import json
 import os
@@ -16,10 +16,10 @@ class Addresses:
 
 
 class ServedGateway(processes.Program):
-    """`addresses` are those of the process that runs."""
+    """A gateway; `addresses` are those of the current process."""
 
     def __init__(self, program: str, folder: str, settings: dict, state: str | None = None):
-        """Settings add to the configuration; `state` is `folder`/state unless named."""
+        """Settings are added to the configuration; `state` is `folder`/state by default."""
         self.folder = folder
         self.state = state or os.path.join(folder, "state")
         self.certificates = os.path.join(folder, "certificates")

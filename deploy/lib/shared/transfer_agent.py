@@ -1,4 +1,5 @@
-"""An agent `wakegate transfers` in a process of its own, the server that it transfers from, and a gateway that it tells."""
+"""A transfer agent (`wakegate transfers`) in a separate process, the server for its transfers, and a gateway that it
+notifies."""
 
 import contextlib
 import hashlib
@@ -25,13 +26,13 @@ QUICK = ("--set", "retry.first=0.05", "--set", "retry.last=0.2")
 
 
 def digest(size: int, seed: str) -> str:
-    """The SHA-256 of what the server makes of a size and a seed."""
+    """Returns the SHA-256 of the server's content for a size and a seed."""
     block = random.Random(seed).randbytes(min(size, 1 << 20))
     return hashlib.sha256((block * (size // max(1, len(block)) + 1))[:size]).hexdigest()
 
 
 def digest_of(path: str) -> str:
-    """The SHA-256 of a file."""
+    """Returns the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -48,7 +49,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class TransferAgent(processes.Program):
-    """Started, killed and started again on one state folder; requests go to its socket."""
+    """An agent that is started, killed and started again on one state folder; requests go to its socket."""
 
     stop_seconds = 120
 
@@ -81,7 +82,7 @@ class TransferAgent(processes.Program):
         return self.must("GET", f"/v1/sessions/{session}/transfers?limit=10000")["transfers"]
 
     def wait_until_ended(self, session: str, seconds: float = 120) -> list[dict]:
-        """Waits until nothing waits or runs; the transfers then."""
+        """Waits until no transfer is waiting or running, and returns the transfers."""
 
         def has_ended() -> bool:
             counts = self.must("GET", f"/v1/sessions/{session}")["transfers"]
@@ -93,7 +94,7 @@ class TransferAgent(processes.Program):
 
 
 class TransferServer:
-    """The server that transfers are tried against, in a process of its own."""
+    """The server for transfers, in a separate process."""
 
     def __init__(self, folder: str):
         port_file = os.path.join(folder, "port")
@@ -107,14 +108,14 @@ class TransferServer:
         self.process.wait()
 
     def ask(self, path: str) -> Any:
-        """What it tells in JSON."""
+        """Returns its answer as JSON."""
         connection = http.client.HTTPConnection(self.base.removeprefix("http://"))
         connection.request("GET", path)
         return json.loads(connection.getresponse().read())
 
 
 class RawServer(socketserver.ThreadingTCPServer):
-    """Answers each path with bytes that no good server sends; remembers the header fields of every request."""
+    """A server that answers each path with invalid bytes, and keeps the header fields of every request."""
 
     daemon_threads = True
 
@@ -150,7 +151,7 @@ class RawServer(socketserver.ThreadingTCPServer):
 
 
 class CountingGateway(RawServer):
-    """Takes session events as a gateway does, and remembers their ids; now and then an answer is lost."""
+    """A server that accepts session events like a gateway and keeps their ids; some answers are lost."""
 
     def __init__(self, lose: float, chance: random.Random):
         super().__init__()
@@ -166,7 +167,7 @@ class CountingGateway(RawServer):
 
 
 class Stage:
-    """A server, a gateway and an agent, started, in a folder of their own; `state` is below it unless named."""
+    """A server, a gateway and an agent, running, in a separate folder; `state` is below it by default."""
 
     def __init__(
         self, program: str, *options: str, lose: float = 0.0, chance: random.Random | None = None, state: str = ""

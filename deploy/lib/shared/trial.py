@@ -11,8 +11,8 @@ from shared.verdicts import Verdicts
 
 
 def run(label: str, soak: Callable[[str, argparse.Namespace], Verdicts], **options: object) -> NoReturn:
-    """Runs a long test with these options, whose defaults are of the short form, and ends as its verdicts say. A list
-    is what an option may be; such an option must be given."""
+    """Runs a long test with these options, whose defaults are for the short form, and exits with its result. A list
+    contains the permitted values; such an option is required."""
     # Being stopped from outside must not leave any process or mount behind either.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(allow_abbrev=False)

@@ -1,4 +1,4 @@
-"""What was checked, how often, and what did not hold; one PASS or FAIL line a check."""
+"""The checks, their counts and their failures; one PASS or FAIL line for each."""
 
 import sys
 
@@ -13,7 +13,7 @@ class Verdicts:
         self.skipped: dict[str, str] = {}
 
     def check(self, name: str, holds: bool, detail: str) -> bool:
-        """Counts one comparison of the check `name`; `detail` says what was found when it does not hold."""
+        """Counts one comparison of the check `name`; `detail` is the finding if it failed."""
         self.counts[name] = self.counts.get(name, 0) + 1
         if not holds:
             self.failures.setdefault(name, []).append(detail)
@@ -26,14 +26,14 @@ class Verdicts:
         return self.check(name, least <= found <= most, f"{what} is {found}, not {least}...{most}")
 
     def note(self, name: str, text: str) -> None:
-        """Figures to print next to a check."""
+        """Adds figures that are printed with a check."""
         self.notes[name] = text
 
     def skip(self, name: str, why: str) -> None:
         self.skipped[name] = why
 
     def add(self, others: "Verdicts", where: str) -> None:
-        """Takes over what was checked elsewhere, under names that begin with `where`."""
+        """Adds the checks of another object, under names that begin with `where`."""
         for mine, theirs in (
             (self.counts, others.counts), (self.failures, others.failures), (self.notes, others.notes),
             (self.skipped, others.skipped),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def until(holds: Callable[[], object], seconds: float = 120, rest: float = 0.02) -> bool:
-    """Waits until a condition holds, for `seconds` at most. Returns whether it does."""
+    """Waits until a condition holds, for at most `seconds`. Returns whether it does."""
     deadline = time.monotonic() + seconds
     while not (is_so := holds()) and time.monotonic() < deadline:
         time.sleep(rest)

@@ -1,4 +1,4 @@
-"""Runs the long tests, prints a line for each thing they compare, and says the verdict. Called by deploy/soak."""
+"""Runs the long tests, and prints a line for each check and the result. deploy/soak calls it."""
 
 import argparse
 import random

@@ -1,6 +1,7 @@
-"""Attacks on a running gateway: the offender is cut off, a healthy client is answered meanwhile, nothing is left.
+"""Attacks on a running gateway: the attacker is disconnected, a healthy client is served, and no resources remain in
+use.
 
-As a program it runs one attack at the size of the tests and judges no time.
+As a program it runs one attack in the short form of the tests and checks no times.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def offend(name: str, target: Target) -> list[str]:
 
 
 class Healthy:
-    """A provider that pushes again and again on one connection."""
+    """A provider that pushes repeatedly on one connection."""
 
     def __init__(self, client: Client):
         self.client = client
@@ -115,7 +116,7 @@ async def attack_once(
 
 
 def run(program: str, chosen: list[Attack], transports: list[str], scale: int, is_timed: bool) -> Verdicts:
-    """Each attack on a gateway of its own in the tests, all on one and the same in the long run."""
+    """Runs each attack on a separate gateway in the tests, and all on one gateway in the long run."""
     verdicts = Verdicts()
     with tempfile.TemporaryDirectory(prefix="wakegate-attacks.") as folder:
         with Gateway(os.path.dirname(program), folder, [], SETTINGS) as gateway:

@@ -1,9 +1,9 @@
-"""Three gateways on one PostgreSQL whose commits wait for a standby, under load, while everything fails in turn:
-gateways are killed and frozen, primaries killed and replaced, connections cut and held up, the database slow, restarted
-and full.
+"""Three gateways on one PostgreSQL whose commits wait for a standby, under load, with failures of every part: gateways
+are killed and frozen, primaries killed and replaced, connections cut and held, and the database is slow, restarted and
+full.
 
-Each push that was answered 200 must be in the books at the end, the books of all gateways must balance in every answer,
-and nobody may be woken twice within an interval, or by two gateways for one wake.
+Each push that was answered 200 must be in the counters at the end, the counters of all gateways must balance in every
+answer, and no device may be woken twice within an interval, or by two gateways for one wake.
 """
 
 import argparse
@@ -45,7 +45,7 @@ AIM = f"pushes are answered within {PROMOTION_AIM_SECONDS} s after each promotio
 
 
 class Scene:
-    """A database, its gateways, and a load on them."""
+    """A database, its gateways, and a load."""
 
     def __init__(self, load: Load, gateways: Gateways, database: postgres.Database, proxy: ProxyProcess, seed: int):
         self.load, self.gateways, self.database, self.proxy = load, gateways, database, proxy
@@ -54,12 +54,13 @@ class Scene:
         self.outages: dict[str, list[float]] = {}
 
     async def breathe(self, least: float, most: float) -> None:
-        """Lets everybody work for a time drawn between these seconds."""
+        """Lets all clients work for a random time between these seconds."""
         await asyncio.sleep(self.source.uniform(least, most))
         self.load.check_running()
 
     async def outage(self, kind: str, since: float, by: int | None = None) -> float | None:
-        """Waits for the first answer 200 to a push that was sent after `since`, from anybody or from one gateway."""
+        """Waits for the first answer 200 to a push that was sent after `since`, from any gateway or from one
+        gateway."""
         deadline = time.monotonic() + OUTAGE_SECONDS_MAX
         while (took := self.load.ledger.first_after(since, by)) is None and time.monotonic() < deadline:
             await asyncio.sleep(0.02)
@@ -83,7 +84,7 @@ class Scene:
     # MARK: Faults
 
     async def kill_gateways(self, count: int) -> None:
-        """One after the other, at random moments; one in five together with another."""
+        """Kills one gateway after another, at random times; every fifth time two at once."""
         done = 0
         while done < count:
             await self.breathe(0.3, 1.5)
@@ -99,7 +100,7 @@ class Scene:
                 await self.outage("kill of a gateway, from itself", since, by=number)
 
     async def promote(self, count: int) -> None:
-        """SIGKILL of the primary, and promotion of the standby that has most of its log."""
+        """Kills the primary, and promotes the standby that has most of its log."""
         for _ in range(count):
             await self.breathe(1, 4)
             since = time.monotonic()
@@ -131,7 +132,7 @@ class Scene:
             await self.outage("stop of a gateway, from itself after it continues", time.monotonic(), by=number)
 
     async def cut_connections(self, count: int) -> None:
-        """Resets all connections of a gateway to the database, or holds up what they carry for a while."""
+        """Resets all connections of a gateway to the database, or holds their data for some time."""
         for place in range(count):
             await self.breathe(0.5, 2)
             number, since = self.source.randrange(GATEWAYS), time.monotonic()
@@ -165,7 +166,7 @@ class Scene:
             await asyncio.to_thread(self.database.wait_for_standbys)
 
     async def fill(self, folder: str) -> None:
-        """Takes all room the database has, for a while."""
+        """Fills the database's disk for some time."""
         node = self.database.primary
         await self.breathe(2, 3)
         since = time.monotonic()
@@ -202,7 +203,7 @@ async def play(
     program: str, options: argparse.Namespace, folder: str, database: postgres.Database, verdicts: Verdicts,
     faults: Faults, acknowledged: int,
 ) -> None:  # fmt: skip
-    """The load, the faults, then quiet, and the judgement."""
+    """Runs the load and the failures, then waits without load, and checks the result."""
     ports = [node.port for node in database.nodes]
     source = random.Random(options.seed)
     with ProxyProcess(GATEWAYS, ports) as proxy, \
@@ -234,7 +235,7 @@ async def play(
 
 
 def keep_logs(folder: str) -> None:
-    """What gateways and servers wrote, where it outlives the run."""
+    """Copies the logs of gateways and servers to a folder that remains after the run."""
     kept = tempfile.mkdtemp(prefix="wakegate-cluster-logs.")
     for path in (*glob.glob(f"{folder}/**/gateway.log", recursive=True), *glob.glob(f"{folder}/**/log", recursive=True)):
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""Starts over files that are damaged, cut, swapped or gone: everything is there, or the start says by name what is not.
+"""Starts with files that are damaged, cut, swapped or missing: everything exists, or the start names what is missing.
 
-Called by deploy/soak and, in a short form, by the test command.
+deploy/soak and, in a short form, the test command call it.
 """
 
 import argparse
@@ -53,14 +53,15 @@ class Outcome:
 
 
 class Damages:
-    """Any number of damaged starts, each made and judged by its number and the seed alone."""
+    """Any number of damaged starts, each determined by its number and the seed alone."""
 
     def __init__(self, command: list[str], folder: str, scenes: list[Scene], options: argparse.Namespace):
         """`command` starts the gateway; each start adds the state folder."""
         self.command, self.folder, self.scenes, self.options = command, folder, scenes, options
 
     async def learn(self) -> None:
-        """What an undamaged start knows, twice: what differs between two such starts cannot be compared."""
+        """Reads the state of an undamaged start twice; values that differ between two such starts cannot be
+        compared."""
         for scene in self.scenes:
             known = [await self.know(scene) for _ in range(2)]
             if known[0] != known[1] or not all(known[0].ways.values()) and scene.has_history:
@@ -78,7 +79,7 @@ class Damages:
             await start.go()
 
     async def one(self, number: int) -> tuple[str, Outcome]:
-        """The damage, in words, and its outcome."""
+        """Returns the damage, in words, and its outcome."""
         source = random.Random(f"{self.options.seed}:{number}")
         scene = self.scenes[number % len(self.scenes)]
         others = [other for other in self.scenes if other is not scene]
@@ -98,7 +99,7 @@ class Damages:
 
 
 class Start(processes.Program):
-    """One start on a copy of a scene; the copy goes with it."""
+    """A start on a copy of a scene, which is deleted afterwards."""
 
     start_seconds = stop_seconds = HANG_SECONDS
 
@@ -111,7 +112,7 @@ class Start(processes.Program):
         super().__init__([], os.path.join(self.folder, "errors"), self.folder)
 
     async def comes_up(self, *arguments: str) -> bool:
-        """Whether it came up; otherwise it has ended."""
+        """Returns true if it is running; otherwise it has ended."""
         self.command = [*self.damages.command, "--state", self.state, *arguments]
         try:
             await asyncio.to_thread(self.start)
@@ -133,7 +134,8 @@ class Start(processes.Program):
         return self.errors().strip().replace(self.state, "STATE")
 
     async def judge(self, with_check: bool) -> Outcome:
-        """`with_check` has `serve --check` look at the state first, which must end and change nothing."""
+        """Judges the start. With `with_check`, `serve --check` first examines the state, which must end and change
+        nothing."""
         before = fingerprint(self.state)
         is_journal_gone = not any(name.startswith(damage_catalogue.JOURNAL) for name in os.listdir(self.state))
         try:
@@ -154,15 +156,15 @@ class Start(processes.Program):
         untold = [name for name, way in self.scene.known.ways.items() if known.ways[name] != way]
         if not untold:
             return Outcome(EXACT, self.warnings())
-        # The books and devices are complete, but the ways of some pushes are not. A warning must report this.
+        # The counters and devices are complete, but the histories of some pushes are not. A warning must report this.
         if await self.warns("history"):
             return Outcome(SET_ASIDE, self.warnings())
         what = f"the way of {len(untold)} of {len(known.ways)} pushes is gone or another, without a warning"
         return Outcome(SILENT, f"{what}: of {untold[0]} {known.ways[untold[0]]}, not {self.scene.known.ways[untold[0]]}")
 
     def judge_beginning(self, known: Known) -> Outcome:
-        """A start without any of the journal's files, which is how refusals say to begin with no state: it has none.
-        Beside a history it is refused."""
+        """Judges a start without the journal's files, which refusals recommend for a new beginning. With a history
+        it is refused."""
         if self.scene.has_history:
             return Outcome(SILENT, "the journal is gone, and its history is taken for that of a new one")
         if known.books["pushes"]["accepted"] or any(known.devices.values()):
@@ -170,7 +172,7 @@ class Start(processes.Program):
         return Outcome(EXACT, self.warnings())
 
     async def warns(self, words: str) -> bool:
-        """Whether a warning has these words, within a moment."""
+        """Waits briefly for a warning with these words, and returns whether it was written."""
         for _ in range(WARNING_SECONDS * 20):
             if words in self.warnings():
                 return True
@@ -188,8 +190,8 @@ class Start(processes.Program):
         return None
 
     async def judge_acceptance(self, refusal: Outcome) -> Outcome:
-        """A start that gives up what is missing, as the refusal offers: nothing that comes up was never there, the log
-        tells of it, and the next start is one like any other."""
+        """Judges a start that accepts the loss, as the refusal offers: only acknowledged data remains, the log
+        reports the loss, and the next start is normal."""
         if refusal.word != REFUSED:
             return refusal
         if not await self.comes_up("--accept-loss"):
@@ -228,7 +230,8 @@ class Start(processes.Program):
 
 
 def fingerprint(folder: str) -> dict[str, str]:
-    """What each name in a state folder is, and holds. The index of a log is rebuilt at every start, and `lock` is empty."""
+    """Returns the kind and content of each name in a state folder. The index of a log is rebuilt at every start, and
+    `lock` is empty."""
     found = {}
     for parent, folders, names in os.walk(folder):
         for name in names + folders:
@@ -247,11 +250,11 @@ def fingerprint(folder: str) -> dict[str, str]:
 
 
 def difference(expected: Known, found: Known) -> str:
-    """The missing and additional parts of the books and devices; empty if they are unchanged."""
+    """Returns the differences in counters and devices; empty if they are unchanged."""
     parts = []
     if found.books != expected.books:
         accepted = [books["pushes"]["accepted"] for books in (found.books, expected.books)]
-        parts.append(f"{accepted[0]} of {accepted[1]} pushes" if accepted[0] != accepted[1] else "other books")
+        parts.append(f"{accepted[0]} of {accepted[1]} pushes" if accepted[0] != accepted[1] else "other counters")
     others = [token for token, device in expected.devices.items() if found.devices[token] != device]
     if others:
         gone = sum(found.devices[token] is None for token in others)
@@ -260,7 +263,7 @@ def difference(expected: Known, found: Known) -> str:
 
 
 def invented(scene: Scene, known: Known) -> str:
-    """What a start that gave something up has and never was acknowledged; nothing when all of it was."""
+    """Returns the data that a start with losses has, although it was never acknowledged; None if there is none."""
     if fault := ledger.imbalance(known.books):
         return fault
     if known.books["pushes"]["accepted"] > scene.known.books["pushes"]["accepted"]:
@@ -293,7 +296,7 @@ async def run(program: str, folder: str, verdicts: Verdicts, options: argparse.N
 
 
 def tell(outcomes: list[tuple[str, Outcome]], verdicts: Verdicts) -> None:
-    """The figures, and each thing that was said, with how often it was."""
+    """Returns the figures, and each message with its count."""
     words = collections.Counter(outcome.word for _, outcome in outcomes)
     name = "every damaged start is exact, refused by name, or sets the history aside with a warning"
     figures = ", ".join(f"{words[word]:,} {word}" for word in (EXACT, REFUSED, SET_ASIDE, *CHECKS))

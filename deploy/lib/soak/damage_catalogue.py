@@ -1,6 +1,6 @@
-"""What can befall the files of a state folder: one damage at a time, each drawn by a source that can be seeded again.
+"""The damages to the files of a state folder: one at a time, each chosen by a seeded random source.
 
-None of them is what a crash leaves: every scene is quiet when its process ends, so all of it is acknowledged.
+None of them can result from a crash: every scene is idle when its process ends, so all of its data is acknowledged.
 """
 
 import functools
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def names(self) -> list[str]:
-        """The files with something in them, but the index of a log, which is made anew at every start."""
+        """Returns the files with content, except the index of a log, which is rebuilt at every start."""
         names = [entry.name for entry in os.scandir(self.folder) if entry.is_file() and entry.stat().st_size]
         return sorted(name for name in names if not name.endswith("-shm"))
 
@@ -57,8 +57,8 @@ Damage = Callable[[Place, str], str]
 
 
 def changed(change: Callable[..., str | None]) -> Damage:
-    """A damage that changes the file's content in place. What cannot be changed so, and says nothing, has a bit
-    flipped instead."""
+    """Returns a damage that changes the file's content in place. If the change is impossible, a bit is flipped
+    instead."""
 
     @functools.wraps(change)
     def damage(place: Place, name: str, **options: object) -> str:
@@ -98,7 +98,7 @@ zero_first_sector: Damage = partial(overwrite, size=SECTOR, is_zero=True, offset
 
 
 def cut(place: Place, name: str, kept: Callable[[int], int]) -> str:
-    """`kept` gives how many bytes are left of how many."""
+    """Cuts a file. `kept` returns the number of bytes to keep."""
     count = kept(os.path.getsize(place.path(name)))
     os.truncate(place.path(name), count)
     return f"cut to {count} bytes"
@@ -138,7 +138,7 @@ def delete_database(place: Place, name: str) -> str:
 
 
 def put(place: Place, name: str, folder: str, whose: str) -> str:
-    """Another folder's file of this name; nothing when that has none."""
+    """Replaces the file by another folder's file of this name, if it has one."""
     if not os.path.isfile(os.path.join(folder, name)):
         return delete(place, name) + f" ({whose} has none)"
     shutil.copyfile(os.path.join(folder, name), place.path(name))
@@ -155,8 +155,8 @@ def put_others(place: Place, name: str) -> str:
 
 
 def move(place: Place, name: str, is_database: bool) -> str:
-    """The file moved elsewhere and linked to. A log that it has stays behind; of a database all files are moved, and
-    only its own name is linked, so that the log lies beside the target."""
+    """Moves the file elsewhere and links to it. Its log stays behind. All files of a database are moved, but only
+    the database itself is linked, so that the log is next to the target."""
     os.mkdir(place.path("elsewhere"))
     for each in [each for each in place.names if each == name or is_database and each.startswith(name)]:
         os.rename(place.path(each), place.path(f"elsewhere/{each}"))
@@ -177,7 +177,7 @@ def link_and_damage_log(place: Place, name: str) -> str:
 
 
 def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> str:
-    """Puts something else where the file was."""
+    """Replaces the file by something else."""
     os.unlink(place.path(name))
     make(place.path(name))
     return f"replaced by {what}"
@@ -185,7 +185,7 @@ def replace(place: Place, name: str, make: Callable[[str], None], what: str) -> 
 
 @changed
 def move_page(place: Place, name: str, content: bytearray, is_swap: bool, one: int | None = None) -> str | None:
-    """Copies a page over another, or swaps the two; `one` is the first of them unless it is drawn."""
+    """Copies a page over another, or swaps the two; `one` is the first page, random by default."""
     begin, size = (LOG_HEADER, FRAME) if name.endswith("-wal") else (0, PAGE)
     count = (len(content) - begin) // size
     if count < (2 if one is None else 3):
@@ -202,13 +202,13 @@ def move_page(place: Place, name: str, content: bytearray, is_swap: bool, one: i
 # Of a log
 
 def frames(content: bytes) -> list[int]:
-    """Where the frames of the newest commits begin: those with the header's salt, in their order."""
+    """Returns the positions of the frames of the newest commits: those with the header's salt, in order."""
     starts = range(LOG_HEADER, len(content) - FRAME + 1, FRAME)
     return [start for start in starts if content[start + 8 : start + 16] == content[16:24]]
 
 
 def commits(content: bytes) -> list[list[int]]:
-    """The frames by commit: the last frame of each holds the file's number of pages after it."""
+    """Returns the frames by commit: the last frame of each has the file's number of pages after it."""
     found: list[list[int]] = [[]]
     for start in frames(content):
         found[-1].append(start)
@@ -219,7 +219,7 @@ def commits(content: bytes) -> list[list[int]]:
 
 @changed
 def zero_frame_headers(place: Place, _: str, content: bytearray) -> str:
-    """Of all frames of some newest commits."""
+    """Zeros the headers of all frames of some newest commits."""
     count = place.source.choice([1, 1, 2, 3, 5, 8])
     starts = [start for commit in commits(content)[-count:] for start in commit]
     for start in starts:
@@ -249,7 +249,7 @@ def change_frame_header(place: Place, _: str, content: bytearray) -> str | None:
 
 @changed
 def take_commits(place: Place, _: str, content: bytearray, is_cut: bool) -> str:
-    """Cuts the newest commits off, or has zeros in their place; of a log without any its second half."""
+    """Cuts off the newest commits or zeros them; in a log without commits, its second half."""
     newest = commits(content)
     count = min(len(newest), place.source.choice([1, 1, 2, 3, 20]))
     start = newest[-count][0] if count else len(content) // 2
@@ -270,7 +270,7 @@ def take_out_frame(place: Place, _: str, content: bytearray) -> str | None:
 
 @changed
 def change_leaf(place: Place, _: str, content: bytearray) -> str:
-    """A bit of the header of a page: its kind, its free space, and its count of cells."""
+    """Flips a bit in the header of a page: its kind, its free space, or its cell count."""
     page = place.source.randrange(max(1, len(content) // PAGE))
     offset = page * PAGE + (100 if page == 0 else 0) + place.source.randrange(12)
     bit = place.source.randrange(8)
@@ -280,7 +280,7 @@ def change_leaf(place: Place, _: str, content: bytearray) -> str:
 
 @changed
 def empty_root(_: Place, __: str, content: bytearray) -> str | None:
-    """The root of the rows replaced by an empty leaf."""
+    """Replaces the root of the rows by an empty leaf."""
     if len(content) < 2 * PAGE:
         return None
     content[PAGE : 2 * PAGE] = struct.pack(">BHHHB", 13, 0, 0, PAGE & 0xFFFF, 0).ljust(PAGE, b"\0")
@@ -303,7 +303,7 @@ STATEMENTS = (
 
 
 def run_statement(place: Place, name: str) -> str:
-    """An edit by a person who knows SQLite; half the time the log is folded into the file and removed."""
+    """Makes an SQL change like a person would; half the time the log is merged into the file and removed."""
     statement, is_folded = place.source.choice(STATEMENTS), place.source.random() < 0.5
     files = [name, f"{name}-wal"]
     database = sqlite3.connect(place.path(name))
@@ -321,7 +321,7 @@ def run_statement(place: Place, name: str) -> str:
 
 
 def put_older_pair(place: Place, name: str) -> str:
-    """The file and its log of an earlier time, everything else unchanged: a copy that was made without the rest."""
+    """Replaces the file and its log by older ones, with everything else unchanged, like an incomplete copy."""
     said = [f"{each} {put_older(place, each)}" for each in (name, f"{name}-wal") if os.path.exists(place.path(each))]
     return "; ".join(said)
 
@@ -363,10 +363,10 @@ def damages_of(name: str) -> tuple[Damage, ...]:
 
 
 def damage(place: Place, seed: int, number: int) -> str:
-    """Makes the damage of this number: first each of every file once, the files in turn, in an order of the seed's, then
-    drawn ones.
+    """Makes the damage of this number: first each damage of every file once, with the files in turn and in the order of
+    the seed, then random ones.
 
-    The file, and what was done to it.
+    Returns the file and a description.
     """
     source = random.Random(seed)
     rounds = [source.sample([(name, one) for one in damages_of(name)], len(damages_of(name))) for name in place.names]

@@ -1,4 +1,4 @@
-"""State folders with a known set of pushes, as ends of a process leave them, for the damage test to copy and damage."""
+"""State folders with a known set of pushes, as left by ended processes, which the damage test copies and damages."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,14 @@ PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "r
 
 
 def memory_folder() -> str | None:
-    """Where temporary files lie in memory: nothing here is about syncing. None where there is no such place."""
+    """Returns a folder for temporary files in memory, because this test does not depend on syncs; None if there is
+    none."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 @dataclass
 class Known:
-    """All that can be asked of a state: the books, each device, and the way of each push."""
+    """The complete known state: counters, devices, and the history of each push."""
 
     books: dict
     devices: dict[str, dict | None]
@@ -39,7 +40,7 @@ class Known:
 
 @dataclass
 class Scene:
-    """One state folder, and what a gateway that starts on it knows. `older` is the same state at an earlier moment."""
+    """A state folder, and the state of a gateway that starts on it. `older` is the same folder at an earlier time."""
 
     name: str
     state: str
@@ -52,7 +53,7 @@ class Scene:
 
 
 class SceneBuilder:
-    """Builds scenes in `folder`; each is left behind without a process."""
+    """Builds scenes in `folder`; the process of each has ended."""
 
     def __init__(self, program: str, folder: str, seed: int):
         self.program, self.folder, self.source = program, folder, random.Random(seed)
@@ -62,7 +63,7 @@ class SceneBuilder:
         self.bearer = ""
 
     def begin(self) -> None:
-        """A new state folder, whose workers are asked who they are."""
+        """Creates a new state folder whose workers must authenticate."""
         shutil.rmtree(self.gateway.state, ignore_errors=True)
         os.mkdir(self.gateway.state, 0o700)
         command = [self.program, "token", "issue", "--role", "worker", "--topic", TOPIC, "--state", self.gateway.state]
@@ -71,7 +72,7 @@ class SceneBuilder:
         self.apns_ids = []
 
     def keep(self, name: str, source: str | None = None, older: str | None = None) -> Scene:
-        """The current state, under a name."""
+        """Keeps the current state, under a name."""
         state = os.path.join(self.folder, f"scene-{name}")
         shutil.copytree(source or self.gateway.state, state, symlinks=True)
         return Scene(name, state, list(self.tokens), list(self.apns_ids), older)
@@ -83,8 +84,8 @@ class SceneBuilder:
             self.gateway.end(9)
 
     async def scenes(self) -> list[Scene]:
-        """`young` lies all in its log; `grown` had checkpoints, and a log begun anew over an older one; `ended` was shut
-        down; `copied` is a backup."""
+        """Returns the scenes: `young` is completely in its log; `grown` had checkpoints and a log that was restarted
+        over an older one; `ended` was shut down; `copied` is a backup."""
         self.begin()
         await self.run(pushes=60, signal=9)
         young = self.keep("young")
@@ -101,7 +102,7 @@ class SceneBuilder:
         return [young, grown, ended, copied]
 
     async def run(self, pushes: int, signal: int, backup: str | None = None) -> None:
-        """One process: so many pushes, with a worker that answers some of its wakes, and an end."""
+        """Runs one process: some pushes, a worker that answers some of the wakes, and an end."""
         self.gateway.start()
         addresses = self.gateway.addresses
         client = await Client.connect(addresses.edge, addresses.ca)
@@ -133,7 +134,7 @@ class SceneBuilder:
         self.apns_ids.append(apns_id)
 
     async def work(self, stream: Client, client: Client) -> None:
-        """Answers wakes as the device's number says: some never."""
+        """Answers wakes depending on the number of the device; some never."""
         authorization = [("authorization", f"bearer {self.bearer}")]
         with contextlib.suppress(ConnectionLost):
             async for name, data in stream.events(f"/v1/topics/{TOPIC}/wakes?slots=4096&name=worker", authorization):
@@ -144,7 +145,7 @@ class SceneBuilder:
                     await client.request("POST", f"/v1/wakes/{data['wake']}", body, authorization)
 
     async def quiet(self, addresses: Addresses) -> None:
-        """Waits until the totals stand still for a second, so that even what may be lost in a crash is durable."""
+        """Waits until the totals are unchanged for a second, so that even data that a crash may lose is durable."""
         last, since = None, 0
         while since < 12:
             [(_, stats)] = await http1.read_all(addresses.admin, ["/v1/stats"])
@@ -154,7 +155,7 @@ class SceneBuilder:
 
 
 async def ask(admin: str, scene: Scene) -> Known:
-    """Everything a gateway knows of the scene's pushes."""
+    """Returns the gateway's complete knowledge of the scene's pushes."""
     paths = ["/v1/stats"] + [f"/v1/devices/{token}" for token in scene.tokens]
     paths += [f"/v1/pushes/{apns_id}" for apns_id in scene.apns_ids]
     answers = await http1.read_all(admin, paths)
@@ -179,7 +180,7 @@ def device_of(status: int, answer: dict) -> dict | None:
 
 
 def way_of(status: int, answer: dict) -> object:
-    """A way without its times, some of which are those of the start."""
+    """Returns a history without its times, some of which are those of the start."""
     if status != 200:
         return None
     steps = [(step["event"], step["detail"], step["other"]) for step in answer["events"]]

@@ -1,4 +1,4 @@
-"""File systems of their own: in memory, or in a file whose power can be lost. Both need root."""
+"""File systems in memory, or in a file whose power can be lost. Both require root."""
 
 import contextlib
 import ctypes
@@ -23,10 +23,10 @@ RELEASE_SECONDS = 30
 
 @functools.cache
 def hide_mounts() -> None:
-    """From now on what this process and its children mount is theirs alone.
+    """Makes later mounts of this process and its children private.
 
-    Whoever copies the mounts of the machine, as `unshare --mount` does, would hold a file system that is shut down: it
-    is not let go of when it is unmounted here, and mounting its image again would only show it again, dead as it is.
+    A process that copies the mounts of the machine, such as `unshare --mount`, would keep a file system that is shut
+    down: unmounting it here does not release it, and mounting its image again would show the same broken file system.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_MOUNTS) or libc.mount(b"none", b"/", None, PRIVATE_MOUNTS, None):
@@ -34,12 +34,12 @@ def hide_mounts() -> None:
 
 
 def is_held(image: str) -> bool:
-    """Whether a device still shows an image."""
+    """Returns true if a device still uses an image."""
     return bool(subprocess.run(["losetup", "--associated", image], capture_output=True, check=True).stdout)
 
 
 class LoopFolder:
-    """A file system of its own in a file, mounted; unmounted and gone when the block is left."""
+    """A file system in a file, mounted; unmounted and deleted when the block is left."""
 
     def __init__(self, folder: str, file_system: str):
         self.image, self.mount_point = os.path.join(folder, "image"), os.path.join(folder, "mount")
@@ -65,7 +65,7 @@ class LoopFolder:
         self.is_mounted = True
 
     def shut_down(self) -> None:
-        """Without -f nothing is flushed: every page that was not synced is gone."""
+        """Shuts the file system down. Without -f nothing is flushed: every page that was not synced is lost."""
         subprocess.run(["xfs_io", "-x", "-c", "shutdown", self.mount_point], check=True)
 
     def mount_again(self) -> None:
@@ -96,7 +96,7 @@ class MemoryFolder:
 
 
 def fill(folder: str) -> str:
-    """Takes all room that is left in a file system; the file that took it."""
+    """Fills the remaining space of a file system, and returns the file that uses it."""
     path = os.path.join(folder, "filler")
     with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"\0" * 65536):

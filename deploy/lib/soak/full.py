@@ -1,4 +1,4 @@
-"""Disks that are full or read-only: a tmpfs of 64 MB under a running gateway, and at its start."""
+"""Full and read-only disks: a tmpfs of 64 MB under a running gateway, and at its start."""
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ REMEDIES = {"full": "ree space", "read-only": "writable"}
 
 
 class Filling:
-    """Pushes of 4 KiB to ever new devices, until the disk is full."""
+    """Pushes of 4 KiB to new devices until the disk is full."""
 
     def __init__(self, load: Load):
         self.load = load
@@ -58,7 +58,7 @@ class Filling:
                 self.load.verdicts.equal(name, "first other answer", response.status, 503)
 
     async def compare(self, load: Load) -> None:
-        """Every push that was answered 200 waits on its device."""
+        """Checks that every push that was answered 200 waits on its device."""
         admin = load.addresses.admin
         name = "every push answered before the disk was full is there after it was given room, and its way told"
         devices = await http1.read_all(admin, [f"/v1/devices/{token}" for token, _ in self.answered])
@@ -73,7 +73,7 @@ class Filling:
 
 
 def journal_files(state: str) -> list[str]:
-    """The journal and its log. The index of the log is rebuilt at every start, and no part of what is kept."""
+    """Returns the journal and its log, without the index of the log, which is rebuilt at every start."""
     return [path for path in sorted(glob.glob(os.path.join(state, "journal*"))) if not path.endswith("-shm")]
 
 
@@ -82,9 +82,9 @@ def sizes_and_times(state: str) -> dict[str, tuple[int, int]]:
 
 
 async def look(load: Load, state: str, others: tuple[int, int]) -> str:
-    """Compares the answers of a gateway that failed with the rules; the cause that /readyz gives.
+    """Compares the answers of a failed gateway with the rules, and returns the cause that /readyz reports.
 
-    `others` are pushes that somebody else was answered 200, and sent at most.
+    `others` are pushes of another client: those answered 200, and the maximum number sent.
     """
     verdicts: Verdicts = load.verdicts
     admin = await load.connect(load.addresses.admin, None)
@@ -130,7 +130,7 @@ async def look(load: Load, state: str, others: tuple[int, int]) -> str:
 
 
 async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, seed: int) -> None:
-    """Until 503; then the rules; then more room, a restart, and everything there."""
+    """Pushes until 503, checks the rules, adds space, restarts, and checks that everything exists."""
     run = driver.Crashes(gateway, DEVICES, verdicts, seed)
     await run.begin()
     load = run.load()
@@ -153,7 +153,7 @@ async def fill(gateway: ServedGateway, disk: MemoryFolder, verdicts: Verdicts, s
 
 
 def start_fails(gateway: ServedGateway, verdicts: Verdicts, why: str, file: str) -> None:
-    """The start must end with 1 and a message that names the file and what to do."""
+    """Checks that the start ends with 1 and a message with the file and the remedy."""
     name = f"the start ends with 1, names the file and a remedy: {why}"
     try:
         gateway.start()
@@ -167,7 +167,7 @@ def start_fails(gateway: ServedGateway, verdicts: Verdicts, why: str, file: str)
 
 
 def starts(gateway: ServedGateway, verdicts: Verdicts, disk: MemoryFolder) -> None:
-    """Disks that a gateway must not start on."""
+    """Tries disks on which a gateway must not start."""
     disk.remount("ro")
     start_fails(gateway, verdicts, "read-only", gateway.state)
     disk.remount("rw")

@@ -25,7 +25,7 @@ def sample(gateway: ServedGateway) -> dict[str, int]:
 
 
 async def work(run: driver.Crashes, seconds: float, rate: int, folder: str) -> list[dict[str, int]]:
-    """The crash tests' providers, workers and operators, and h2load next to them, for a while."""
+    """Runs the providers, workers and operators of the crash tests, and h2load, for some time."""
     load = run.load()
     everybody = asyncio.create_task(load.run())
     pushes = int(seconds * rate) // CONNECTIONS * CONNECTIONS

@@ -1,4 +1,4 @@
-"""Attacks on an HTTP/2 server: what each sends, and the required reaction. Frames are written by hand."""
+"""Attacks on an HTTP/2 server: the bytes that each sends, and the required reaction. Frames are written manually."""
 
 import random
 import socket
@@ -24,7 +24,7 @@ def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> b
 
 
 def field(name: bytes, value: bytes) -> bytes:
-    """A literal that is not indexed; of fewer than 127 bytes each."""
+    """Returns a literal without indexing; name and value have fewer than 127 bytes each."""
     return bytes([0, len(name)]) + name + bytes([len(value)]) + value
 
 
@@ -34,7 +34,7 @@ def block(path: bytes = b"/3/device/00", method: bytes = b"POST") -> bytes:
 
 
 def request(stream: int, path: bytes = b"/3/device/00", method: bytes = b"POST", more: bytes = b"") -> bytes:
-    """A whole request, with more fields than it needs, if given."""
+    """Returns a complete request, with additional fields if given."""
     return frame(HEADERS, END_STREAM | END_HEADERS, stream, block(path, method) + more)
 
 
@@ -43,7 +43,7 @@ def number(value: int) -> bytes:
 
 
 def integer(value: int, prefix_bits: int) -> bytes:
-    """An HPACK integer (RFC 7541 §5.1) that fills its prefix."""
+    """Returns an HPACK integer (RFC 7541 §5.1) that fills its prefix."""
     value -= (1 << prefix_bits) - 1
     output = bytes([(1 << prefix_bits) - 1])
     while value >= 128:
@@ -54,7 +54,7 @@ def integer(value: int, prefix_bits: int) -> bytes:
 
 @dataclass
 class Target:
-    """Where the gateway is. `ca` is None for cleartext. `scale` is 1 in the tests, more in the long run."""
+    """The address of the gateway. `ca` is None for cleartext. `scale` is 1 in the tests, more in the long run."""
 
     address: tuple[str, int]
     ca: str | None
@@ -65,7 +65,7 @@ class Target:
 
 
 class Peer:
-    """One connection that has begun HTTP/2."""
+    """A connection that has begun HTTP/2."""
 
     def __init__(
         self, target: Target, settings: bytes = b"", opening: bytes = PREFACE, acknowledges: bool = True
@@ -90,7 +90,7 @@ class Peer:
         self.socket.close()
 
     def send(self, data: bytes) -> bool:
-        """False when the server takes nothing more: it has ended the connection, or has not read for long."""
+        """Returns false if the server accepts no more bytes: it has ended the connection, or stopped reading."""
         try:
             self.socket.sendall(data)
         except TimeoutError:
@@ -100,7 +100,7 @@ class Peer:
         return not self.is_over
 
     def frames(self, seconds: float = WAIT_SECONDS) -> Iterator[tuple[int, int, int, bytes]]:
-        """Kind, flags, stream and payload of each frame, to the end of the connection or a pause."""
+        """Yields kind, flags, stream and payload of each frame, until the connection ends or pauses."""
         deadline = time.monotonic() + seconds
         while True:
             while len(self.received) >= 9:
@@ -126,7 +126,7 @@ class Peer:
             self.received += more
 
     def outcome(self, seconds: float = WAIT_SECONDS, *, passes_resets: bool = False) -> str:
-        """How the server ended what was wrong: `GOAWAY code`, `RST_STREAM code`, `closed`, or `nothing`."""
+        """Returns the server's reaction: `GOAWAY code`, `RST_STREAM code`, `closed`, or `nothing`."""
         for kind, _, _, payload in self.frames(seconds):
             if kind == GOAWAY:
                 return f"GOAWAY {int.from_bytes(payload[4:8], 'big')}"
@@ -137,7 +137,7 @@ class Peer:
 
 @dataclass
 class Attack:
-    """`run` gives what the server did about each connection; every one of them has to be in `expected`."""
+    """An attack. `run` returns the reaction on each connection; each must be in `expected`."""
 
     name: str
     run: Callable[[Target], Iterator[str]]
@@ -146,14 +146,14 @@ class Attack:
 
 
 def peers(target: Target, settings: bytes = b"", acknowledges: bool = True) -> Iterator[Peer]:
-    """Some connections, one after the other."""
+    """Opens connections, one after another."""
     for _ in range(3 * target.scale):
         with Peer(target, settings, acknowledges=acknowledges) as attacker:
             yield attacker
 
 
 def send_all(attacker: Peer, pieces: Callable[[int], bytes], count: int = 20_000) -> None:
-    """Sends piece after piece, without reading, until the server has had enough or `count` have left."""
+    """Sends one piece after another, without reading, until the server accepts no more or `count` were sent."""
     for start in range(0, count, 500):
         if not attacker.send(b"".join(pieces(index) for index in range(start, start + 500))):
             break
@@ -170,7 +170,8 @@ def flood(pieces: Callable[[int], bytes], before: bytes = b"") -> Callable[[Targ
 
 
 def made_resets(target: Target) -> Iterator[str]:
-    """MadeYouReset (CVE-2025-8671): request after request, each with a fault for which the server resets its stream."""
+    """MadeYouReset (CVE-2025-8671): one request after another, each with a fault for which the server resets its
+    stream."""
 
     def overflow(stream: int) -> bytes:
         return frame(WINDOW_UPDATE, 0, stream, number(0x7FFFFFFF))
@@ -187,7 +188,7 @@ def made_resets(target: Target) -> Iterator[str]:
 
 
 def trailers_again(target: Target) -> Iterator[str]:
-    """Trailers after trailers: the first are malformed and reset the stream, the others may have been under way."""
+    """Sends trailers repeatedly: the first are malformed and reset the stream; the others may have been in transit."""
     for attacker in peers(target):
         attacker.send(OPEN)
         send_all(attacker, lambda _: frame(HEADERS, END_HEADERS, 1, TRAILER))
@@ -196,7 +197,7 @@ def trailers_again(target: Target) -> Iterator[str]:
 
 
 def some(requests: Callable[[int], bytes], count: int, settings: bytes = b"") -> Callable[[Target], Iterator[str]]:
-    """Sends so many requests, whatever becomes of the first."""
+    """Sends this number of requests, whatever the server does with the first."""
 
     def run(target: Target) -> Iterator[str]:
         for attacker in peers(target, settings):
@@ -208,7 +209,7 @@ def some(requests: Callable[[int], bytes], count: int, settings: bytes = b"") ->
 
 
 def unread(target: Target) -> Iterator[str]:
-    """Asks for answers and reads none: the socket takes nothing more, and so does the gateway."""
+    """Requests answers and reads none: the socket accepts nothing more, and neither does the gateway."""
     for attacker in peers(target):
         attacker.socket.settimeout(WAIT_SECONDS)
         is_taken, stream = True, 1
@@ -222,7 +223,7 @@ def unread(target: Target) -> Iterator[str]:
 
 
 def crowd(count: int, first: bytes, drop: bytes = b"") -> Callable[[Target], Iterator[str]]:
-    """Sends `first` on many connections, then `drop` on each again and again, so that none is ever silent."""
+    """Sends `first` on many connections, then `drop` on each repeatedly, so that none is silent."""
 
     def run(target: Target) -> Iterator[str]:
         with ExitStack() as stack:
@@ -242,7 +243,7 @@ def crowd(count: int, first: bytes, drop: bytes = b"") -> Callable[[Target], Ite
 
 
 def kept_block() -> bytes:
-    """A field block that stops one byte before the end of a field as long as is taken, and goes no further."""
+    """Sends a field block that stops one byte before the end of a field of the maximum length."""
     long = block() + b"\x00\x01x" + integer(31_900, 7)
     beginning = frame(HEADERS, 0, 1, long) + frame(CONTINUATION, 0, 1, b"v" * 16_000)
     return beginning + frame(CONTINUATION, 0, 1, b"v" * 15_899)
@@ -253,14 +254,14 @@ def unacknowledged_settings(target: Target) -> Iterator[str]:
 
 
 def key_updates(target: Target) -> Iterator[str]:
-    """Asks for new keys of TLS 1.3, each of which is answered with another, or need not be."""
+    """Requests new keys of TLS 1.3. The server may answer each with its own new key."""
     for kind in (raw_tls.KEY_UPDATE_REQUESTED, raw_tls.KEY_UPDATE_NOT_REQUESTED):
         for _ in range(2 * target.scale):
             yield raw_tls.key_updates(target.connect, PREFACE + frame(SETTINGS), kind, 50_000)
 
 
 def client_hello() -> bytes:
-    """What a client begins its handshake with."""
+    """Returns the first bytes of a client's TLS handshake."""
     outgoing = ssl.MemoryBIO()
     client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
     try:
@@ -271,7 +272,7 @@ def client_hello() -> bytes:
 
 
 def ending(connection: socket.socket) -> str:
-    """How a connection ends on which nothing more is said."""
+    """Returns the end of a connection on which nothing more is sent."""
     connection.settimeout(WAIT_SECONDS)
     try:
         while connection.recv(65536):
@@ -284,7 +285,7 @@ def ending(connection: socket.socket) -> str:
 
 
 def half_open(target: Target) -> Iterator[str]:
-    """Connections that say nothing, or break off within the handshake or the preface."""
+    """Opens connections that are silent, or break off within the handshake or the preface."""
     hello = client_hello()
     beginnings = (hello, hello, hello, hello[:11], hello[:3], b"") if target.ca else (b"", b"PRI * HT")
     with ExitStack() as stack:
@@ -298,7 +299,7 @@ def half_open(target: Target) -> Iterator[str]:
 
 
 def garbage(target: Target) -> Iterator[str]:
-    """Noise in place of the handshake, of the preface, and of frames."""
+    """Sends random bytes in place of the handshake, the preface, and frames."""
     source = random.Random(1)
     for index in range(20 * target.scale):
         noise = source.randbytes(4096)
@@ -365,7 +366,7 @@ ATTACKS = [
 
 
 def peak_bytes(pid: int) -> int:
-    """The most that a process was ever resident with, since `forget_peak`."""
+    """Returns the maximum resident memory of a process since `forget_peak`."""
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 

@@ -1,4 +1,4 @@
-"""Power loss, as near as one machine comes to it: the file system is shut down under the running gateway."""
+"""Power loss, simulated as closely as possible: the file system is shut down under the running gateway."""
 
 import argparse
 import asyncio
@@ -21,13 +21,13 @@ WITHOUT_SYNC = {"LD_PRELOAD": "libeatmydata.so"}
 
 
 def is_stopped(process: int) -> bool:
-    """Whether every thread of a process stands still: a system call that was under way has ended then."""
+    """Returns true if every thread of a process is stopped, so that every system call has ended."""
     threads = os.listdir(f"/proc/{process}/task")
     return all(processes.statistics(f"{process}/task/{thread}")[0] == "T" for thread in threads)
 
 
 class PowerLosses(driver.Crashes):
-    """Every end is a loss of the disk under load, and of the process a little later."""
+    """Every end is a loss of the disk under load, and of the process shortly afterwards."""
 
     starting_kills = 0.0
     shutdown_share = 0.0
@@ -40,11 +40,11 @@ class PowerLosses(driver.Crashes):
         self.disk = disk
 
     async def end(self, load: Load) -> None:
-        """Stops the process between two system calls, takes the disk away, and lets it meet that for a moment.
+        """Stops the process between two system calls, removes the disk, and lets the process notice for a moment.
 
-        ext4 answers an fdatasync that is under way while it is shut down with success, and loses it: one that waits for
-        a transaction finds it gone, and takes that for done (a bare write and fdatasync in a loop show the same). No
-        disk does that when its power goes, so none may be under way.
+        ext4 reports success for an fdatasync that is in progress at the shutdown, and loses its data: an fdatasync that
+        waits for a transaction finds it gone, and treats this as completion (a loop of write and fdatasync shows the
+        same). No disk does this at a power loss, so no fdatasync may be in progress.
         """
         load.is_failing = load.is_disk_gone = True
         self.gateway.process.send_signal(signal.SIGSTOP)
@@ -72,7 +72,7 @@ async def rounds(run: PowerLosses, count: int) -> None:
 
 
 async def rounds_without_sync(run: PowerLosses, verdicts: Verdicts, file_system: str) -> None:
-    """The same with syncing switched off, which must lose pushes."""
+    """Runs the same with syncing switched off, which must lose pushes."""
     name = f"{file_system}: the same without syncing loses what was answered, so these rounds prove something"
     try:
         await run.begin()
@@ -107,7 +107,7 @@ def soak(program: str, options: argparse.Namespace) -> Verdicts:
 
 
 def on_file_system(program: str, file_system: str, count: int, options: argparse.Namespace, verdicts: Verdicts) -> None:
-    """So many losses on a file system, and some with syncing switched off."""
+    """Runs this number of losses on a file system, and some with syncing switched off."""
     for is_synced in (True, False):
         with tempfile.TemporaryDirectory(prefix="wakegate-power.") as folder:
             try:

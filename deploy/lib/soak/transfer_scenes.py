@@ -1,4 +1,4 @@
-"""The transfers agent in single scenes, each with one thing that goes wrong: what the suite runs of it."""
+"""Single scenes of the transfer agent, each with one fault, which the test suite runs."""
 
 import argparse
 import hashlib
@@ -27,7 +27,7 @@ FULL = (1, resource.RLIM_INFINITY)
 
 
 class Scene(Stage):
-    """A server, a gateway and an agent with one session `s`, and what is found of them."""
+    """A server, a gateway and an agent with one session `s`, and the results."""
 
     def __init__(self, program: str, verdicts: Verdicts, *options: str, lose: float = 0.0):
         super().__init__(program, *options, lose=lose)
@@ -49,7 +49,7 @@ class Scene(Stage):
         return self.submit("download", path, **more)
 
     def until(self, transfer: str, holds) -> dict:
-        """Waits until something holds of a transfer; the transfer then."""
+        """Waits until a condition holds for a transfer, and returns the transfer."""
         found: dict = {}
 
         def has_come() -> bool:
@@ -64,7 +64,7 @@ class Scene(Stage):
         return self.until(transfer, lambda found: found["state"] not in ("waiting", "running"))
 
     def compare(self, name: str, found: dict, content: str = "", **fields: object) -> dict:
-        """Compares a transfer's fields, of which `reason` is its error's, and the content's SHA-256 if given."""
+        """Compares a transfer's fields, of which `reason` is that of its error, and the content's SHA-256 if given."""
         told = {**found, "reason": (found["error"] or {}).get("reason")}
         self.verdicts.equal(name, f"{found}", {field: told[field] for field in fields}, fields)
         if content:
@@ -72,11 +72,11 @@ class Scene(Stage):
         return found
 
     def ends(self, name: str, path: str, options: dict | None = None, content: str = "", **fields: object) -> dict:
-        """Compares what a download has come to."""
+        """Compares the outcome of a download."""
         return self.compare(name, self.ended(self.download(path, **(options or {}))), content, **fields)
 
     def comes(self, name: str, holds) -> None:
-        """Checks that something holds within two minutes."""
+        """Checks that a condition holds within two minutes."""
         self.verdicts.check(name, waiting.until(holds), "it does not come about")
 
     def refused(self, name: str, expected: tuple[int, str], method: str, path: str, body: object = None) -> dict:
@@ -86,11 +86,11 @@ class Scene(Stage):
         return told
 
     def limit(self, bytes_max: tuple[int, int]) -> None:
-        """No file of the agent's may become longer."""
+        """Limits the size of the agent's files."""
         resource.prlimit(self.agent.pid, resource.RLIMIT_FSIZE, bytes_max)
 
     def figure(self, name: str) -> int:
-        """A figure of the agent's metrics."""
+        """Returns a figure of the agent's metrics."""
         return int(self.agent.ask("GET", "/metrics")[1].split(f"\nwakegate_transfers_{name} ")[1].split("\n")[0])
 
     def is_healthy(self) -> bool:
@@ -102,11 +102,11 @@ class Scene(Stage):
         return digest_of(place)
 
     def woken(self) -> list[int]:
-        """The number of transfers of each event that the gateway received."""
+        """Returns the number of transfers of each event that the gateway received."""
         return [count for _, _, count in self.gateway.events]
 
     def follower(self, room: int | None = None) -> socket.socket:
-        """A connection that has asked for the session's events, and from which nothing was read."""
+        """Returns a connection that has requested the session's events and has read nothing."""
         follower = socket.socket(socket.AF_UNIX)
         if room:
             follower.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
@@ -116,7 +116,7 @@ class Scene(Stage):
 
 
 def has_unread(follower: socket.socket, event: str) -> None:
-    """Waits until an event is there to be read."""
+    """Waits until an unread event has arrived."""
     waiting.until(lambda: f"event: {event}".encode() in follower.recv(65536, socket.MSG_PEEK))
 
 
@@ -176,7 +176,7 @@ SECRETS = ("authorization", "cookie", "private-token", "x-amz-security-token", "
 
 
 def servers(program: str, verdicts: Verdicts) -> None:
-    """Servers that do what they should not."""
+    """Servers that violate their protocol."""
     with Scene(program, verdicts) as scene, RawServer() as raw, RawServer() as other:
 
         def mixed(fields: dict[str, str]) -> list[str]:
@@ -222,7 +222,7 @@ def servers(program: str, verdicts: Verdicts) -> None:
 
 
 def states(program: str, verdicts: Verdicts) -> None:
-    """The limits of a state folder, and what callers learn of them."""
+    """The limits of a state folder, and the errors that callers get."""
     with Scene(program, verdicts) as scene:
         place = f"/v1/sessions/s/transfers/{scene.ended(scene.download('/entity/1000/a'))['transfer']}"
         for name, path in (
@@ -268,7 +268,7 @@ def states(program: str, verdicts: Verdicts) -> None:
 
 
 def readers(program: str, verdicts: Verdicts) -> None:
-    """Lists that are longer than one answer, and who follows without reading."""
+    """Lists that exceed one answer, and followers that do not read."""
     with Scene(program, verdicts) as scene:
         idle = scene.follower(room=4096)
         missing = scene.server.base + "/entity/1/a?status=404&" + "q" * 8000
@@ -370,7 +370,7 @@ def callers(program: str, verdicts: Verdicts) -> None:
 
 
 def followers(program: str, verdicts: Verdicts) -> None:
-    """Followers and connections of one user, as many as there may be and one more."""
+    """The maximum number of followers and connections of one user, and one more."""
     with Scene(program, verdicts, "--set", "limits.followers=3") as scene:
         events = [Events(scene) for _ in range(3)]
         name = "there are so many followers of a user"
@@ -471,7 +471,7 @@ def sessions(program: str, verdicts: Verdicts) -> None:
 
 
 def ends_unread(scene: Scene) -> None:
-    """Followers who have the end of a transfer before them, read or not, and go; with the agent or alone."""
+    """Followers that leave before or after reading the end of a transfer, with the agent or without it."""
     follower = scene.follower()
     has_unread(follower, "state")
     scene.download("/entity/10/unread")

@@ -1,4 +1,4 @@
-"""The transfers agent: killed at random moments of fifty downloads, and its disk lost under it, again and again."""
+"""The transfer agent: killed at random moments of fifty downloads, and its disk lost, again and again."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ LOSE = 0.3
 
 
 class Round:
-    """One session of fifty downloads and its expected outcome."""
+    """A session of fifty downloads and its expected outcome."""
 
     def __init__(self, stage: Stage, number: int, chance: random.Random, slow: bool = False):
         self.stage, self.agent, self.name, self.wanted = stage, stage.agent, f"com.example.app.round{number}", {}
@@ -109,7 +109,7 @@ def losses(program: str, options: argparse.Namespace, verdicts: Verdicts) -> Non
 
 
 def lose_power(agent: TransferAgent, disk: LoopFolder) -> None:
-    """Takes the disk away between two system calls: see `power.PowerLosses` for why no sync may be under way."""
+    """Removes the disk between two system calls; `power.PowerLosses` explains why no sync may be in progress."""
     agent.process.send_signal(signal.SIGSTOP)
     while not is_stopped(agent.process.pid):
         time.sleep(0)
@@ -118,7 +118,7 @@ def lose_power(agent: TransferAgent, disk: LoopFolder) -> None:
 
 
 def forget_boot(path: str) -> None:
-    """The machine does not really start again, so what is stored of its boot is changed to another's."""
+    """Changes the stored id of the boot, because the machine does not really restart."""
     with sqlite3.connect(path) as database:
         rows = database.execute("SELECT sequence, facts FROM transfers WHERE hasFile").fetchall()
         for sequence, facts in rows:

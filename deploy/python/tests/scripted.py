@@ -1,9 +1,9 @@
-"""A gateway that follows a script: HTTP/2 in cleartext, one step after the other.
+"""A gateway that follows a script: HTTP/2 in cleartext, one step after another.
 
 For SDKs in other languages it is a program: `python3 scripted.py SCENARIO.json`. It writes a line {"url": ...}, then
-{"stop": true} where the script has the worker stop, and at last {"fault": text or null}. It reads the id of each wake
-whose handler begins, a line each, until its standard input ends, which tells it that the worker has ended: requests
-that came until then and fit no step are a fault.
+{"stop": true} when the script stops the worker, and finally {"fault": text or null}. Its standard input has a line with
+the id of each wake whose handler begins, and ends when the worker has ended. Requests that arrived by then and match no
+step are a fault.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Connection:
 
 
 class ScriptedGateway:
-    """Plays a script. `stop` is what a step uses to stop the worker."""
+    """Plays a script. A step calls `stop` to stop the worker."""
 
     def __init__(self, script: List[Dict[str, Any]], stop: Callable[[], None]) -> None:
         self.script, self.stop = script, stop
@@ -210,7 +210,7 @@ def iter_queue(queue: asyncio.Queue[Request]) -> List[Request]:
 
 
 def moments(value: Any) -> Any:
-    """Puts the present moment in place of {"now": n}."""
+    """Replaces {"now": n} by the current time."""
     if isinstance(value, dict):
         if value.keys() == {"now"}:
             return int(time.time() * 1000) + value["now"]

@@ -1,4 +1,4 @@
-"""Where a worker finds its gateway, in the order of the command line tool."""
+"""The sources of a worker's gateway address, in the order of the command line tool."""
 
 from __future__ import annotations
 

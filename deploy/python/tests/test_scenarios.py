@@ -24,7 +24,7 @@ Begin = Callable[[str], None]
 
 
 def handler(actions: List[Dict[str, Any]], handled: List[Dict[str, Any]], begin: Begin) -> Callable[[Any], Any]:
-    """Returns a handler that does what the actions say, and notes what it saw."""
+    """Returns a handler that performs the actions, and records its input."""
 
     async def handle(wake: Wake) -> Any:
         noted: Dict[str, Any] = {"wake": wake.id, "kind": wake.kind, "attempt": wake.attempt, "errors": []}

@@ -1,4 +1,4 @@
-"""The client of the transfers agent, with an agent and a web server of its own."""
+"""The client of the transfer agent, with a separate agent and web server."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def eventually(holds: Callable[[], object], what: str) -> None:
 
 @contextlib.asynccontextmanager
 async def running(worker: Worker, gateway: WakeGate) -> AsyncIterator[None]:
-    """Runs a worker, and ends it well."""
+    """Runs a worker, and ends it properly."""
     task = asyncio.ensure_future(worker.serve())
     connected = lambda: gateway.ask("GET", "/v1/stats")["workers"]["connected"] == 1  # noqa: E731
     await asyncio.to_thread(eventually, connected, "a worker")

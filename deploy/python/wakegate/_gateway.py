@@ -1,4 +1,4 @@
-"""Requests to the gateway: one HTTP/2 connection, a few tries, errors with a remedy."""
+"""Requests to the gateway: one HTTP/2 connection, limited retries, errors with a remedy."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ import httpx
 from .errors import WakeGateError, raise_unanswered, refusal
 from .location import Location
 
-#: How many times a request is tried that does not reach the gateway, or finds it busy.
+#: The maximum number of tries for a request that does not reach the gateway, or finds it busy.
 TRIES = 5
-#: The longest wait that a gateway may ask for before the caller has to try again, in seconds.
-PATIENCE = 5.0
+#: The maximum wait requested by the gateway after which a request is retried automatically, in seconds.
+RETRY_WAIT_MAX = 5.0
 
 
 T = TypeVar("T")
 
 
 async def limited(awaitable: Awaitable[T], seconds: Optional[float]) -> T:
-    """Returns what an awaitable returns, or raises asyncio.TimeoutError after so many seconds, or never for None.
+    """Returns the result of an awaitable, or raises asyncio.TimeoutError after this number of seconds, or never for
+    None.
 
     asyncio.wait_for does the same, but before Python 3.12 it ignores a cancellation that arrives with the result.
     """
@@ -45,7 +46,7 @@ def segment(text: str) -> str:
 
 
 class Backoff:
-    """Waits that double up to a limit, drawn at random from the upper half of each."""
+    """Waits that double up to a limit, each drawn at random from its upper half."""
 
     def __init__(self, first: float, last: float) -> None:
         self._first, self._last = first, last
@@ -60,10 +61,11 @@ class Backoff:
 
 
 class Gateway:
-    """Asks a gateway. While a worker runs, all requests share its connection; otherwise each call makes its own."""
+    """Sends requests to a gateway. While a worker runs, all requests share its connection; otherwise each call opens
+    its own."""
 
     def __init__(self, location: Location, who: str = "gateway", timeout: Optional[float] = 10) -> None:
-        """`timeout` is how long an answer may take, in seconds."""
+        """`timeout` is the maximum time for an answer, in seconds."""
         self.location, self.who, self.timeout = location, who, timeout
         self.url = f"unix:{location.socket}" if location.socket else location.url
         self._client: Optional[httpx.AsyncClient] = None
@@ -83,7 +85,7 @@ class Gateway:
             await self.renew()
 
     async def renew(self) -> None:
-        """Closes the connection, if there is one; the next request makes another."""
+        """Closes the connection, if there is one; the next request opens another."""
         client, self._client = self._client, None
         if client is not None:
             with contextlib.suppress(Exception):
@@ -101,7 +103,8 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def stream(self, path: str, read: Optional[float] = None) -> AsyncIterator[httpx.Response]:
-        """Opens a stream of events, which may be silent for `read` seconds. Raises the error of any answer but 200."""
+        """Opens a stream of events, which may be silent for `read` seconds. Raises an error for any answer other
+        than 200."""
         headers = {**self.location.headers(), "accept": "text/event-stream"}
         async with self._used() as client:
             request = client.build_request("GET", path, headers=headers, timeout=httpx.Timeout(10, read=read))
@@ -137,7 +140,8 @@ class Gateway:
         return _json(response)
 
     async def call(self, method: str, path: str, body: Any = None, repeatable: bool = False) -> Any:
-        """Sends a request, a few times if need be. One that may have arrived is repeated only if that does no harm."""
+        """Sends a request, with limited retries. A request that may have arrived is retried only if that does no
+        harm."""
         backoff = Backoff(0.2, 5)
         for tries in itertools.count(1):
             try:
@@ -145,7 +149,7 @@ class Gateway:
             except WakeGateError as error:
                 wait = (error.retry_after or 0) if error.status == 429 else 0
                 harmless = method != "POST" or repeatable or not error.may_have_arrived
-                if tries == TRIES or not error.is_passing or not harmless or wait > PATIENCE:
+                if tries == TRIES or not error.is_passing or not harmless or wait > RETRY_WAIT_MAX:
                     raise
                 await asyncio.sleep(max(backoff.failed(), wait))
 

@@ -1,4 +1,4 @@
-"""One run of a worker: its subscription, the wakes in its hands, and its end."""
+"""One run of a worker: its subscription, its wakes in flight, and its end."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ class Timing:
 
     silence: float = 40
     stop: float = 40
-    #: The wait after the end of a stream that was open; and after a failure to open one.
+    #: The waits after the end of an open stream, and after a failure to open one.
     first_wait: Tuple[float, float] = (0.75, 2.25)
     backoff: Tuple[float, float] = (2.5, 15)
     release_backoff: Tuple[float, float] = (2, 60)
     result_backoff: Tuple[float, float] = (0.2, 5)
-    #: How long after its deadline a wake ends of which the gateway says nothing, and how long its result is sent.
+    #: The time from its deadline to the end of a wake about which the gateway is silent, and the time to send its
+    #: result.
     grace: float = 2
     late: float = 60
-    #: How long results are sent once no handler runs, in the end; and after a second request to stop.
+    #: The maximum time to send results at the end, once no handler runs; and after a second request to stop.
     results: float = 10
     hurried_results: float = 2
     hurried: float = 5
@@ -118,7 +119,7 @@ class Session:
         return f"{worker._path}/wakes?" + "&".join(f"{name}={segment(value)}" for name, value in query)
 
     async def _subscribe(self) -> None:
-        """Keeps a stream open. Ends when the worker stops; raises what another try would not heal."""
+        """Keeps a stream open. Ends when the worker stops; raises an error that a retry would not fix."""
         backoff = Backoff(*self.timing.backoff)
         while not self.is_stopping:
             self._is_open = self._is_renewed = False
@@ -233,7 +234,7 @@ class Session:
         wake._timer = self._loop.call_later(left, lambda: self._begin(self._check_end(wake)))
 
     async def _check_end(self, wake: Wake) -> None:
-        """Ends a wake of which the gateway says nothing after its deadline."""
+        """Ends a wake if the gateway reports nothing after its deadline."""
         if wake.deadline + self.timing.grace <= time.monotonic():
             # Another process that knows the wake may have requested more time.
             with contextlib.suppress(WakeGateError, asyncio.TimeoutError):
@@ -282,7 +283,7 @@ class Session:
             self._changed.set()
 
     async def _outcome(self, wake: Wake, handler: Handler) -> Optional[Outcome]:
-        """Returns what the handler came to; None for a lost wake, whose push is to lose no attempt."""
+        """Returns the handler's result; None for a lost wake, whose push must not lose an attempt."""
         outcome: Outcome = Result.FAILED if isinstance(wake, Push) else False
         try:
             value = handler(wake) if _is_async(handler) else await _in_thread(handler, wake)
@@ -305,7 +306,7 @@ class Session:
         return None if wake._ended == "lost" else outcome
 
     async def _deliver(self, wake: Wake, outcome: Outcome) -> None:
-        """Sends a result until the gateway has it, or it is too late."""
+        """Sends a result until the gateway has accepted it, or it is too late."""
         backoff, late = Backoff(*self.timing.result_backoff), 0
         path, body = f"/v1/wakes/{segment(wake.id)}", cast(Dict[str, Any], {"success": outcome})
         if isinstance(outcome, Release):
@@ -331,7 +332,8 @@ class Session:
             self._release_backoff.succeeded()
 
     def _released(self, release: Release) -> None:
-        """Subscribes again after three wakes in a row, as the gateway gives the stream no more."""
+        """Opens a new stream after three released wakes in a row, because the gateway sends no more wakes on the old
+        one."""
         log.warning("a wake was given back: %s", release.reason)
         self._releases += 1
         if self._releases >= _RELEASES and self._renewal is None:
@@ -362,7 +364,7 @@ class Session:
     # The end
 
     async def _finish(self) -> None:
-        """Takes no more wakes, lets handlers end and delivers results, within the limit."""
+        """Takes no more wakes, waits for handlers and delivers results, within the time limit."""
         self.is_stopping = True
         now, limit = time.monotonic(), self.timing.stop
         results = min(self.timing.results, limit / 4)
@@ -413,7 +415,7 @@ def _is_async(handler: Callable[..., Any]) -> bool:
 
 
 def _in_thread(function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
-    """Calls a function in a thread of its own, for which the end of the program does not wait."""
+    """Calls a function in a separate thread, for which the end of the program does not wait."""
     future: concurrent.futures.Future[Any] = concurrent.futures.Future()
     future.set_running_or_notify_cancel()  # From here on a cancellation leaves the result to the thread.
     context = contextvars.copy_context()

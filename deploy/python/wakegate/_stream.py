@@ -11,7 +11,7 @@ class Event(NamedTuple):
 
 
 class EventReader:
-    """Divides a stream into events. Lines end at a line feed (or CR LF) alone, never where Unicode would end one."""
+    """Divides a stream into events. Lines end only at a line feed (or CR LF), not at other Unicode line breaks."""
 
     def __init__(self, limit: int = 1 << 16) -> None:
         self._limit = limit

@@ -10,19 +10,19 @@ import httpx
 
 
 class WakeGateError(Exception):
-    """What went wrong, and what to do about it.
+    """An error with its cause and its remedy.
 
     `code` is one of the codes of the Swift SDK's `WakeWorkerError`: badArgument, badCredentials, untrusted,
     unreachable, timedOut, refused, badAnswer, wakeEnded, extensionLimitReached, alreadyRunning, duplicateTask,
-    unavailable, cancelled. Neither the message nor the remedy holds a payload or a token.
+    unavailable, cancelled. Neither the message nor the remedy contains a payload or a token.
     """
 
     #: The HTTP status and the reason of the answer; None if there was no answer.
     status: Optional[int] = None
     reason: Optional[str] = None
-    #: The number of seconds to wait before another try; None if the answer does not say so.
+    #: The number of seconds to wait before a retry; None if the answer does not contain it.
     retry_after: Optional[float] = None
-    #: True if another try may succeed, and if the request may have been carried out although there was no answer.
+    #: True if a retry may succeed; and true if the request may have had its effect although there was no answer.
     is_passing = False
     may_have_arrived = False
 
@@ -33,7 +33,7 @@ class WakeGateError(Exception):
 
 
 class TaskError(WakeGateError):
-    """Why a background task was not submitted or not cancelled; `__cause__` is the underlying error.
+    """The reason why a background task was not submitted or not cancelled; `__cause__` is the underlying error.
 
     `code` is one of the codes of the Swift SDK's `BackgroundTaskError`: notPermitted, unavailable, notForeground,
     tooManyPendingTaskRequests, immediateRunIneligible, badTaskRequest, tooManySessions, noDevice, unknownDevice,
@@ -53,7 +53,7 @@ class TaskError(WakeGateError):
 
 
 class TransferError(WakeGateError):
-    """Why the transfers agent did not do what it was asked for.
+    """The reason why the transfer agent did not perform a request.
 
     `code` is one of the codes of the Swift SDK's `BackgroundTransferError`: badArgument, noAgent, notPermitted,
     timedOut, interrupted, badAnswer, badSession, badTransfer, badPath, unknownSession, unknownTransfer,
@@ -82,7 +82,7 @@ class TransferError(WakeGateError):
 class Release(Exception):
     """Gives a wake back: a handler raises it when its work cannot begin.
 
-    It costs the push or task no attempt, and another worker gets the wake if one is free. Operators see the reason.
+    The push or task loses no attempt, and another worker gets the wake if one is free. Operators see the reason.
     """
 
     def __init__(self, reason: str) -> None:
@@ -117,7 +117,7 @@ def raise_unanswered(error: Exception, url: str, who: str = "gateway") -> NoRetu
 
 
 def refusal(status: int, headers: httpx.Headers, body: Any, who: str) -> WakeGateError:
-    """Returns the error that an answer stands for."""
+    """Returns the error for an answer."""
     reason = body.get("reason") if isinstance(body, dict) else None
     is_passing = status == 429 or status >= 500 and status != 507
     if not isinstance(reason, str):

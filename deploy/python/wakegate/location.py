@@ -1,4 +1,4 @@
-"""Where the gateway is and how a worker proves who it is: arguments, variables, contexts, a running `wakegate dev`."""
+"""The address of the gateway and the worker's credentials: arguments, variables, contexts, a running `wakegate dev`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ DEFAULT_URL = "https://127.0.0.1:2197"
 
 
 class Location:
-    """The gateway's URL and the credentials, resolved as the command line tool does it.
+    """The gateway's URL and the credentials, resolved as in the command line tool.
 
-    An argument wins over WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT and
-    WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder.
-    Where an argument or WAKEGATE_URL names the gateway, nothing of the context in use is shown to it; a context that is
-    named wins over the variables.
+    Arguments take precedence over WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT and
+    WAKEGATE_KEY, these over the context in use, and the context over a `wakegate dev` that runs in this folder. If an
+    argument or WAKEGATE_URL names the gateway, no credentials of the context in use are sent to it. A context that is
+    named takes precedence over the variables.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class Location:
         self.ca = self.ca or running.get("ca")
         self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
         self.is_http2 = True
-        #: The token that was shown last, and the last one that was taken ("" for none); since when they have failed.
+        #: The last token sent, and the last one accepted ("" for none); then the time since which they have failed.
         self._shown = self._taken = ""
         self._since = -math.inf  # No token has worked yet.
 
     def _take(self, context: Mapping[str, Any]) -> None:
-        """Takes from a context what nothing else says."""
+        """Takes the values from a context that no other source sets."""
         self.ca = self.ca or context.get("ca")
         if not self.cert and context.get("cert"):
             self.cert, self.key = context.get("cert"), self.key or context.get("key")
@@ -75,7 +75,7 @@ class Location:
         return address
 
     def transport(self) -> httpx.AsyncHTTPTransport:
-        """Makes a transport with one HTTP/2 connection, which proxies of the environment do not touch."""
+        """Creates a transport with one HTTP/2 connection, which ignores the environment's proxies."""
         is_http2 = self.is_http2
         return httpx.AsyncHTTPTransport(verify=self._trust(), http1=not is_http2, http2=is_http2, uds=self.socket)
 
@@ -91,7 +91,7 @@ class Location:
             raise self._bad(f"{named}: {error}", "name a PEM file that this user may read") from error
 
     def headers(self) -> Dict[str, str]:
-        """Returns the header that shows the token. A token's file is read for each request, so it may be replaced."""
+        """Returns the header with the token. A token's file is read for each request, so it may be replaced."""
         text = self.token
         if self.token_file:
             try:
@@ -112,22 +112,22 @@ class Location:
         return WakeGateError("badCredentials", message, remedy, is_passing=self._is_transient())
 
     def accepted(self) -> None:
-        """Notes that the gateway took the credentials."""
+        """Records that the gateway accepted the credentials."""
         self._taken, self._since = self._shown, math.inf
 
     def may_pass(self, status: Optional[int]) -> bool:
-        """True if a refusal with this status may pass: a token's file may be half written."""
+        """True if a refusal with this status may be temporary, because a token's file may be incomplete."""
         is_other = bool(self.token_file) and self._taken not in ("", self._shown)
         return status == 401 and is_other and self._is_transient()
 
     def _is_transient(self) -> bool:
-        """True for half a minute after working credentials failed: their files may be half written."""
+        """True for half a minute after working credentials failed, because their files may be incomplete."""
         self._since = min(self._since, time.monotonic())
         return time.monotonic() - self._since < 30
 
 
 def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any]:
-    """Returns the context of this name, or the one in use; an empty one if none is in use."""
+    """Returns the context with this name, or the one in use; an empty one if none is in use."""
     base = variables.get("XDG_CONFIG_HOME", "")
     if not base.startswith("/"):
         base = variables.get("HOME", "") + "/.config"
@@ -160,7 +160,7 @@ def _edge(context: Mapping[str, Any]) -> Optional[str]:
 
 
 def _running(folder: str) -> Dict[str, Any]:
-    """Returns what `wakegate dev` wrote in its folder; nothing if its process is gone."""
+    """Returns the file that `wakegate dev` wrote in its folder; nothing if its process has ended."""
     try:
         file: Dict[str, Any] = json.loads((Path(folder) / "gateway.json").read_text(encoding="utf-8"))
         os.kill(file["pid"], 0)

@@ -26,14 +26,14 @@ import pytest
 from ._stream import EventReader
 from .wakes import Push
 
-#: The device that is pushed to unless another one is named.
+#: The default device for pushes.
 DEVICE = "0badcafe" * 8
 Settings = Mapping[str, Any]
 Rules = Sequence[Mapping[str, Any]]
 
 
 class PushAnswer(NamedTuple):
-    """What the gateway answered to a push."""
+    """The gateway's answer to a push."""
 
     status: int
     apns_id: str
@@ -79,15 +79,15 @@ class WakeGate:
         if not line:
             raise AssertionError(f"wakegate dev did not start:\n{self.log()}")
         ready = json.loads(line)
-        #: Where providers push and workers subscribe, over TLS; and in cleartext, HTTP/2 or HTTP/1.1.
+        #: The URLs for providers and workers: over TLS; and in cleartext, HTTP/2 or HTTP/1.1.
         self.url, self.plain_url = f"https://{ready['edge']}", f"http://{ready['plain']}"
-        #: Where operators ask.
+        #: The URL for operators.
         self.admin_url = f"http://{ready['admin']}"
         #: The PEM file of the authority to trust.
         self.ca = str(folder / ".wakegate/ca.pem")
         #: The PEM file of a provider's key, for clients that need one; the gateway accepts any.
         self.provider_key = str(folder / ".wakegate/provider.p8")
-        #: The variables by which workers, examples and the command line tool find the gateway.
+        #: The environment variables with which workers, examples and the command line tool find the gateway.
         self.env = {"WAKEGATE_URL": self.url, "WAKEGATE_CA": self.ca}
         self.host, _, port = ready["edge"].rpartition(":")
         self.port = int(port)
@@ -99,7 +99,7 @@ class WakeGate:
         return httpx.Client(base_url=self.url, http2=True, verify=trust, trust_env=False, timeout=10)
 
     def log(self) -> str:
-        """Returns what the gateway has written to its log."""
+        """Returns the gateway's log."""
         return self.log_file.read_text(encoding="utf-8", errors="replace")
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ class WakeGate:
         push_type: str = "background",
         **headers: str,
     ) -> PushAnswer:
-        """Pushes as a provider does. Further headers are named as Python does: `apns_id=...`."""
+        """Pushes like a provider. Further headers are keyword arguments with Python names: `apns_id=...`."""
         names = {"apns-topic": topic, "apns-push-type": push_type, "apns-priority": str(priority)}
         names.update({name.replace("_", "-"): value for name, value in headers.items()})
         body = {"aps": {"content-available": 1}} if payload is None else payload
@@ -133,11 +133,11 @@ class WakeGate:
         return PushAnswer(response.status_code, found.get("apns-id", ""), reason, disposition, warning)
 
     def faults(self, rules: Rules) -> None:
-        """Replaces the fault rules by which pushes are refused, delayed, dropped: see the article "Fault mode"."""
+        """Replaces the fault rules, which refuse, delay or drop pushes: see the article "Fault mode"."""
         self.ask("PUT", "/v1/faults", {"rules": list(rules)})
 
     def outcome(self, apns_id: str, timeout: float = 10) -> str:
-        """Returns what became of a push: completed, coalesced, discarded ...; waits until it is no longer pending.
+        """Returns the outcome of a push: completed, coalesced, discarded ...; waits until it is no longer pending.
 
         Raises LookupError if no push with this id was accepted.
         """
@@ -151,10 +151,10 @@ class WakeGate:
     def wait_for_wake(
         self, topic: str = "com.example.app", timeout: float = 10, result: str = "newData", pass_interval: bool = False
     ) -> Push:
-        """Stands for the worker of a topic: takes one wake, answers it, and returns its push.
+        """Acts as the worker of a topic: takes one wake, answers it, and returns its push.
 
-        Fails the test if none comes in time. With `pass_interval` the launch interval is over at once. If the test has
-        a worker of its own, look at `outcome` instead.
+        Fails the test if no wake arrives in time. With `pass_interval` the launch interval ends immediately. If the
+        test has its own worker, use `outcome` instead.
         """
         __tracebackhide__ = True  # A failure is shown at the line of the test.
         end, reader, limit = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout)
@@ -194,11 +194,12 @@ class WakeGate:
                 time.sleep(0.02)  # The gateway may not know of the worker yet.
 
     def explain(self, device: str = DEVICE) -> Dict[str, Any]:
-        """Returns all that the policy knows of a device; `why` says in a sentence what it waits for."""
+        """Returns the policy's complete state of a device; `why` explains in a sentence what it waits for."""
         return dict(self.ask("GET", f"/v1/devices/{device}"))
 
     def ask(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None) -> Any:
-        """Asks the admin API. Raises LookupError for 404, and an AssertionError that quotes another refusal."""
+        """Sends a request to the admin API. Raises LookupError for 404, and an AssertionError that quotes any other
+        refusal."""
         response = self._admin.request(method, path, json=body)
         if response.status_code == 404:
             raise LookupError(response.text)
@@ -219,7 +220,7 @@ def find_program() -> str:
 
 @pytest.fixture
 def wakegate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WakeGate]:
-    """A gateway that runs while the test does. Pushes to a device may be launched 1 ms apart by default."""
+    """A gateway that runs during the test. Pushes to a device may be launched 1 ms apart by default."""
     marker = request.node.get_closest_marker("wakegate")
     given = marker.kwargs if marker else {}
     if marker and (marker.args or not given.keys() <= {"launch_interval", "faults", "settings"}):

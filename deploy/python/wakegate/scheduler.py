@@ -17,22 +17,22 @@ Moment = Union[float, int, datetime.timedelta, datetime.datetime]
 
 
 class Submission(NamedTuple):
-    """What became of a request."""
+    """The result of submitting a request."""
 
     identifier: str
     kind: str
     #: launched, scheduled or replaced.
     disposition: str
-    #: When it may launch, in milliseconds since 1970; None while a hold applies.
+    #: The time of its launch, in milliseconds since 1970; None while a hold applies.
     eligible_at: Optional[int]
-    #: What holds it.
+    #: The hold that delays it.
     held: Optional[str]
 
 
 class Scheduler:
     """Submits and cancels background tasks of a device.
 
-    Raises TaskError; `submit` returns when the request is safe with the gateway.
+    Raises TaskError. `submit` returns when the gateway has stored the request.
     """
 
     def __init__(self, gateway: Optional[Gateway], device: Optional[str], why_none: str = "") -> None:
@@ -66,7 +66,7 @@ class Scheduler:
         return Submission(identifier, kind, str(found.get("disposition")), found.get("eligibleAt"), found.get("held"))
 
     async def pending(self) -> List[Dict[str, Any]]:
-        """Returns the pending requests, each as the gateway describes it."""
+        """Returns the pending requests, in the gateway's format."""
         return list((await self._ask("GET", "/tasks") or {}).get("waiting", []))
 
     async def cancel(self, identifier: str) -> None:
@@ -79,9 +79,9 @@ class Scheduler:
         await self._ask("DELETE", "/tasks")
 
     async def transfers_finished(self, session: str, count: int = 1, id: Optional[str] = None) -> None:
-        """Tells that transfers of a background session have finished, which launches the session's handler.
+        """Reports that transfers of a background session have finished, which launches the session's handler.
 
-        A word with the same id counts once; a random one is made by default.
+        Reports with the same id count once; the default is a random id.
         """
         check_identifier(session, "session")
         body = {"finished": count, "id": id or secrets.token_hex(16)}
@@ -103,7 +103,7 @@ def check_identifier(text: str, field: str = "identifier") -> None:
 
 
 def hexadecimal(token: str) -> str:
-    """Returns a device token that may stand in a path."""
+    """Returns a device token in the form for paths."""
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){16,100}", token):
         remedy = "a device token is an even number of hexadecimal digits, 32 to 200 of them"
         raise WakeGateError("badArgument", "the device token cannot be used", remedy)

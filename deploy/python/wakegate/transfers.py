@@ -18,19 +18,19 @@ from .errors import TransferError, WakeGateError
 from .location import Location
 
 T = TypeVar("T")
-#: A transfer as the agent describes it: transfer (its id), kind, url, state, bytes, total, note, error, taken ...
+#: A transfer in the format of the agent: transfer (its id), kind, url, state, bytes, total, note, error, taken ...
 Transfer = Dict[str, Any]
 _ENDS = ("finished", "failed", "cancelled")
 
 
 class BackgroundSession:
-    """A session of the transfers agent, whose transfers go on without this process. Raises TransferError.
+    """A session of the transfer agent, whose transfers continue without this process. Raises TransferError.
 
         session = BackgroundSession("com.example.app.films", device=token, topic="com.example.app")
         await session.download("https://example.com/film.mp4", to="/srv/films/film.mp4")
 
-    Settings are those of the agent's `PUT /v1/sessions/<id>`: device, topic, discretionary, sendsLaunchEvents ...
-    The agent is found by WAKEGATE_TRANSFERS, or where this user's agent listens by default.
+    Settings are those of the agent's `PUT /v1/sessions/<id>`: device, topic, discretionary, sendsLaunchEvents ... The
+    agent is found by WAKEGATE_TRANSFERS, or at the default address of this user's agent.
     """
 
     def __init__(self, identifier: str, *, agent: Optional[str] = None, **settings: Any) -> None:
@@ -52,7 +52,7 @@ class BackgroundSession:
         return str((await self._ask("POST", "/transfers", body))["transfer"])
 
     async def download(self, url: str, to: str, *, replacing: bool = False, **members: Any) -> Transfer:
-        """Downloads a file to a path. Resumes one of the same URL and path that was begun before."""
+        """Downloads a file to a path. Resumes an earlier download of the same URL to the same path."""
         note = members.setdefault("note", os.path.abspath(to))
         usable = [each for each in await self.transfers() if each["state"] not in _ENDS[1:] and not each["taken"]]
         begun = [each["transfer"] for each in usable if (each["url"], each["note"]) == (url, note)]
@@ -61,7 +61,7 @@ class BackgroundSession:
         return await self.take(id, to, replacing=replacing)
 
     async def transfers(self, state: Optional[str] = None) -> List[Transfer]:
-        """Returns the session's transfers, or those in a state: waiting, running, finished, failed, cancelled."""
+        """Returns the session's transfers, or those in one state: waiting, running, finished, failed, cancelled."""
         found: List[Transfer] = []
         query, after = "?limit=1000" + (f"&state={state}" if state else ""), ""
         while True:
@@ -84,11 +84,11 @@ class BackgroundSession:
         return dict(await self._ask("POST", f"/transfers/{segment(id)}/take", body, limited=False))
 
     async def cancel(self, id: str, *, keep: bool = False) -> None:
-        """Cancels a transfer; `keep` keeps what was received for a later one of the same URL."""
+        """Cancels a transfer; `keep` keeps the received bytes for a later transfer of the same URL."""
         await self._ask("DELETE", f"/transfers/{segment(id)}{'?keep=1' if keep else ''}")
 
     async def wait(self, id: str) -> Transfer:
-        """Waits until a transfer has finished, even if the agent restarts meanwhile."""
+        """Waits until a transfer has finished, even if the agent restarts."""
         async with _closing(self._events()) as events:
             async for name, data in events:
                 if name == "state" or data.get("transfer") == id and name in _ENDS:
@@ -102,10 +102,10 @@ class BackgroundSession:
         raise TransferError(code, f"the transfer of {found['url']} has {found['state']}: {why}")
 
     async def events(self) -> AsyncIterator[Tuple[str, Transfer]]:
-        """Yields what happens: progress (at most four a second), finished, failed, cancelled and idle.
+        """Yields events: progress (at most four a second), finished, failed, cancelled and idle.
 
-        It begins with the transfers that have ended before and were not taken. While somebody reads, no wake is asked
-        for. An agent that restarts is waited for.
+        It begins with the transfers that have ended before and were not taken. While a program reads, no wake is
+        requested. If the agent restarts, it waits for it.
         """
         told: Set[str] = set()
         is_first = True
@@ -126,7 +126,7 @@ class BackgroundSession:
     __aiter__ = events
 
     async def _events(self) -> AsyncGenerator[Tuple[str, Dict[str, Any]], None]:
-        """Yields the agent's events, over as many streams as it takes."""
+        """Yields the agent's events, from as many streams as necessary."""
         backoff = Backoff(0.1, 5)
         while True:
             await self._ask("GET", "")
@@ -159,7 +159,7 @@ class BackgroundSession:
 
 @contextlib.asynccontextmanager
 async def _closing(events: AsyncGenerator[T, None]) -> AsyncIterator[AsyncIterator[T]]:
-    """Closes a generator at once, and not when its event loop ends."""
+    """Closes a generator immediately instead of at the end of its event loop."""
     try:
         yield events
     finally:

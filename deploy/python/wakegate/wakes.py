@@ -1,4 +1,4 @@
-"""What a handler is given: pushes, tasks and sessions, with their time and their progress."""
+"""The arguments of handlers: pushes, tasks and sessions, with their time and their progress."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .scheduler import Scheduler
 
 T = TypeVar("T")
 Message = Mapping[str, Any]
-#: What asks the gateway about a wake: an action of its path, and a body. Returns the answer.
+#: A function that sends a request about a wake, with an action of its path and a body. Returns the answer.
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 
-#: How much time is asked for at once to keep a wake alive, and how long until another try, in seconds.
+#: The time requested at once to keep a wake alive, and the wait before a retry, in seconds.
 _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
-#: The most by which one deadline seems later here than another time, in seconds: answers take their time.
+#: The maximum difference between two computations of the same deadline, in seconds, because answers take time.
 _TOLERANCE = 0.5
 
 
-#: Why the gateway ends a wake, in words.
+#: The reasons for which the gateway ends a wake, each with its explanation.
 REASONS = {
     "deadline": "it brought no result before its deadline",
     "progress": "it reported no progress for too long",
@@ -38,7 +38,7 @@ REASONS = {
 
 
 class Result(str, enum.Enum):
-    """What handling a push came to, as UIBackgroundFetchResult says it on iOS."""
+    """The result of handling a push, with the values of iOS's UIBackgroundFetchResult."""
 
     NEW_DATA = "newData"
     NO_DATA = "noData"
@@ -46,7 +46,7 @@ class Result(str, enum.Enum):
 
 
 class Wake:
-    """One launch. Its handler must end when `expiring` is set, which also cancels an async handler."""
+    """A launch. Its handler must end when `expiring` is set, which also cancels an async handler."""
 
     def __init__(self, message: Message, scheduler: Optional[Scheduler] = None, ask: Optional[Ask] = None) -> None:
         self.id: str = message["wake"]
@@ -54,14 +54,14 @@ class Wake:
         self.kind: str = message.get("kind", "push")
         self.device: str = message["device"]
         self.topic: str = message["topic"]
-        #: Which launch of this push or task it is, from 1.
+        #: The number of this launch of the push or task, from 1.
         self.attempt: int = message.get("attempt", 1)
-        #: The W3C trace context of the push's or the request's sender.
+        #: The W3C trace context of the sender of the push or request.
         self.traceparent: Optional[str] = message.get("traceparent")
         self.tracestate: Optional[str] = message.get("tracestate")
         #: Submits and cancels background tasks of the wake's device.
         self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
-        #: Set when the handler must end: a sync handler looks at it now and then, or waits on it instead of sleeping.
+        #: Set when the handler must end. A sync handler checks it regularly, or waits on it instead of sleeping.
         self.expiring = threading.Event()
         #: One of REASONS, such as deadline or lost; None while the time is not over.
         self.expiration_reason: Optional[str] = None
@@ -73,11 +73,11 @@ class Wake:
         self._ask = ask
         self._loop = asyncio.get_running_loop() if ask else None
         self._asking = 0
-        #: What reports a continued task's progress.
+        #: The task that reports a continued task's progress.
         self._reporter: Optional[asyncio.Task[None]] = None
-        #: What the handler of an async function runs in.
+        #: The task that runs an async handler.
         self._handling: Optional[asyncio.Future[Any]] = None
-        #: Why the gateway has ended the wake, once it has.
+        #: The reason why the gateway has ended the wake; None before.
         self._ended: Optional[str] = None
         self._timer: Optional[asyncio.TimerHandle] = None
         self._is_moved = self._is_near = False
@@ -91,16 +91,16 @@ class Wake:
         return max(0.0, self.deadline - time.monotonic())
 
     async def extend(self, seconds: float = _EXTENSION) -> float:
-        """Asks for so many seconds from now, and returns those that are left, which may be fewer.
+        """Requests this number of seconds from now, and returns the remaining seconds, which may be fewer.
 
-        Raises WakeGateError: extensionLimitReached, wakeEnded, and what keeps a request from the gateway.
+        Raises WakeGateError: extensionLimitReached, wakeEnded, and errors of requests.
         """
         await self._asked("extend", {"seconds": max(1, math.ceil(seconds))})
         return self.time_left
 
     @contextlib.contextmanager
     def extended(self) -> Iterator[None]:
-        """Keeps the wake alive within a `with` block, by more time whenever half of it has passed."""
+        """Keeps the wake alive within a `with` block: requests more time whenever half of it has passed."""
         keeper = asyncio.run_coroutine_threadsafe(self._keep_alive(), self._loop) if self._loop else None
         try:
             yield
@@ -109,7 +109,7 @@ class Wake:
                 keeper.cancel()
 
     def call(self, awaitable: Awaitable[T]) -> T:
-        """Waits for something async in a sync handler: `push.call(push.extend(60))`."""
+        """Waits for an awaitable in a sync handler: `push.call(push.extend(60))`."""
         if self._loop is None or asyncio._get_running_loop() is self._loop:
             raise WakeGateError("badArgument", "no gateway sent this wake, or its handler is async", "await it instead")
 
@@ -119,7 +119,7 @@ class Wake:
         return asyncio.run_coroutine_threadsafe(waited(), self._loop).result()
 
     async def _asked(self, action: str, body: Message) -> None:
-        """Asks for what moves the deadline."""
+        """Sends a request that moves the deadline."""
         if self._ask is None:
             raise WakeGateError("wakeEnded", "no gateway sent this wake, so none is asked")
         self._asking += 1
@@ -139,7 +139,8 @@ class Wake:
             self._expire()
 
     def _expire(self, event: Optional[Message] = None) -> None:
-        """Stops the handler as a deadline is near, unless it was moved or what would move it is on its way."""
+        """Stops the handler because a deadline is near, unless it was moved or a request that moves it is in
+        progress."""
         if event is not None:
             here, deadline = time.monotonic() + event["timeLeft"] / 1000, event["deadline"]
             # Another process may also have moved it, and the gateway's clock may have been set back.
@@ -179,9 +180,10 @@ class Push(Wake):
         self.apns_id: Optional[str] = message.get("apnsID")
         self.collapse_id: Optional[str] = message.get("collapseID")
         self.priority: int = message.get("priority", 5)
-        #: How many older pushes it stands for besides its own.
+        #: The number of older pushes that it also represents.
         self.coalesced: int = message.get("coalesced", 0)
-        #: When the gateway took the push, and the oldest that it stands for: milliseconds since 1970, its clock.
+        #: The times at which the gateway accepted the push and the oldest push that it represents, in milliseconds
+        #: since 1970 by the gateway's clock.
         self.received_at: int = message.get("receivedAt", 0)
         self.first_received_at: int = message.get("firstReceivedAt", 0)
         self.trace_links: List[str] = message.get("traceLinks") or []
@@ -190,7 +192,7 @@ class Push(Wake):
 
     @classmethod
     def sample(cls, payload: Optional[Message] = None, topic: str = "com.example.app", **members: Any) -> Push:
-        """Returns a push that no gateway sent, to test a handler with."""
+        """Returns a push that no gateway sent, for testing a handler."""
         return cls({**_sample(topic), "payload": payload, **members})
 
 
@@ -204,7 +206,7 @@ class Resumption(NamedTuple):
 
 
 class _Member(Generic[T]):
-    """A member of a progress, which reports changes."""
+    """A member of a progress, which reports its changes."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -217,7 +219,7 @@ class _Member(Generic[T]):
 
 
 class Progress:
-    """How far a continued task is. Set its members from any thread; at most four reports a second are sent.
+    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent.
 
     The progress of other tasks is not reported.
     """
@@ -229,13 +231,14 @@ class Progress:
         self._lock = threading.RLock()
         self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
         self._signal: Optional[Callable[[], None]] = None
-        #: The unfinished parts, with the number of units that each stands for; None if there was never one.
+        #: The unfinished children, with the number of units that each represents; None if there was never one.
         self._children: Optional[Dict[Progress, int]] = None
 
     def child(self, units: int, total: int) -> Progress:
-        """Returns a progress for a part of the work, which stands for so many of this one's units.
+        """Returns a progress for a part of the work, which represents this number of this progress's units.
 
-        They are added to what is completed when the part has finished. A task with parts reports thousandths of units.
+        The units are added to `completed` when the child has finished. With children, the task reports thousandths of
+        units.
         """
         child = Progress()
         child._lock, child._signal = self._lock, lambda: self._child_changed(child)
@@ -252,7 +255,7 @@ class Progress:
             self._signal()
 
     def _done(self) -> float:
-        """Returns the completed units, with what unfinished parts have of theirs."""
+        """Returns the number of completed units, including the completed part of unfinished children."""
         parts = (self._children or {}).items()
         return self.completed + sum(units * part._done() / max(part.total, 1) for part, units in parts)
 
@@ -267,7 +270,7 @@ class Progress:
             self._signal()
 
     def add(self, completed: int = 1) -> None:
-        """Adds to what is completed; safe from several threads at once."""
+        """Adds to `completed`; may be called from several threads at once."""
         with self._lock:
             self.update(completed=self.completed + completed)
 
@@ -275,7 +278,7 @@ class Progress:
         """Returns the body of a report."""
         with self._lock:
             values = {name: value for name, value in self._values.items() if value is not None}
-            if self._children is not None:  # The small number keeps errors of fractions from taking a thousandth off.
+            if self._children is not None:  # Adding 1e-6 compensates for rounding errors.
                 values.update(completed=int(1000 * self._done() + 1e-6), total=1000 * self.total)
             return values
 
@@ -287,13 +290,14 @@ class Task(Wake):
         super().__init__(message, scheduler, ask)
         #: The task's identifier, or the session's name.
         self.identifier: str = message["session" if self.kind == "urlSession" else "task"]
-        #: How many transfers of a session have finished; 0 for a task.
+        #: The number of finished transfers of a session; 0 for a task.
         self.count: int = message.get("count", 1) if self.kind == "urlSession" else 0
         self.submitted_at: int = message.get("submittedAt", 0)
         #: Reported for continued tasks alone.
         self.progress = Progress(message.get("title"), message.get("subtitle"))
         resumed = message.get("resumedFrom") or {}
-        #: Where a continued task may resume, in thousandths of units if it had parts; None in its first launch.
+        #: The progress from which a continued task may resume, in thousandths of units if it had children; None in
+        #: its first launch.
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
@@ -304,11 +308,11 @@ class Task(Wake):
 
     @classmethod
     def sample(cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any) -> Task:
-        """Returns a task that no gateway sent, to test a handler with."""
+        """Returns a task that no gateway sent, for testing a handler."""
         name = "session" if kind == "urlSession" else "task"
         return cls({**_sample(topic), "kind": kind, name: identifier, **members})
 
-    #: The least time between two reports, and how long the last one may take, in seconds.
+    #: The minimum time between two reports, and the maximum time for the last one, in seconds.
     _interval, _last_report = 0.25, 5.0
 
     def _progress_changed(self) -> None:
@@ -317,7 +321,7 @@ class Task(Wake):
             self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _report(self) -> None:
-        """Tells the gateway of the progress, whenever it has changed."""
+        """Reports the progress to the gateway after each change."""
         while True:
             await self._changed.wait()
             self._changed.clear()

@@ -36,13 +36,13 @@ class Worker:
 
         worker.run()
 
-    Without a URL the gateway is found as the command line tool finds it: WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN and
-    the other variables, the context in use, a `wakegate dev` that runs in this folder.
+    Without a URL, the gateway is found as in the command line tool: by WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN and
+    the other variables, the context in use, or a `wakegate dev` that runs in this folder.
 
-    Handlers are async, or sync and run in threads. An async handler is cancelled when the time of its wake is about to
-    be over (`event: expiring`, 5 s before the deadline), or is over, and when the connection breaks, since the gateway
-    then gives the wake to another worker. What it returns before the deadline counts. A sync handler looks at
-    `push.expiring`. An exception is Result.FAILED. Code that blocks belongs in a sync handler.
+    Handlers are async, or sync; sync handlers run in threads. An async handler is cancelled 5 s before the deadline of
+    its wake (`event: expiring`), when its time is over, and when the connection breaks, because the gateway then gives
+    the wake to another worker. A result that it returns before the deadline counts. A sync handler checks
+    `push.expiring`. An exception means Result.FAILED. Use a sync handler for blocking code.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Worker:
         resources: Sequence[str] = (),
         name: Optional[str] = None, silence_limit: float = 40, stop_limit: float = 40,
     ) -> None:
-        """Sets a worker up; nothing is sent yet.
+        """Creates a worker; nothing is sent yet.
 
-        `slots` (1 to 4096) is how many wakes it handles at once; `devices` (at most 64) narrows it to these tokens;
-        `silence_limit` (20 to 300 s) is how long the gateway may be silent before the connection is taken for dead;
-        `stop_limit` (5 to 86,400 s) is how long ending takes at most.
+        `slots` (1 to 4096) is the maximum number of concurrent wakes; `devices` (at most 64) restricts it to these
+        tokens; `silence_limit` (20 to 300 s) is the time after which a silent connection is considered lost;
+        `stop_limit` (5 to 86,400 s) is the maximum time for stopping.
         """
         _check(bool(topic), "the topic is empty", "name the app's, such as com.example.app")
         _check(1 <= slots <= 4096, f"slots is {slots}", "a worker takes 1 to 4096 wakes at once")
@@ -94,7 +94,8 @@ class Worker:
         return handler
 
     def app_refresh(self, identifier: str) -> Callable[[H], H]:
-        """Registers the handler of a short task. `com.example.export.*` stands for what goes on after the full stop.
+        """Registers the handler of a short task. `com.example.export.*` matches identifiers with any text after the
+        last dot.
 
         A handler of a task has succeeded unless it raises an exception or returns False. It is called for every launch
         of its identifier, whatever kind the request has.
@@ -102,14 +103,12 @@ class Worker:
         return self._registered("app_refresh", identifier)
 
     def processing(self, identifier: str) -> Callable[[H], H]:
-        """Registers the handler of a task of minutes, as `app_refresh` does."""
+        """Registers the handler of a task of minutes, like `app_refresh`."""
         return self._registered("processing", identifier)
 
     def continued(self, identifier: str) -> Callable[[H], H]:
-        """Registers the handler of a task that a person waits for: it has time as long as `task.progress` advances.
-
-        The progress of other tasks is not reported.
-        """
+        """Registers the handler of a task that a person waits for: its time lasts as long as `task.progress`
+        advances. The progress of other tasks is not reported."""
         return self._registered("continued", identifier)
 
     def session(self, name: str) -> Callable[[H], H]:
@@ -117,7 +116,7 @@ class Worker:
         return self._registered("session", name)
 
     def conditions(self, handler: C) -> C:
-        """Registers what is called with a device's token and its conditions whenever they change."""
+        """Registers a function that is called with a device's token and its conditions whenever they change."""
         self._check_handler(handler, "device", "fields")
         self._conditions = handler
         return handler
@@ -151,10 +150,10 @@ class Worker:
     # Running
 
     def run(self) -> None:
-        """Handles wakes until SIGTERM or SIGINT: takes no more, lets handlers end, delivers their results.
+        """Handles wakes until SIGTERM or SIGINT; then takes no more, waits for handlers, and delivers their results.
 
-        A second signal cancels the handlers. Raises WakeGateError when another try would come to the same: the gateway
-        refuses this worker, or its certificate is not trusted. A gateway that cannot be reached is tried again.
+        A second signal cancels the handlers. Raises WakeGateError if a retry cannot succeed: the gateway refuses this
+        worker, or its certificate is not trusted. If the gateway is unreachable, it retries.
         """
 
         async def run() -> None:
@@ -173,7 +172,7 @@ class Worker:
             self.stop()
 
     async def serve(self) -> None:
-        """Does what `run` does, without the signals, in a program that has an event loop."""
+        """Does the same as `run`, without signals, in a program that has an event loop."""
         _check(self._session is None, "this worker runs already", "make another one", "alreadyRunning")
         _check(
             bool(self._push or self._tasks or self._sessions),
@@ -188,12 +187,13 @@ class Worker:
             self._session = None
 
     def stop(self) -> None:
-        """Takes no more wakes; `run` returns when handlers have ended and results are delivered. From any thread."""
+        """Takes no more wakes; `run` returns when handlers have ended and results are delivered. May be called from
+        any thread."""
         if self._session is not None:
             self._session.call(self._session.stop)
 
     def cancel_handlers(self) -> None:
-        """Stops, and cancels the handlers that run. From any thread."""
+        """Stops, and cancels the running handlers. May be called from any thread."""
         if self._session is not None:
             self._session.call(self._session.cancel_handlers)
 
@@ -211,7 +211,7 @@ class Worker:
         return Scheduler(self._gateway, device)
 
     async def register(self, device: Optional[str] = None) -> str:
-        """Registers a device of the topic, and returns its token; without one, a new one is made."""
+        """Registers a device of the topic, and returns its token; without an argument, it creates one."""
         body = {} if device is None else {"token": hexadecimal(device)}
         answer = await self._gateway.call("POST", f"{self._path}/devices", body, repeatable=device is not None)
         return str(answer["token"])
@@ -228,7 +228,7 @@ class Worker:
         return dict(await self._gateway.call("PATCH", f"/v1/devices/{hexadecimal(device)}/conditions", conditions))
 
     async def supported_resources(self) -> List[str]:
-        """Returns what connected workers have for background tasks, such as gpu."""
+        """Returns the resources of connected workers for background tasks, such as gpu."""
         answer = await self._gateway.call("GET", f"{self._path}/resources")
         return [str(name) for name in answer["resources"]]
 

@@ -50,12 +50,12 @@ extension GatewayReport {
         var count = 0
         for offer in self.offers {
             var bytes = ByteBuffer()
-            bytes.append(halfWord: offer.topic.rawValue)
+            bytes.append(halfWord: offer.slots.topic.rawValue)
             bytes.append(halfWord: UInt32(clamping: offer.streams))
-            bytes.append(halfWord: UInt32(clamping: offer.freeSlots))
-            bytes.append(offer.takesPushes ? 1 : 0 as UInt8)
-            bytes.append(offer.namesDevices ? 1 : 0 as UInt8)
-            for names in [offer.tasks, offer.sessions, offer.resources] {
+            bytes.append(halfWord: UInt32(clamping: offer.slots.count))
+            bytes.append(offer.slots.takesPushes ? 1 : 0 as UInt8)
+            bytes.append(offer.slots.namesDevices ? 1 : 0 as UInt8)
+            for names in [offer.slots.tasks, offer.slots.sessions, offer.slots.resources] {
                 Self.append(count: names.count, to: &bytes)
                 for name in names { Self.append(name, to: &bytes) }
             }
@@ -70,11 +70,8 @@ extension GatewayReport {
     private func appendDurations(to buffer: inout ByteBuffer) {
         var durations = ByteBuffer()
         var count = 0
-        let workers = self.durations.filter { $0.worker != nil }
-        let rows =
-            self.durations.filter { $0.worker == nil }
-            + workers.most(workers.count) { Int($0.counts.quantile(0.95) ?? 0) }
-        for row in rows {
+        let rows = WakeDurationRow.sorted(self.durations)
+        for row in rows.filter({ $0.worker == nil }) + rows.filter({ $0.worker != nil }) {
             var bytes = ByteBuffer()
             bytes.append(halfWord: row.topic.rawValue)
             bytes.append(row.kind.task?.storedCode ?? 0)
@@ -136,17 +133,16 @@ extension GatewayReport {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (streams, freeSlots) = (fields.halfWord(), fields.halfWord())
             let (takesPushes, namesDevices) = (fields.byte() != 0, fields.byte() != 0)
-            let offer = StreamOffer(
+            let slots = FreeSlots(
                 topic: topic,
                 takesPushes: takesPushes,
                 tasks: fields.texts(),
                 sessions: fields.texts(),
                 resources: fields.texts(),
                 namesDevices: namesDevices,
-                streams: Int(streams),
-                freeSlots: Int(freeSlots)
+                count: Int(freeSlots)
             )
-            self.offers.append(offer)
+            self.offers.append(StreamOffer(slots: slots, streams: Int(streams)))
         }
         for _ in 0..<(version < 3 ? 0 : fields.count()) where !fields.isShort {
             let topic = TopicIndex(rawValue: fields.halfWord())
@@ -247,31 +243,31 @@ extension ClusterView {
 /// The counts of refused pushes by reason, as gateways write them for one topic: for each reason its name (with a
 /// length of 1 byte) and its count (8 bytes, little-endian). The names are not interpreted, as they may come from newer
 /// gateways.
-struct RefusedCounts: Hashable {
-    private var counts: [String: Int64] = [:]
+package struct RefusedCounts: Hashable {
+    private var counts: [[UInt8]: Int64] = [:]
 
     /// Creates an empty set of counts.
-    init() {}
+    package init() {}
 
     /// Adds the counts of a row.
     ///
     /// - Returns: false if the row is invalid.
-    mutating func add(_ row: ByteView) -> Bool {
+    package mutating func add(_ row: ByteView) -> Bool {
         var offset = 0
         while offset < row.count {
             let start = offset + 1
             let end = start + Int(row[offset])
             guard end + 8 <= row.count else { return false }
-            self.counts[row[start..<end].string, default: 0] &+= Int64(littleEndian: row.load(Int64.self, at: end))
+            self.counts[row[start..<end].array, default: 0] &+= Int64(littleEndian: row.load(Int64.self, at: end))
             offset = end + 8
         }
         return true
     }
 
     /// Writes a row in the order of the reasons' names.
-    func store(to buffer: inout ByteBuffer) {
-        for (reason, count) in self.counts.sorted(by: { $0.key < $1.key }) {
-            buffer.append(UInt8(clamping: reason.utf8.count))
+    package func store(to buffer: inout ByteBuffer) {
+        for (reason, count) in self.counts.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
+            buffer.append(UInt8(reason.count))
             buffer.append(reason)
             buffer.append(memoryOf: count.littleEndian)
         }

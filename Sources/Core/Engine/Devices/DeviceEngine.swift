@@ -28,6 +28,8 @@ package final class DeviceEngine {
     var traces = TraceJoiner()
     /// Pending events for the history.
     var events: EventQueue
+    /// The subscriptions that `takeSubscriptions` has not returned, as events for the history.
+    var subscriptions: [HistoryEvent] = []
     /// Pending events for watchers.
     var watched = WatchedEvents()
     /// Wall clock minus policy time; nil if no watcher is present.
@@ -130,10 +132,13 @@ extension DeviceEngine {
     /// The launch times of pending pushes and tasks are updated in the next calls of `advance`, for a bounded number of
     /// devices each; a device that is launched, queried or pushed to first is updated then. Wakes in flight keep their
     /// deadlines. Contents that exceed a lowered limit remain.
-    package func reconfigure(_ configuration: EngineConfiguration) {
+    @discardableResult
+    package func reconfigure(_ configuration: EngineConfiguration) -> Bool {
         self.configuration = configuration
-        if self.topics.reconfigure(configuration) { self.schedule.policyChanged() }
+        let isChanged = self.topics.reconfigure(configuration)
+        if isChanged { self.schedule.policyChanged() }
         self.sharedPolicyChanged()
+        return isChanged
     }
 }
 
@@ -164,8 +169,19 @@ extension DeviceEngine {
     /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
 
-    /// True if there are events that `takeEvents` has not returned.
-    package var hasEvents: Bool { !self.events.isEmpty }
+    /// True if there are events that `takeEvents` or `takeSubscriptions` has not returned.
+    package var hasEvents: Bool { !self.events.isEmpty || !self.subscriptions.isEmpty }
+
+    /// Returns the events of the streams that opened since the last call.
+    package func takeSubscriptions() -> [HistoryEvent] {
+        defer { self.subscriptions = [] }
+        return self.subscriptions
+    }
+
+    /// Takes back subscriptions that were not stored.
+    package func keep(_ subscriptions: [HistoryEvent]) {
+        if !subscriptions.isEmpty { self.subscriptions.insert(contentsOf: subscriptions, at: 0) }
+    }
 
     /// Appends the events since the last call to `events`, in order.
     package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }

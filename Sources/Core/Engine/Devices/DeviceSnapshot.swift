@@ -108,6 +108,8 @@ package struct TaskSnapshot: Sendable {
     package let state: State
     /// True if it is pending and an open stream takes it, with or without a free slot. The dispatcher sets it.
     package var isTaken = false
+    /// The name of the worker if it runs on a stream here and the worker gave one. The dispatcher sets it.
+    package var worker: String?
 }
 
 /// A filter for the requests of all devices; nil fields match anything.

@@ -103,6 +103,8 @@ package struct PermittedTasks: Hashable, Sendable {
         let identifiers: Set<Substring>
         /// The prefixes of patterns with a wildcard, each up to and including its last dot.
         let beginnings: Set<Substring>
+        /// The lengths of these prefixes in bytes, each once.
+        let lengths: [Int]
         /// The identifiers and prefixes, in ascending order.
         let stems: [Substring]
 
@@ -110,19 +112,14 @@ package struct PermittedTasks: Hashable, Sendable {
             self.patterns = patterns
             self.identifiers = Set(patterns.filter(\.isExact).map { $0.stem[...] })
             self.beginnings = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
+            self.lengths = Set(self.beginnings.map(\.utf8.count)).sorted()
             self.stems = (self.identifiers.union(self.beginnings)).sorted()
         }
 
         func permits(_ identifier: String) -> Bool {
-            if self.identifiers.contains(identifier[...]) { return true }
-            guard !self.beginnings.isEmpty else { return false }
-            var end = identifier.startIndex
-            while let dot = identifier[end...].firstIndex(of: ".") {
-                end = identifier.index(after: dot)
-                guard end < identifier.endIndex else { return false }
-                if self.beginnings.contains(identifier[..<end]) { return true }
-            }
-            return false
+            let utf8 = identifier[...].utf8
+            return self.identifiers.contains(identifier[...])
+                || self.lengths.contains { $0 < utf8.count && self.beginnings.contains(Substring(utf8.prefix($0))) }
         }
 
         /// Returns true if at least one identifier that matches `pattern` is permitted.

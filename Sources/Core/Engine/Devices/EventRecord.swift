@@ -295,11 +295,11 @@ package struct EventQueue: ~Copyable {
         )
     }
 
-    /// Appends the name of the worker that received the wake of a push.
+    /// Appends the name of the worker that received the wake of a push, or of the task launched last.
     mutating func append(
         _ device: DeviceIndex,
         worker name: String,
-        _ push: APNsID,
+        _ push: APNsID?,
         at now: Instant,
         in devices: borrowing DeviceTable
     ) {

@@ -21,12 +21,15 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         case taskRefused(TaskKind, TaskRejection)
         /// Transfers of a session finished.
         case transfersFinished(count: UInt16)
-        /// 16 bytes of the name of the worker that received the wake of a push.
+        /// 16 bytes of the name of the worker that received the wake of a push, or of the last task before it.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the number of the part, from 0.
         case worker(length: UInt8, place: UInt8)
-        /// Not an event: up to 32 bytes of the identifier or session name of the next event.
+        /// A worker's stream opened; its name says what the stream takes. The events have a number of their own
+        /// (`HistoryEvent.streams`), and appear in the logs of the devices of the stream when these are read.
+        case subscribed
+        /// Not an event: up to 32 bytes of the name of the next event.
         ///
         /// - `length`: the length of the whole name, in bytes.
         /// - `place`: the zero-based number of the part.
@@ -162,6 +165,14 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
         key.hash(token)
     }
 
+    /// Returns the number of the subscriptions to a topic: of streams for all of its devices, or of those that name
+    /// `device`.
+    package static func streams(_ topic: String, naming device: DeviceToken? = nil, _ key: HashKey) -> UInt64 {
+        let number = device.map { self.device(of: $0, key) } ?? 0
+        // The complement of what a token with the same bytes would give.
+        return ~(topic.withByteView { key.hash($0) } ^ (number << 1 | number >> 63))
+    }
+
     /// A fingerprint of the key. Device numbers made with one key are meaningless with another.
     package static func mark(of key: HashKey) -> UInt64 {
         // No token is this short.
@@ -171,7 +182,7 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
 extension HistoryEvent.Kind {
     /// The defined codes, one bit each.
-    static var codes: UInt32 { 0x3FFF_FFFE }
+    static var codes: UInt32 { 0x7FFF_FFFE }
 
     /// The codes of tasks, sessions and names, one bit each.
     private static let codesWithBoundNumbers: UInt32 = 0x10E0_E0C0
@@ -208,6 +219,7 @@ extension HistoryEvent.Kind {
         case .transfersFinished(let count): (15, count, 0)
         case .taskRefused(let kind, let rejection):
             (22, 0, UInt16(kind.storedCode << 4 | TaskRejection.ofEvents.code(rejection)))
+        case .subscribed: (30, 0, 0)
         case .worker(let length, let place): (23, UInt16(length), UInt16(place))
         case .namePart(let length, let place): (13, UInt16(length), UInt16(place))
         }
@@ -239,6 +251,7 @@ extension HistoryEvent.Kind {
         case 26: self = .discard(.push, .forceQuit)
         case 27: self = .discard(.push, .unregistered)
         case 29: self = .discard(.push, .cancelled)
+        case 30: self = .subscribed
         default: return nil
         }
     }
@@ -365,10 +378,10 @@ package enum NameParts {
         }
     }
 
-    /// Appends the name of the worker that received the wake of a push.
+    /// Appends the name of the worker that received the wake of a push, or of the task launched before it.
     static func append(
         worker name: String,
-        _ push: APNsID,
+        _ push: APNsID?,
         device: UInt64,
         at: Instant,
         to events: inout [HistoryEvent]
@@ -425,16 +438,19 @@ extension HistoryEvent {
     }
 }
 
-/// An event of a device, with the name of its task or session.
+/// An event of a device, with the name of its task or session, and of the worker of a launch.
 package struct HistoryEntry: Hashable, Sendable {
     package let event: HistoryEvent
     /// The identifier of the task, or the name of the session; nil for other events, and if the history no longer has
     /// it.
     package let name: String?
+    /// The name of the worker that received the wake of a launch; nil if it has none, and for other events.
+    package let worker: String?
 
-    package init(_ event: HistoryEvent, name: String? = nil) {
+    package init(_ event: HistoryEvent, name: String? = nil, worker: String? = nil) {
         self.event = event
         self.name = name
+        self.worker = worker
     }
 }
 
@@ -448,19 +464,28 @@ package struct HistoryEntries {
     private var parts: [[UInt8]] = []
     /// The length of the name, and the number of the part that was appended last.
     private var last: (length: UInt8, place: UInt8)?
+    /// The parts of the name of the worker of a launch that precedes them, the last part first.
+    private var worker: [HistoryEvent] = []
 
     package init() {}
 
     /// The number of entries, complete or not.
     package var count: Int { self.entries.count + (self.open == nil ? 0 : 1) }
 
-    /// Appends the event that precedes the last one. The names of workers make no entries.
+    /// Appends the event that precedes the last one. The names of workers make no entries, but belong to launches.
     package mutating func append(_ event: HistoryEvent) {
-        if case .worker = event.kind { return }
+        if case .worker(_, let place) = event.kind {
+            guard let last = self.worker.last, case .worker(_, place + 1) = last.kind else {
+                self.worker = [event]
+                return
+            }
+            self.worker.append(event)
+            return
+        }
         guard case .namePart(let length, let place) = event.kind else {
             self.close(nil)
             self.open = event
-            if event.kind.task == nil { self.close(nil) }
+            if event.kind.task == nil, event.kind != .subscribed { self.close(nil) }
             return
         }
         guard let open = self.open else { return }
@@ -487,10 +512,24 @@ package struct HistoryEntries {
     }
 
     private mutating func close(_ name: String?) {
-        if let open = self.open { self.entries.append(HistoryEntry(open, name: name)) }
+        if let open = self.open {
+            self.entries.append(HistoryEntry(open, name: name, worker: self.takeWorker(of: open)))
+        }
         self.open = nil
         self.parts.removeAll(keepingCapacity: true)
         self.last = nil
+    }
+}
+
+extension HistoryEntries {
+    /// Returns the name of the worker of a launch, if the last parts of a name are those of this launch.
+    private mutating func takeWorker(of event: HistoryEvent) -> String? {
+        guard case .launch(let kind, _, _) = event.kind, let first = self.worker.last,
+            case .worker(let length, 0) = first.kind, first.at == event.at, first.device == event.device,
+            kind == .push ? first.apnsID == event.apnsID : first.apnsID == nil
+        else { return nil }
+        defer { self.worker = [] }
+        return String(validating: self.worker.reversed().flatMap(\.workerBytes).prefix(Int(length)), as: UTF8.self)
     }
 }
 
@@ -502,7 +541,7 @@ extension HistoryEvent.Kind {
         case .result(let outcome): outcome.kind.task
         case .taskSubmitted(let kind, _), .taskRefused(let kind, _): kind
         case .transfersFinished: .urlSession
-        case .registered, .removed, .push, .conditions, .worker, .namePart: nil
+        case .registered, .removed, .push, .conditions, .worker, .subscribed, .namePart: nil
         }
     }
 }

@@ -85,18 +85,16 @@ package struct ReadyQueues: ~Copyable {
         in devices: inout DeviceTable
     ) {
         let topic = Int(devices[device].topic.rawValue)
-        let last = self.queues[topic].last
         devices[device].becameReady(at: moment)
-        guard lastUse == .distantPast else {
+        if lastUse == .distantPast {
+            let last = self.queues[topic].last
+            devices[device].previousReady = last
+            devices[device].nextReady = .none
+            if last == .none { self.queues[topic].first = device } else { devices[last].nextReady = device }
+            self.queues[topic].last = device
+        } else {
             self.queues[topic].used.insert(device, ReadyOrder(since: moment, lastUse: lastUse), in: &devices)
-            self.queues[topic].count += 1
-            self.newcomers.append(device)
-            return
         }
-        devices[device].previousReady = last
-        devices[device].nextReady = .none
-        if last == .none { self.queues[topic].first = device } else { devices[last].nextReady = device }
-        self.queues[topic].last = device
         self.queues[topic].count += 1
         self.newcomers.append(device)
     }
@@ -106,13 +104,11 @@ package struct ReadyQueues: ~Copyable {
         let topic = Int(devices[device].topic.rawValue)
         if UsedDevices.holds(devices[device]) {
             self.queues[topic].used.remove(device, in: &devices)
-            self.queues[topic].count -= 1
-            devices[device].isReady = false
-            return
+        } else {
+            let (previous, next) = (devices[device].previousReady, devices[device].nextReady)
+            if previous == .none { self.queues[topic].first = next } else { devices[previous].nextReady = next }
+            if next == .none { self.queues[topic].last = previous } else { devices[next].previousReady = previous }
         }
-        let (previous, next) = (devices[device].previousReady, devices[device].nextReady)
-        if previous == .none { self.queues[topic].first = next } else { devices[previous].nextReady = next }
-        if next == .none { self.queues[topic].last = previous } else { devices[next].previousReady = previous }
         self.queues[topic].count -= 1
         devices[device].isReady = false
     }

@@ -177,10 +177,12 @@ extension Waited {
 extension DeviceEngine {
     /// Records the name of the worker that received a wake.
     func given(_ wake: WakeID, to worker: String) {
-        guard self.keepsCauses, let device = self.wakes.device(of: wake), self.devices[device].wake == wake,
-            let push = self.devices[device].state.inFlight.flatMap({ PushContent($0.push.handle)?.apnsID })
-        else { return }
-        self.events.append(device, worker: worker, push, at: self.now, in: self.devices)
+        guard self.keepsCauses, let device = self.wakes.device(of: wake) else { return }
+        let isPush = self.devices[device].wake == wake
+        let push = isPush ? self.devices[device].state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID } : nil
+        if !isPush || push != nil {
+            self.events.append(device, worker: worker, push, at: self.now, in: self.devices)
+        }
     }
 
     /// Returns the wait of a push that is discarded on arrival: no time, under the hold that applies to it.

@@ -137,8 +137,8 @@ extension Dispatcher {
         guard stream.request.takesTasks else { return self.claimNext(stream.topic) }
         // A stream with a slot that was just freed may be missing from the rotation of tasks.
         self.streams.rotate(stream)
-        let longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
-        let pushOrder = longest.map { self.engine.readyOrder($0) }
+        lazy var longest = stream.isFreeForPush ? self.engine.longestReady(stream.topic) : nil
+        lazy var pushOrder = longest.map { self.engine.readyOrder($0) }
         while self.workLeft > 0, let task = self.streams.firstWaiting(for: stream) {
             if let pushOrder, pushOrder <= task.order { break }
             if self.isReady(task) {
@@ -149,7 +149,7 @@ extension Dispatcher {
             self.workLeft -= 1
             self.streams.waitsNoLonger(task.device, task.target, task.topic)
         }
-        guard pushOrder != nil, self.workLeft > 0 else { return false }
+        guard stream.isFreeForPush, self.workLeft > 0 else { return false }
         return self.claimNext(stream.topic)
     }
 

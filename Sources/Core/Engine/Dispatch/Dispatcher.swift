@@ -164,10 +164,13 @@ extension Dispatcher {
         }
     }
 
-    /// The open streams of each topic; if a topic has more than `countMax`, those that hold the most wakes.
-    package func streamsByTopic(countMax: Int) -> [TopicIndex: [StreamSnapshot]] {
-        Dictionary(grouping: self.streams.all, by: \.topic).mapValues { streams in
-            streams.most(countMax) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
+    /// The open streams of each topic; if a topic has more than `countMax`, or more than its share of `totalMax`, those
+    /// that hold the most wakes.
+    package func streamsByTopic(countMax: Int, totalMax: Int) -> [TopicIndex: [StreamSnapshot]] {
+        let groups = Dictionary(grouping: self.streams.all, by: \.topic)
+        let share = max(1, min(countMax, totalMax / max(1, groups.count)))
+        return groups.mapValues { streams in
+            streams.most(share) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
         }
     }
 
@@ -205,10 +208,14 @@ extension Dispatcher {
         return outlook
     }
 
-    /// Notes in a pending task's snapshot if any stream takes the task.
+    /// Notes in a task's snapshot if any stream takes it, or the worker that runs it.
     package func noteTakers(of task: inout TaskSnapshot, _ device: DeviceIndex) {
-        guard case .waiting = task.state else { return }
-        task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
+        switch task.state {
+        case .waiting: task.isTaken = self.streams.isTaken(self.engine.topic(of: device), task.device, task.target)
+        case .running(let wake, _, _, _):
+            let name = self.streams.holder(of: wake)?.request.label ?? ""
+            task.worker = name.isEmpty ? nil : name
+        }
     }
 
     /// The number of tasks in a topic's queues. It includes some that no longer wait, but never mostly those.

@@ -47,16 +47,9 @@ struct OfferedSlots {
     func offers(of topic: TopicIndex, countMax: Int, hasFreeSlots: Bool) -> [StreamOffer] {
         (self.topics[topic] ?? []).prefix(countMax).compactMap { place in
             guard let group = self.groups[place] else { return nil }
-            return StreamOffer(
-                topic: topic,
-                takesPushes: group.shape.takesPushes,
-                tasks: group.shape.tasks,
-                sessions: group.shape.sessions,
-                resources: group.shape.resources,
-                namesDevices: group.shape.namesDevices,
-                streams: group.streams,
-                freeSlots: hasFreeSlots ? group.slots.count : 0
-            )
+            var slots = group.shape
+            if hasFreeSlots { slots.count = group.slots.count }
+            return StreamOffer(slots: slots, streams: group.streams)
         }
     }
 
@@ -145,6 +138,24 @@ package struct FreeSlots: Hashable, Sendable {
     package internal(set) var number: UInt64 = 0
     /// The number of wakes that the streams can take.
     package internal(set) var count = 0
+
+    package init(
+        topic: TopicIndex,
+        takesPushes: Bool,
+        tasks: [String] = [],
+        sessions: [String] = [],
+        resources: [String] = [],
+        namesDevices: Bool = false,
+        count: Int = 0
+    ) {
+        self.topic = topic
+        self.takesPushes = takesPushes
+        self.tasks = tasks
+        self.sessions = sessions
+        self.resources = resources
+        self.namesDevices = namesDevices
+        self.count = count
+    }
 }
 
 extension FreeSlots {
@@ -174,38 +185,14 @@ extension FreeSlots {
     }
 }
 
-/// The streams of one topic that take the same launches.
+/// The streams of one topic that take the same launches, and their free slots.
 package struct StreamOffer: Hashable, Sendable {
-    package let topic: TopicIndex
-    package let takesPushes: Bool
-    /// Patterns of task identifiers.
-    package let tasks: [String]
-    /// Patterns of session names.
-    package let sessions: [String]
-    package let resources: [String]
-    /// True if these streams take wakes of the devices that they name only.
-    package let namesDevices: Bool
-    /// The number of streams, and the number of wakes that they can take now.
+    package let slots: FreeSlots
+    /// The number of streams, with or without free slots.
     package let streams: Int
-    package let freeSlots: Int
 
-    package init(
-        topic: TopicIndex,
-        takesPushes: Bool,
-        tasks: [String] = [],
-        sessions: [String] = [],
-        resources: [String] = [],
-        namesDevices: Bool = false,
-        streams: Int,
-        freeSlots: Int
-    ) {
-        self.topic = topic
-        self.takesPushes = takesPushes
-        self.tasks = tasks
-        self.sessions = sessions
-        self.resources = resources
-        self.namesDevices = namesDevices
+    package init(slots: FreeSlots, streams: Int) {
+        self.slots = slots
         self.streams = streams
-        self.freeSlots = freeSlots
     }
 }

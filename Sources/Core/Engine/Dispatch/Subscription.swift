@@ -129,9 +129,6 @@ package final class Subscription {
     var taskPlacesOut = 0
     /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
-    /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
-    /// resources.
-    var wasFree = false
     /// The read state of condition changes. `ConditionsLog` maintains it.
     var hearing = ConditionsLog.Hearing()
     /// The wakes that expired since one was last answered. A late answer to one of them counts as an answer.
@@ -146,6 +143,9 @@ package final class Subscription {
     var isClear = false
     /// True if the stream is in its topic's rotation for pushes.
     var isInRotation = false
+    /// True if the stream was free at its last change in `TaskRotations`. Maintained for streams with several
+    /// resources.
+    var wasFree = false
     var hasEnded = false
     /// True if the worker is stopping: the stream gets no new wakes, and ends after its last.
     var isDraining = false
@@ -292,13 +292,25 @@ enum ResourceNames {
 }
 
 extension DeviceEngine {
-    /// Reports to followers that a stream opened.
+    /// The most events of subscriptions, with the parts of their names, that wait for a commit: about 1 MB. The history
+    /// misses further ones.
+    private static let subscriptionsMax = 16_384
+
+    /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
-        guard let offset = self.watchOffset else { return }
-        let (moment, name) = (offset.wall(max(self.now, self.watchedAt)), self.topics.name(topic))
+        let (now, name, text) = (max(self.now, self.watchedAt), self.topics.name(topic), request.text)
+        let isLong = text.utf8.count > NameParts.bytesMax
+        // A cut letter becomes one of three bytes, as the ellipsis has.
+        let kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
+            if self.subscriptions.count < Self.subscriptionsMax {
+                let number = HistoryEvent.streams(name, naming: device, self.historyKey)
+                NameParts.append(kept, device: number, at: now, to: &self.subscriptions)
+                self.subscriptions.append(HistoryEvent(device: number, at: now, kind: .subscribed))
+            }
+            guard let offset = self.watchOffset else { continue }
             self.watched.append(
-                WatchedEvent(at: moment, kind: .subscribed, topic: name, device: device, name: request.text)
+                WatchedEvent(at: offset.wall(now), kind: .subscribed, topic: name, device: device, name: text)
             )
         }
     }

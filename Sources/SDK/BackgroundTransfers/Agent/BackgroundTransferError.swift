@@ -94,22 +94,9 @@ public struct BackgroundTransferError: Error, Hashable, Sendable, CustomStringCo
 }
 
 extension BackgroundTransferError.Code {
-    /// - Parameter reason: the reason in the agent's error answer.
+    /// - Parameter reason: the reason in the agent's error answer: the name of the code with a capital.
     init(reason: String, status: Int) {
-        self =
-            switch reason {
-            case "BadSession": .badSession
-            case "BadTransfer": .badTransfer
-            case "BadPath": .badPath
-            case "UnknownSession": .unknownSession
-            case "UnknownTransfer": .unknownTransfer
-            case "TooManySessions": .tooManySessions
-            case "TooManyTransfers": .tooManyTransfers
-            case "NoSpace": .noSpace
-            case "NotFinished": .notFinished
-            case "AlreadyTaken": .alreadyTaken
-            case "FileExists": .fileExists
-            default: status == 403 ? .notPermitted : .refused
-            }
+        let kind = Kind(rawValue: reason.prefix(1).lowercased() + reason.dropFirst())
+        self = kind.map { Self(kind: $0) } ?? (status == 403 ? .notPermitted : .refused)
     }
 }

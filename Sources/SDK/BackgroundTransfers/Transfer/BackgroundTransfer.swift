@@ -145,6 +145,8 @@ public struct BackgroundTransferHold: RawRepresentable, Hashable, Sendable, Cust
 
     /// Another `appState`: the app was force-quit on the session's device.
     public static let forceQuit = BackgroundTransferHold(rawValue: "forceQuit")
+    /// The gateway's answer to whether the app was force-quit, for up to 10 seconds.
+    public static let appState = BackgroundTransferHold(rawValue: "appState")
     /// External power: the transfer is discretionary.
     public static let power = BackgroundTransferHold(rawValue: "power")
     /// The end of the low power mode: the transfer is discretionary.

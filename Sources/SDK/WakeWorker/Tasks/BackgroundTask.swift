@@ -377,16 +377,5 @@ public enum BackgroundTaskExpiration: String, Hashable, Sendable, CaseIterable {
     /// The connection of the wake broke, or the gateway abandoned it. The task is launched again.
     case lost
 
-    init(_ reason: ExpirationReason) {
-        self =
-            switch reason {
-            case .deadline: .deadline
-            case .progress: .progress
-            case .conditions: .conditions
-            case .pressure: .pressure
-            case .cancelled: .cancelled
-            case .operator: .operator
-            case .lost: .lost
-            }
-    }
+    init(_ reason: ExpirationReason) { self = Self(rawValue: reason.rawValue) ?? .lost }
 }

@@ -125,21 +125,10 @@ extension BackgroundTaskError {
 }
 
 extension BackgroundTaskError.Code {
+    /// - Parameter refusal: an answer whose reason is the name of the code with a capital.
     init(_ refusal: GatewayRefusal) {
-        self =
-            switch refusal.reason {
-            case "NotPermitted": .notPermitted
-            case "Unavailable": .unavailable
-            case "NotForeground": .notForeground
-            case "TooManyPendingTaskRequests": .tooManyPendingTaskRequests
-            case "ImmediateRunIneligible": .immediateRunIneligible
-            case "BadTaskRequest": .badTaskRequest
-            case "TooManySessions": .tooManySessions
-            case "UnknownDevice": .unknownDevice
-            case "Unregistered": .unregistered
-            case "Shutdown": .shutdown
-            default: refusal.status == 429 ? .tooManyRequests : .failed
-            }
+        let kind = Kind(rawValue: refusal.reason.prefix(1).lowercased() + refusal.reason.dropFirst())
+        self = kind.map { Self(kind: $0) } ?? (refusal.status == 429 ? .tooManyRequests : .failed)
     }
 }
 

@@ -50,7 +50,7 @@ extension APIError {
     package static let tooManyRequests = APIError(
         429,
         "TooManyRequests",
-        "The connection has begun more requests than limits.requestBytesPerConnectionMax holds; finish some first."
+        "The connection's incomplete requests exceed limits.requestBytesPerConnectionMax; finish some first."
     )
     package static let foreignPage = APIError(
         403,

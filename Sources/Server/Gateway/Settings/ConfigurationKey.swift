@@ -203,7 +203,7 @@ extension ConfigurationKey {
             "strictBackgroundPriority",
             \.strictBackgroundPriority,
             .flag,
-            "refuse background pushes with priority 10, as APNs does"
+            "refuse background pushes with priority 10, which Apple documents as an error"
         ),
         ConfigurationKey(
             "operatorTestPushes",

@@ -346,7 +346,8 @@ extension WebhookDriver {
             self.isDraining = true
             self.checkDrained()
         case .subscribed(let address, let warning):
-            _ = warning?.write(to: self.log)
+            // The remark that everything is permitted is for the first worker.
+            if let warning, warning.problem == .notPermitted { _ = warning.write(to: self.log) }
             self.answered(address)
         case .pushAnswer: break  // Webhooks send no pushes.
         case .asked: break  // Webhooks request no lists.

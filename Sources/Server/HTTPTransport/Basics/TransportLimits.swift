@@ -38,10 +38,11 @@ package struct TransportLimits: Sendable {
     /// Bytes read from one socket in one turn; 64 KiB, four full frames, so that no connection delays the others.
     package var readBytesPerTurn = 65_536
     /// Bytes of partly received requests of one connection, counted to the end of the last complete field; 2 MiB, the
-    /// heads of its 1,000 streams. A request that exceeds it is refused with an error that blames its client.
+    /// heads of its 1,000 streams. A request that exceeds it is refused with an error that blames its client; if its
+    /// field block is incomplete, the connection is ended.
     package var requestBytesPerConnectionMax = 2_097_152
     /// Bytes of partly received requests of all connections; 48 MiB, the full limit of two dozen connections. A request
-    /// that exceeds it is refused, and the client may retry.
+    /// that exceeds it is refused, and the client may retry. A connection with a part of a long field is ended.
     package var requestBytesMax = 50_331_648
     /// Bytes of an HTTP/1.1 body that are discarded after it has passed its limit; 1 MiB, so that most clients read the
     /// answer. After that the connection is ended.
@@ -126,9 +127,9 @@ package enum TransportLimit: String, CountedLimit {
     case connectionWindowBytes
     /// A turn left bytes in a socket.
     case readBytesPerTurn
-    /// A request was refused before it had arrived.
+    /// A request was refused before it had arrived, or a connection with an incomplete field block was ended.
     case requestBytesPerConnectionMax
-    /// A request was refused before it had arrived.
+    /// A request was refused before it had arrived, or a connection with a part of a long field was ended.
     case requestBytesMax
     /// A connection was ended.
     case discardedBytesMax

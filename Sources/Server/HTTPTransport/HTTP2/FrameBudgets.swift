@@ -1,7 +1,7 @@
 /// A token bucket for frames that cost work and carry no request: the number of such frames a peer may still send.
 package struct ControlFrameBudget {
-    private let burst: Int
-    private let perSecond: Int
+    private let burst: Int32
+    private let perSecond: Int32
     private var left: Int
     private var filledAt: Int64
 
@@ -10,8 +10,8 @@ package struct ControlFrameBudget {
     ///   - perSecond: the frames added each second.
     ///   - now: monotonic milliseconds.
     package init(burst: Int, perSecond: Int, now: Int64) {
-        self.burst = burst
-        self.perSecond = perSecond
+        self.burst = Int32(clamping: burst)
+        self.perSecond = Int32(clamping: perSecond)
         self.left = burst
         self.filledAt = now
     }
@@ -19,14 +19,14 @@ package struct ControlFrameBudget {
     /// Adds frames to the budget. The peer may send one after each completely answered request, since clients such as
     /// libcurl then reset its stream, which is needless but harmless; or after a frame that it has to answer.
     mutating func earned(_ frames: Int = 1) {
-        self.left = min(self.burst, self.left + frames)
+        self.left = min(Int(self.burst), self.left + frames)
     }
 
     /// - Returns: false if the budget is spent.
     package mutating func frameReceived(now: Int64) -> Bool {
-        let earned = Int(now - self.filledAt) * self.perSecond / 1000
+        let earned = Int(now - self.filledAt) * Int(self.perSecond) / 1000
         if earned > 0 {
-            self.left = min(self.burst, self.left + earned)
+            self.left = min(Int(self.burst), self.left + earned)
             self.filledAt = now
         }
         self.left -= 1
@@ -40,7 +40,7 @@ package struct FrameBudgets {
     /// The budget for WINDOW_UPDATE alone. Peers send one per stream, and two for each few KiB of DATA.
     private var updates: ControlFrameBudget
     /// The number of CONTINUATION frames of the current field block.
-    private var continuations = 0
+    private var continuations: Int32 = 0
 
     /// - Parameters:
     ///   - limits: the limits with the burst and the frames added each second.
@@ -73,7 +73,7 @@ package struct FrameBudgets {
     /// - Returns: the limit that the frame exceeds; nil if it is within all.
     package mutating func continuationReceived(max: Int, now: Int64) -> TransportLimit? {
         self.continuations += 1
-        if self.continuations > max { return .continuationFramesMax }
+        if Int(self.continuations) > max { return .continuationFramesMax }
         return self.control.frameReceived(now: now) ? nil : .controlFramesPerSecond
     }
 
@@ -103,17 +103,16 @@ package struct StreamLimit {
 
     /// The number of streams beyond which others are refused.
     package private(set) var enforced: Int
-    /// True if a number is not yet sent.
-    package private(set) var isUnsent = true
-
     private var acknowledgedLimit: Int
     /// The numbers that are announced or will be, and not acknowledged, in order, the oldest first.
     private var unacknowledged: [Int]
+    /// True if a number is not yet sent.
+    package private(set) var isUnsent = true
     /// The number of them, the newest, that have not been sent.
-    private var unsentCount = 1
+    private var unsentCount: UInt8 = 1
     /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients begin with a
     /// fixed text that contains one.
-    private var earlyCount = 0
+    private var earlyCount: UInt8 = 0
     /// The time since which the peer owes an acknowledgement, in monotonic milliseconds; nil if it owes none.
     package private(set) var owedSince: Int64?
 
@@ -149,7 +148,7 @@ package struct StreamLimit {
     /// - Returns: the number for the frame; nil if none is unsent.
     package mutating func sent(now: Int64) -> Int? {
         guard self.unsentCount > 0 else { return nil }
-        let limit = self.unacknowledged[self.unacknowledged.count - self.unsentCount]
+        let limit = self.unacknowledged[self.unacknowledged.count - Int(self.unsentCount)]
         self.unsentCount -= 1
         self.isUnsent = self.unsentCount > 0
         self.owedSince = self.owedSince ?? now
@@ -162,13 +161,15 @@ package struct StreamLimit {
 
     /// Records that the peer has acknowledged its oldest unacknowledged SETTINGS frame.
     package mutating func acknowledged(now: Int64) {
-        guard self.unacknowledged.count > self.unsentCount else {
+        guard self.unacknowledged.count > Int(self.unsentCount) else {
             self.earlyCount = min(self.earlyCount + 1, self.unsentCount)
             return
         }
         self.acknowledgedLimit = self.unacknowledged.removeFirst()
         self.enforced = self.unacknowledged.reduce(self.acknowledgedLimit, max)
-        self.owedSince = self.unacknowledged.count > self.unsentCount ? now : nil
+        self.owedSince = self.unacknowledged.count > Int(self.unsentCount) ? now : nil
+        // Most connections announce nothing more, so the memory of the list is freed.
+        if self.unacknowledged.isEmpty { self.unacknowledged = [] }
     }
 }
 
@@ -187,8 +188,8 @@ package struct PingTimer {
     private static let nearMilliseconds: Int64 = 2000
 
     private var everyMilliseconds: Int64?
-    private var sentAt: Int64
     private var isUnanswered = false
+    private var sentAt: Int64
 
     /// - Parameter now: monotonic milliseconds, as in all methods.
     package init(now: Int64) {

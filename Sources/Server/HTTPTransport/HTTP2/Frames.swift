@@ -12,8 +12,7 @@ package struct FrameHead {
     private static let padded: UInt8 = 0x08
     private static let priority: UInt8 = 0x20
 
-    /// The length of the payload in bytes.
-    package private(set) var length: Int
+    private var payloadBytes: UInt32
     private var type: UInt8
     private var flags: UInt8
     /// The stream number and the reserved bit.
@@ -23,12 +22,14 @@ package struct FrameHead {
     @inline(__always)
     init(_ bytes: ByteView) {
         let first = UInt64(bigEndian: bytes.load(UInt64.self, at: 0))
-        self.length = Int(first >> 40)
+        self.payloadBytes = UInt32(truncatingIfNeeded: first >> 40)
         self.type = UInt8(truncatingIfNeeded: first >> 32)
         self.flags = UInt8(truncatingIfNeeded: first >> 24)
         self.stream = UInt32(truncatingIfNeeded: first << 8) | UInt32(bytes[8])
     }
 
+    /// The length of the payload in bytes.
+    package var length: Int { Int(self.payloadBytes) }
     var isData: Bool { self.type == Self.data }
     var isHeaders: Bool { self.type == Self.headers }
     var isGoAway: Bool { self.type == Self.goAway }
@@ -57,7 +58,7 @@ package struct FrameHead {
     /// - Parameter endsBlock: true if libnghttp2 may treat the block as ended.
     func withoutBlock(endsBlock: Bool) -> FrameHead {
         var head = self
-        head.length = self.hasPriority ? 5 : 0
+        head.payloadBytes = self.hasPriority ? 5 : 0
         if self.isHeaders { head.flags &= ~Self.padded }
         if !endsBlock { head.flags &= ~Self.endHeaders }
         return head
@@ -66,14 +67,14 @@ package struct FrameHead {
     /// Returns the same frame with a payload of another length.
     func withLength(_ length: Int) -> FrameHead {
         var head = self
-        head.length = length
+        head.payloadBytes = UInt32(length)
         return head
     }
 
     /// An empty CONTINUATION frame that ends the block of the stream.
     var end: FrameHead {
         var head = self
-        head.length = 0
+        head.payloadBytes = 0
         head.type = Self.continuation
         head.flags = Self.endHeaders
         return head

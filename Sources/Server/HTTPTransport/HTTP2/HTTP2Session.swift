@@ -10,8 +10,6 @@ package final class HTTP2Session {
     let listener: Int
     /// The interface to libnghttp2, which manages the streams and their windows.
     let seam: LibrarySeam
-    /// True if `end` was called; the library's session then no longer exists.
-    private var hasEnded = false
 
     var open: OpenStreams
     var numbers = StreamNumbers()
@@ -23,8 +21,6 @@ package final class HTTP2Session {
     var block = FieldBlock()
     private var unfinished = UnfinishedFrame()
     var budgets: FrameBudgets
-    /// The streams beyond the limit that the peer began before it acknowledged the limit.
-    var earlyRefusals: Int32 = 0
     var held = HeldBytes()
     /// The number of bytes of answers that are queued on their streams.
     package internal(set) var queuedBytes = 0
@@ -34,7 +30,11 @@ package final class HTTP2Session {
     var drained: [StreamID] = []
     var ping: PingTimer
     var departure = Departure()
+    /// The streams beyond the limit that the peer began before it acknowledged the limit.
+    var earlyRefusals: Int32 = 0
 
+    /// True if `end` was called; the library's session then no longer exists.
+    private var hasEnded = false
     /// True if the peer has sent a valid frame.
     var hasReceivedFrame = false
     var hasCarriedRequest = false

@@ -2,13 +2,21 @@
 internal import CNghttp2
 internal import Wire
 
-/// The parts of libnghttp2 that the sessions of one loop share: callbacks, options and memory.
+/// The parts of libnghttp2 that the sessions of one loop share: callbacks, options, memory, and the state of the call
+/// that is being made, as only one session works at a time.
 @safe
 package final class HTTP2Library {
     /// The memory that the decoders of the loop's sessions share.
     fileprivate var fieldMemory = FieldDecoderMemory()
     /// The frame that is passed to a session's library.
     fileprivate var frame = ByteBuffer()
+    /// The piece of a field block that has arrived on the working session and is not yet decoded.
+    fileprivate var piece: FrameCutter.Piece?
+    /// True while a session's library is given an added CONTINUATION frame that ends a block and was not sent by the
+    /// peer.
+    fileprivate var isEndingBlock = false
+    /// The number of the working session's queued frames when its current SETTINGS frame began or continued.
+    fileprivate var pendingBeforeSettings = 0
 
     fileprivate let callbacks: OpaquePointer
     fileprivate let options: OpaquePointer
@@ -77,12 +85,6 @@ final class LibrarySeam {
     private var cutter: FrameCutter
     private var decoder: FieldDecoder
     private var repeated = RepeatedFields()
-    /// The piece of a field block that has arrived and is not yet decoded.
-    private var piece: FrameCutter.Piece?
-    /// True while the library is given an added CONTINUATION frame that ends a block and was not sent by the peer.
-    private var isEndingBlock = false
-    /// The number of queued frames when the current SETTINGS frame began or continued.
-    private var pendingBeforeSettings = 0
 
     // MARK: To the peer
 
@@ -252,7 +254,7 @@ extension LibrarySeam {
     /// Processes the bytes that the peer sent, and reports their content to the session.
     func receive(_ bytes: ByteView, for session: HTTP2Session) {
         // A SETTINGS frame may have begun in earlier bytes.
-        self.pendingBeforeSettings = self.framesPending
+        self.library.pendingBeforeSettings = self.framesPending
         var rest = bytes
         while !session.hasFailed, let part = self.cutter.next(&rest) {
             switch part {
@@ -271,16 +273,16 @@ extension LibrarySeam {
     /// library accepts it. Other pieces are decoded as they arrive, and an added empty frame then reports the end.
     private func receive(_ piece: FrameCutter.Piece, for session: HTTP2Session) {
         let isWholeBlock = piece.beginsFrame && piece.head.isHeaders && piece.endsBlock
-        self.piece = piece
+        self.library.piece = piece
         if piece.beginsFrame {
             if piece.head.isHeaders { session.blockBegan() }
             self.feed(piece.head.withoutBlock(endsBlock: isWholeBlock), piece.priority, for: session)
         }
         self.readPiece(for: session)
         guard piece.endsBlock, !isWholeBlock else { return }
-        self.isEndingBlock = true
+        self.library.isEndingBlock = true
         self.feed(piece.head.end, ByteView(), for: session)
-        self.isEndingBlock = false
+        self.library.isEndingBlock = false
     }
 
     private func feed(_ head: FrameHead, _ payload: ByteView, for session: HTTP2Session) {
@@ -303,8 +305,8 @@ extension LibrarySeam {
 
     /// Decodes the received piece of a block, unless that was done.
     private func readPiece(for session: HTTP2Session) {
-        guard let piece = self.piece else { return }
-        self.piece = nil
+        guard let piece = self.library.piece else { return }
+        self.library.piece = nil
         do throws(FieldDecoder.Fault) {
             if piece.beginsFrame, piece.endsBlock, piece.head.isHeaders {
                 try self.readBlock(piece.bytes, for: session)
@@ -381,8 +383,8 @@ extension LibrarySeam {
     fileprivate func frameAnnounced(_ head: UnsafePointer<nghttp2_frame_hd>, for session: HTTP2Session) {
         switch unsafe UInt32(head.pointee.type) {
         case NGHTTP2_HEADERS.rawValue: session.headersAnnounced(unsafe head.pointee.stream_id)
-        case NGHTTP2_SETTINGS.rawValue: self.pendingBeforeSettings = self.framesPending
-        case NGHTTP2_CONTINUATION.rawValue: if !self.isEndingBlock { session.continuationAnnounced() }
+        case NGHTTP2_SETTINGS.rawValue: self.library.pendingBeforeSettings = self.framesPending
+        case NGHTTP2_CONTINUATION.rawValue: if !self.library.isEndingBlock { session.continuationAnnounced() }
         default: ()
         }
     }
@@ -420,7 +422,7 @@ extension LibrarySeam {
 extension LibrarySeam {
     /// True if the library has queued more than its own answer to the peer's SETTINGS frame. It resets each stream
     /// whose window grows too large, whereas RFC 9113 §6.9.2 requires the connection to end.
-    private var hasQueuedResets: Bool { self.framesPending > self.pendingBeforeSettings + 1 }
+    private var hasQueuedResets: Bool { self.framesPending > self.library.pendingBeforeSettings + 1 }
 }
 
 // MARK: - From the library to the peer

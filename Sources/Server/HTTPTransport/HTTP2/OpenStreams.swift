@@ -93,13 +93,13 @@ package struct StreamNumbers {
     private var newestResetByPeer: Int32 = 0
     /// The start of the range of odd numbers, up to the newest, that have all been used.
     private var unbrokenFrom: Int32 = 1
-    /// A ring of the last streams that the server closed before their requests had ended.
-    private var cutShort: [Int32] = []
-    /// The index in the full ring that is overwritten next.
-    private var oldestCutShort = 0
     /// The highest number removed from the ring: frames on streams up to it are all accepted, since nothing more is
     /// known.
     private var forgotten: Int32 = 0
+    /// A ring of the last streams that the server closed before their requests had ended.
+    private var cutShort: [Int32] = []
+    /// The index in the full ring that is overwritten next.
+    private var oldestCutShort: UInt8 = 0
 
     /// Creates the numbers of a connection on which no stream was opened.
     package init() {}
@@ -115,9 +115,10 @@ package struct StreamNumbers {
     package mutating func cutShort(_ number: Int32) {
         guard number != self.newestResetByPeer else { return }
         guard self.cutShort.count == Self.cutShortMax else { return self.cutShort.append(number) }
-        self.forgotten = max(self.forgotten, self.cutShort[self.oldestCutShort])
-        self.cutShort[self.oldestCutShort] = number
-        self.oldestCutShort = (self.oldestCutShort + 1) % Self.cutShortMax
+        let oldest = Int(self.oldestCutShort)
+        self.forgotten = max(self.forgotten, self.cutShort[oldest])
+        self.cutShort[oldest] = number
+        self.oldestCutShort = UInt8((oldest + 1) % Self.cutShortMax)
     }
 
     /// Records an RST_STREAM frame of the peer, which then sends nothing more on the stream.
@@ -234,9 +235,9 @@ package struct Departure {
     /// The newest stream that a sent GOAWAY frame lets the peer consider accepted. libnghttp2 accepts further streams
     /// until that frame is sent.
     private var lastTaken = Int32.max
-    private var farewell: Farewell?
     /// True if a GOAWAY frame without a last stream must be sent before the farewell.
     private var isAnnouncementDue = false
+    private var farewell: Farewell?
     /// The earliest time of the farewell, in monotonic milliseconds.
     private var leavesFrom = Int64.min
 

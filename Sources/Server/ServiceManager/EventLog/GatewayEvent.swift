@@ -10,14 +10,15 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
     case storeAttached, storeDetached, databaseSetting, configurationsDiffer, configurationsAgree
     case devicesLocked, devicesUnlocked
     case transferFailed, transferExpired, transferStoreFailed, transferStoreRecovered, transferStoreDamaged
-    case callerRefused, wakeDelayed, wakeRefused
+    case callerRefused, wakeDelayed, wakeRefused, appStateUnanswered, appStateAnswered
     case logLinesLost
 
     /// The severity, the same for every occurrence.
     package var level: LogLevel {
         switch self {
         case .ready, .draining, .stopped, .reloaded, .configurationChanged, .webhookRecovered, .storeAttached,
-            .configurationsAgree, .devicesUnlocked, .transferStoreRecovered, .everyTaskPermitted:
+            .configurationsAgree, .devicesUnlocked, .transferStoreRecovered, .everyTaskPermitted,
+            .appStateAnswered:
             .info
         case .configurationFault, .reloadRefused, .tokensUnreadable, .storeFailed, .checkpointFailed, .storeDetached,
             .transferStoreFailed:

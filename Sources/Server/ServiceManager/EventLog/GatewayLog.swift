@@ -59,12 +59,10 @@ package final class GatewayLog: @unchecked Sendable {
         guard self.writes(event) else { return }
         let line = LogLine(time: SystemClock.wall, event: event, fields: fields)
         self.monitor.withLock {
+            guard event.isThrottled else { return self.enqueue(line) }
             let due = self.throttle.nextDue
-            if !event.isThrottled || self.throttle.admit(line, now: SystemClock.monotonic) {
-                self.enqueue(line)
-            } else if self.throttle.nextDue != due {
-                self.monitor.signal()
-            }
+            for line in self.throttle.admitted(line, now: SystemClock.monotonic) { self.enqueue(line) }
+            if self.throttle.nextDue != due { self.monitor.signal() }
         }
     }
 
@@ -345,29 +343,30 @@ package struct LogThrottle {
 
     private var windows: [Cause: Window] = [:]
 
-    /// The time of the next line about suppressed lines, by the clock of `admit`; nil if there is none.
+    /// The time of the next line about suppressed lines, by the clock of `admitted`; nil if there is none.
     package private(set) var nextDue: Int64?
 
     package init() {}
 
-    /// Returns true if a line should be written.
+    /// Returns the lines to write: those of `takeDue`, and the new line unless it is suppressed.
     ///
     /// - `now`: milliseconds of a monotonic clock.
-    package mutating func admit(_ line: LogLine, now: Int64) -> Bool {
+    package mutating func admitted(_ line: LogLine, now: Int64) -> [LogLine] {
+        let due = self.takeDue(now)
         var cause = Cause(event: line.event, text: line.event.causeField.flatMap { line.fields[$0] } ?? "")
         if self.windows[cause] == nil, self.windows.count >= Self.causesMax {
-            self.windows = self.windows.filter { $0.value.endsAt > now || $0.value.suppressed > 0 }
+            self.windows = self.windows.filter { $0.value.endsAt > now }
             if self.windows.count >= Self.causesMax { cause = Cause(event: line.event, text: "") }
         }
         var window = self.windows[cause] ?? Window(endsAt: now + Self.windowMilliseconds)
-        if window.endsAt <= now, window.suppressed == 0 { window = Window(endsAt: now + Self.windowMilliseconds) }
+        if window.endsAt <= now { window = Window(endsAt: now + Self.windowMilliseconds) }
         defer { self.windows[cause] = window }
         window.lines += 1
-        guard window.lines > Self.linesMax else { return true }
+        guard window.lines > Self.linesMax else { return due + [line] }
         window.suppressed += 1
         window.last = line
         self.nextDue = min(self.nextDue ?? .max, window.endsAt)
-        return false
+        return due
     }
 
     /// Returns the lines about suppressed lines for the windows that have ended by `now`: for each the last suppressed

@@ -86,10 +86,41 @@ extension HistorySource {
         return events
     }
 
+    /// Calls `body` as `visit` does, with the latest events of other numbers in between.
+    private func visit(
+        device: UInt64,
+        and others: [UInt64],
+        notAfter latest: Instant,
+        _ body: (HistoryEvent) -> Bool
+    ) {
+        var between: [HistoryEvent] = []
+        for other in others {
+            var count = 0
+            self.visit(device: other, notAfter: .distantFuture) { event in
+                if !event.isNamePart { count += 1 }
+                guard count <= HistoryPage.othersMax else { return false }
+                if event.at <= latest { between.append(event) }
+                return true
+            }
+        }
+        // A stable sort, which leaves the parts of a name behind their event.
+        between.sort { $0.at > $1.at }
+        var rest = between[...]
+        var goesOn = true
+        self.visit(device: device, notAfter: latest) { event in
+            while goesOn, let next = rest.first, next.at > event.at { goesOn = body(rest.removeFirst()) }
+            if goesOn { goesOn = body(event) }
+            return goesOn
+        }
+        while goesOn, let next = rest.popFirst() { goesOn = body(next) }
+    }
+
     /// Returns the newest events of a device, the newest first, with the names of tasks and sessions.
-    package func entries(device: UInt64, count: Int) -> [HistoryEntry] {
+    ///
+    /// - `others`: further numbers, of which the latest events are included.
+    package func entries(device: UInt64, and others: [UInt64] = [], count: Int) -> [HistoryEntry] {
         var entries = HistoryEntries()
-        self.visit(device: device, notAfter: .distantFuture) { event in
+        self.visit(device: device, and: others, notAfter: .distantFuture) { event in
             if !event.isNamePart, entries.count >= count { return false }
             entries.append(event)
             return true
@@ -100,18 +131,20 @@ extension HistorySource {
     /// Returns a page of the events of a device before a place in its history that satisfy `isWanted`, the newest
     /// first.
     ///
+    /// - `others`: further numbers, of which the latest events are included.
     /// - `place`: the `next` value of the previous page; nil for the newest events.
     /// - `countMax`: the most entries; at least one.
     /// - `examinedMax`: the most events to examine; events of the same millisecond are examined together.
     package func page(
         device: UInt64,
+        and others: [UInt64] = [],
         before place: HistoryPlace?,
         countMax: Int,
         examinedMax: Int = .max,
         where isWanted: (HistoryEvent) -> Bool = { _ in true }
     ) -> HistoryPage {
         var page = HistoryPageMaker(before: place, countMax: countMax, examinedMax: examinedMax)
-        self.visit(device: device, notAfter: place?.moment ?? .distantFuture) { event in
+        self.visit(device: device, and: others, notAfter: place?.moment ?? .distantFuture) { event in
             page.append(event, isWanted)
         }
         return page.finish(isWanted)
@@ -154,6 +187,9 @@ package struct HistoryPlace: Hashable, Sendable {
 
 /// A page of the events of a device.
 package struct HistoryPage: Hashable, Sendable {
+    /// The most events of another number than the device's that are among those of the device.
+    package static let othersMax = 20
+
     /// The entries, the newest first.
     package var entries: [HistoryEntry] = []
     /// The place where the next page continues; nil if nothing is left.

@@ -136,12 +136,12 @@ extension CommandDefinition {
     private static let onLists = [
         OptionDefinition("--topic", "TOPIC", "every device of a topic that the action concerns"),
         OptionDefinition("--hold", "CODE", "every one that this hold keeps back", words: DeviceListCommand.holds),
-        OptionDefinition("--yes", "", "without asking, once the number is said"),
+        OptionDefinition("--yes", "", "do not ask for confirmation"),
     ]
 
     package static let deviceLaunch = acting(
         .launch,
-        "launch a device's pending work now, whatever holds it; an empty wake when nothing is pending"
+        "launch a device's pending work now, despite all holds; an empty wake when nothing is pending"
     )
     package static let deviceDrop = acting(
         .drop,

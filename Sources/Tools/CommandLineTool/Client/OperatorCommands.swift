@@ -113,8 +113,9 @@ extension CommandDefinition {
         example: "wakegate reload",
         notes: [
             """
-            All of the file takes effect or nothing of it, and no connection ends. Every key that has changed is
-            shown with its old and its new value; those that need a restart are named, and keep their values until then.
+            The file takes effect as a whole or not at all. A reload ends only connections whose client certificate the
+            new files do not accept. Every key that has changed is shown with its old and its new value; those that need
+            a restart are named, and keep their values until then.
             With a fault in the file every fault is shown, the old configuration stays in effect, and the exit status
             is 1.
             """

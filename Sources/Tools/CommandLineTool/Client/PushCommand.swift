@@ -217,6 +217,7 @@ extension CommandDefinition {
                 words: PushListCommand.outcomes
             ),
             OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
+            OptionDefinition("--until", "DURATION", "only those before the last 30s, 1h, 7d ..."),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "NEXT", "continue where a list left off"),
             OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
@@ -245,28 +246,46 @@ package enum PushListCommand {
         "cancelled", "lost",
     ]
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let since = try self.since(parsed.text("--since"), now: SystemClock.wall)
+        let period = try self.period(parsed, now: SystemClock.wall)
         return try ListPages(
             member: "pushes",
             nothing: "there is no such push in the delivery log",
-            path: { self.path(parsed, since: since, limit: $0, after: $1) },
+            path: { self.path(parsed, period, limit: $0, after: $1) },
             text: { self.text($0, withHead: $1) }
         ).show(parsed)
     }
 
-    /// Returns the start of the period of `--since`, in milliseconds since 1970; nil if there is none.
-    package static func since(_ text: String?, now: Int64) throws(CommandFailure) -> Int64? {
-        guard let text else { return nil }
-        guard let duration = DurationText.milliseconds(text), duration > 0 else {
-            throw .usage("--since is \"\(text)\"; write a duration above 0, such as 30m, 1h or 7d")
+    /// Returns the period of `--since` and `--until` as parameters of a query, in milliseconds since 1970.
+    ///
+    /// - `spanMax`: the longest time back that the gateway can count; nil if it keeps what it lists.
+    package static func period(
+        _ parsed: ParsedCommand,
+        spanMax: Int64? = nil,
+        now: Int64
+    ) throws(CommandFailure) -> [String] {
+        var spans: [Int64] = []
+        for option in ["--since", "--until"] {
+            guard let text = parsed.text(option) else { continue }
+            guard let duration = DurationText.milliseconds(text), duration > 0 else {
+                throw .usage("\(option) is \"\(text)\"; write a duration above 0, such as 30m, 1h or 7d")
+            }
+            if let spanMax, duration > spanMax {
+                let longest = DurationText.text(milliseconds: spanMax)
+                throw .usage("\(option) is \"\(text)\", but the gateway counts \(longest); write 24h or less")
+            }
+            spans.append(duration)
         }
-        return max(0, now - duration)
+        if spans.count == 2, spans[1] >= spans[0] {
+            throw .usage("--until ends the period before --since begins it; write --since 24h --until 12h")
+        }
+        let names = ["since", "until"].filter { parsed.isSet("--\($0)") }
+        return zip(names, spans).map { "\($0)=\(max(0, now - $1))" }
     }
 
     /// Returns the path of a page.
-    package static func path(_ parsed: ParsedCommand, since: Int64?, limit: Int, after: String?) -> String {
+    package static func path(_ parsed: ParsedCommand, _ period: [String], limit: Int, after: String?) -> String {
         let query =
-            (since.map { ["since=\($0)"] } ?? [])
+            period
             + ListPages.query(parsed, ["topic", "outcome"], limit: limit, after: after)
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }

@@ -15,7 +15,7 @@ extension CommandDefinition {
         example: "wakegate what-if --topic com.example.app --set policy.launchInterval=10m",
         notes: [
             """
-            The columns are the record, a replay under the policy in force, and a replay with the parameters of --set.
+            The columns are the record, a replay under the active policy, and a replay with the parameters of --set.
             Each push counts once: completed, coalesced, discarded or waiting. Its wait ends with its first launch or
             its discard; a push that still waits has waited until now. Tasks count likewise. No device changes. Of a
             topic, up to 10,000 devices are replayed; the first line says how many there are.

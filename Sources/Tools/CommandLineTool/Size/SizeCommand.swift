@@ -25,7 +25,7 @@ extension CommandDefinition {
         example: "wakegate size --devices 10000000 --rate 5000",
         notes: [
             """
-            For gateways that share a database of PostgreSQL. It computes from what was measured; what a line rests on
+            For gateways that share a database of PostgreSQL. It computes from measurements; the basis of each line
             is in the article "Sizing a cluster". Cores are planned to be half busy, and a third of each disk is free.
             No gateway is asked.
             """

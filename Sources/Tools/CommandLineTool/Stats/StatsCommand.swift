@@ -10,6 +10,7 @@ extension CommandDefinition {
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
             OptionDefinition("--since", "DURATION", "count only the last 10m, 1h, 24h ...; at most a day"),
+            OptionDefinition("--until", "DURATION", "end the period of --since 10m, 1h ... ago"),
             OptionDefinition("--json", "", "the gateway's answer unchanged"),
             OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
@@ -21,7 +22,7 @@ extension CommandDefinition {
             """,
             """
             --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or
-            Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
         ],
         run: StatsCommand.run
@@ -30,12 +31,18 @@ extension CommandDefinition {
 
 /// `wakegate stats`.
 package enum StatsCommand {
+    /// The time for which the gateway keeps counts, in milliseconds.
+    private static let countedMax: Int64 = 86_400_000
+
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         guard !parsed.isSet("--topic") || !parsed.isSet("--device") else {
             throw .usage("--topic and --device exclude each other; a device has one topic: write --device alone")
         }
         guard !parsed.isSet("--since") || !parsed.isSet("--device") && !parsed.isSet("--watch") else {
             throw .usage("--since counts pushes of a topic or of all topics; leave out --device and --watch")
+        }
+        guard parsed.isSet("--since") || !parsed.isSet("--until") else {
+            throw .usage("--until ends the period that --since begins; write --since 24h --until 12h")
         }
         let location = try GatewayLocation(parsed, side: .admin)
         guard parsed.isSet("--watch") else {
@@ -60,9 +67,8 @@ package enum StatsCommand {
         var path = "/v1/stats"
         if let topic = parsed.text("--topic") { path += "/topics/\(URLPath.component(topic))" }
         if let device = parsed.text("--device") { path = "/v1/devices/\(URLPath.component(device))" }
-        if let since = try PushListCommand.since(parsed.text("--since"), now: SystemClock.wall) {
-            path += "?since=\(since)"
-        }
+        let period = try PushListCommand.period(parsed, spanMax: self.countedMax, now: SystemClock.wall)
+        if !period.isEmpty { path += "?\(period.joined(separator: "&"))" }
         let response = try location.answer(location.request("GET", path), with: client)
         let value = try GatewayAnswer.object(response)
         guard !parsed.isSet("--json") else {
@@ -136,7 +142,7 @@ package enum StatsText {
         func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
             [name] + periods.map { value($0.value) }
         }
-        return TableText.lines([
+        var rows = [
             [""] + periods.map(\.head),
             row("pushes accepted") { self.number($0["accepted"]) },
             row("  completed") { self.number($0["completed"]) },
@@ -145,7 +151,11 @@ package enum StatsText {
             row("wakes launched") { self.number($0["launched"]) },
             row("  ended") { self.sum($0["results"]) },
             row("since") { $0["since"]?.text ?? "-" },
-        ])
+        ]
+        if periods.contains(where: { $0.value["until"] != nil }) {
+            rows.append(row("until") { $0["until"]?.text ?? "-" })
+        }
+        return TableText.lines(rows)
     }
 
     /// Returns the durations of wakes, the slowest workers of each kind first; empty before the first wake.
@@ -362,7 +372,7 @@ package enum ExplainText {
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
             event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
             event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
-            event["held"]?.text.map { "held by \($0)" },
+            event["held"]?.text.map { "held by \($0)" }, event["worker"]?.text.map { "worker \($0)" },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")
     }

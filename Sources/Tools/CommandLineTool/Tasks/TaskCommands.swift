@@ -238,7 +238,7 @@ extension CommandDefinition {
             """
             --watch draws a bar for each continued task that runs, with its rate and the time that is left; one that
             has not advanced for 15 seconds has stalled. It follows the terminal's size, and continues when the gateway
-            comes back; q or Control-C ends it. NO_COLOR=1 takes the colours away. With --json each answer is one line.
+            comes back; q or Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
         ],
         run: TaskCommands.list
@@ -261,7 +261,7 @@ extension CommandDefinition {
 
     package static let taskLaunch = CommandDefinition(
         "task launch",
-        "launch a waiting task now, whatever holds it, to try out its handler",
+        "launch a waiting task now, despite all holds, to test its handler",
         arguments: [device, identifier],
         options: OptionDefinition.client,
         example: "wakegate task launch \(exampleToken) com.example.app.refresh",

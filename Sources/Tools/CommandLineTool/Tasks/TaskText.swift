@@ -87,6 +87,7 @@ package enum TaskText {
         if state == "running" {
             if let deadline = task["deadline"]?.number { parts.append("deadline \(TimeText.instant(deadline))") }
             if let attempts = task["attempts"]?.number { parts.append("attempt \(JSONNumber.text(of: attempts))") }
+            if let worker = task["worker"]?.text { parts.append("worker \(worker)") }
         } else if let why = task["why"]?.text {
             parts.append(why)
         } else {

@@ -43,7 +43,7 @@ extension CommandDefinition {
             """
             It writes the transfer's name to standard output as soon as the transfer is safe with the agent, and makes
             the session if there is none. Its progress goes to standard error: a bar in a terminal, else a line a
-            second; with --json each event goes to standard output. To end the command ends nothing of the transfer.
+            second; with --json each event goes to standard output. Ending the command does not end the transfer.
             Exit status 1 means that the agent refused it, or that it was waited for and did not finish.
             """, whereTheAgentIs,
         ],
@@ -110,8 +110,8 @@ extension CommandDefinition {
         notes: [
             """
             The file appears at its place whole or not at all. A file not taken within seven days is deleted. A worker
-            runs it with --noted when it is woken: wakegate worker --session SESSION -- wakegate transfer take SESSION
-            --noted
+            runs it with --noted when it is woken:
+              wakegate worker --topic TOPIC --session SESSION -- wakegate transfer take SESSION --noted
             Exit status 1 means that a file was not taken.
             """, whereTheAgentIs,
         ],
@@ -129,14 +129,14 @@ extension CommandDefinition {
             OptionDefinition(
                 "--discretionary",
                 "yes|no",
-                "wait for power, a cool machine and an unmetered network; default: no",
+                "wait for power, no low power mode, a cool machine, and a network without limits; default: no",
                 words: yesOrNo
             ),
             OptionDefinition("--metered", "yes|no", "go over a metered network, too; default: yes", words: yesOrNo),
             OptionDefinition(
                 "--constrained",
                 "yes|no",
-                "go over a network with data saving; default: yes",
+                "go over a network with data saving, too; default: yes",
                 words: yesOrNo
             ),
             OptionDefinition(

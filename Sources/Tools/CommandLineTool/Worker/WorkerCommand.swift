@@ -75,10 +75,10 @@ extension CommandDefinition {
             passed, be it of --token or of a context: give --token-file.
             """,
             """
-            When COMMAND cannot be started, as its interpreter is missing, say, its wakes go back to the gateway: that
+            When COMMAND cannot be started, for example without its interpreter, its wakes go back to the gateway: that
             costs their pushes no attempt, and other workers get them first. After three in a row the gateway gives this
-            worker no more and shows it as stalled, with the reason; the worker tries again after two seconds, and later
-            after up to a minute.
+            worker no more and shows it as stalled, with the reason; the worker subscribes again after one to two
+            seconds, and later after up to a minute.
             """,
             """
             For a background task it finds WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE where the request has
@@ -96,12 +96,12 @@ extension CommandDefinition {
             """,
             """
             SIGTERM or SIGINT: no new command is started, those that run may end, then the worker does. Commands that
-            run after 30 seconds get SIGTERM, results are tried to be delivered for ten seconds after the last
-            command has ended, and 40 seconds after the signal the worker ends in any case (--stop-within: all of
-            them, the last ten or a quarter for results). A second signal stops the commands at once; then the worker
-            ends when they have and their results are delivered, after five seconds at the latest. When the worker dies,
-            even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later. Signals go to a command's whole
-            process group.
+            run after 30 seconds get SIGTERM. The worker tries to deliver results for ten seconds after the last
+            command has ended, and ends 40 seconds after the signal in any case (--stop-within sets the 40 seconds; the
+            last ten of them, or a quarter if that is less, are for results). A second signal stops the commands at
+            once; then the worker ends when they have and their results are delivered, after five seconds at the
+            latest. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two seconds later.
+            Signals go to a command's whole process group.
             """,
             """
             --report-app-state, with --report-conditions or alone: appState is active while the machine's own screen

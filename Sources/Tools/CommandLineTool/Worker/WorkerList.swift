@@ -33,12 +33,15 @@ package enum WorkerListCommand {
     package static func text(_ answer: JSONValue, topic: String?) -> String {
         var rows: [[String]] = []
         for entry in answer["topics"]?.elements ?? [] where topic == nil || entry["topic"]?.text == topic {
-            for stream in entry["streams"]?.elements ?? [] {
+            let streams = entry["streams"]?.elements ?? []
+            for stream in streams {
                 let name = stream["name"]?.text ?? ""
                 let busy = "\(StatsText.number(stream["busy"])) of \(StatsText.number(stream["slots"]))"
                 let state = stream["state"]?.text ?? "-"
                 rows.append([name.isEmpty ? "-" : name, entry["topic"]?.text ?? "-", busy, state, self.takes(stream)])
             }
+            let others = (entry["workers"]?.integer ?? 0) - Int64(streams.count)
+            if others > 0 { rows.append(["\(others) more", entry["topic"]?.text ?? "-", "-", "-", "-"]) }
         }
         return rows.isEmpty ? "" : TableText.lines([["worker", "topic", "slots busy", "state", "takes"]] + rows)
     }

@@ -37,6 +37,8 @@ enum AgentInput {
 
     /// The maximum timeout, in milliseconds: 366 days.
     private static let timeoutMax: Int64 = 366 * 86_400_000
+    private static let timeoutRemedy =
+        "seconds, above 0 and at most \(timeoutMax / 1000), with three decimals at most"
     private static let connectionsMax = 64
 
     static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
@@ -86,9 +88,17 @@ enum AgentInput {
     }
 
     private static func seconds(_ member: JSONMember) throws(APIError) -> Int64 {
-        guard case .number(let number) = member.value, case .exact(let milliseconds) = number.milliseconds,
-            milliseconds > 0, milliseconds <= self.timeoutMax
-        else { throw self.bad(member.name, member.value, "seconds, above 0, with three decimals at most") }
+        guard let timeout = self.timeout(member.value) else {
+            throw self.bad(member.name, member.value, self.timeoutRemedy)
+        }
+        return timeout
+    }
+
+    /// Returns a timeout in milliseconds, which a body has in seconds; nil if it is not within the limits.
+    private static func timeout(_ value: JSONValue) -> Int64? {
+        guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds,
+            (1...self.timeoutMax).contains(milliseconds)
+        else { return nil }
         return milliseconds
     }
 
@@ -150,22 +160,10 @@ enum AgentInput {
             moment >= 0 && moment < 1 << 53
         }
         let host = "\(url.scheme)://\(url.host.lowercased()):\(url.port)"
-        spec.requestTimeout = try self.timeout("requestTimeout", body)
+        spec.requestTimeout = try self.member("requestTimeout", body, self.timeoutRemedy, self.timeout)
         var submission = TransferSubmission(kind: kind, spec: spec, host: host, earliestBegin: earliest ?? 0)
-        submission.resourceTimeout = try self.timeout("resourceTimeout", body)
+        submission.resourceTimeout = try self.member("resourceTimeout", body, self.timeoutRemedy, self.timeout)
         return submission
-    }
-
-    /// Reads a timeout of a transfer. The body has it in seconds; the result is in milliseconds.
-    private static func timeout(_ name: String, _ body: JSONValue) throws(APIError) -> Int64? {
-        try self.member(name, body, "seconds, above 0, with three decimals at most") { value in
-            guard case .number(let number) = value, case .exact(let milliseconds) = number.milliseconds else {
-                return nil
-            }
-            return milliseconds
-        } where: { milliseconds in
-            (1...self.timeoutMax).contains(milliseconds)
-        }
     }
 
     /// Reads a member that may be missing or null.
@@ -174,7 +172,7 @@ enum AgentInput {
         _ body: JSONValue,
         _ remedy: String,
         _ read: (JSONValue) -> Value?,
-        where isGood: (Value) -> Bool
+        where isGood: (Value) -> Bool = { _ in true }
     ) throws(APIError) -> Value? {
         guard let member = body[name], member != .null else { return nil }
         guard let value = read(member), isGood(value) else { throw self.badTransfer(name, member, remedy) }

@@ -29,8 +29,14 @@ package struct TransferBook {
     private var transfers = TransferTable()
     /// Transfers by the time at which each must be checked next. An entry may be outdated.
     private var timed = MomentQueue<TransferID>()
-    /// The devices on which the app was force-quit.
+    /// True if the gateway is asked whether apps were force-quit. Otherwise no transfer waits for that.
+    package var asksAboutApps = false
+    /// True if a transfer waits for the gateway's first answer about its device.
+    package private(set) var awaitsApp = false
+    /// The devices on which the app was force-quit, as the gateway answered last.
     private var quitDevices: Set<String> = []
+    /// The devices about which the gateway is asked now and has answered, or did not answer in time.
+    private var knownDevices: Set<String> = []
     /// Sessions in the order of their turns.
     private var turns: [Int32] = []
     package private(set) var running: Set<TransferID> = []
@@ -83,28 +89,49 @@ package struct TransferBook {
 
     /// Returns the reason why a transfer waits; nil if it does not wait.
     package func hold(of transfer: Transfer, now: Int64) -> TransferHold? {
-        guard transfer.state == .waiting, let session = self.sessions[transfer.session]?.session else { return nil }
+        guard transfer.state == .waiting, let entry = self.sessions[transfer.session] else { return nil }
         if transfer.notBefore > now {
             guard transfer.isBackingOff else { return .earliestBegin }
             return transfer.awaitsNetwork && self.conditions.hasNetwork == false ? .network : .backoff
         }
-        return self.hold(of: session) ?? .slots
+        return self.hold(of: entry.session) ?? .slots
     }
 
-    /// Why transfers of a session wait; nil if they may run.
+    /// Returns the reason why new attempts of a session wait; nil if they may begin.
     package func hold(of session: TransferSession) -> TransferHold? {
-        if !session.continuesAfterForceQuit, let device = session.device, self.quitDevices.contains(device) {
-            return .forceQuit
-        }
-        return self.conditions.hold(of: session)
+        if let hold = self.conditions.hold(of: session) { return hold }
+        guard let device = self.decidingDevice(of: session) else { return nil }
+        return self.quitDevices.contains(device) ? .forceQuit : self.knownDevices.contains(device) ? nil : .appState
     }
 
-    /// The devices whose force-quit holds transfers that have not ended.
-    package var devicesThatHold: Set<String> {
-        Set(
-            self.sessions.values.lazy.filter { !$0.session.continuesAfterForceQuit && $0.counts.live > 0 }
-                .compactMap(\.session.device)
-        )
+    /// Returns true if running attempts of a session must stop. A missing answer alone interrupts none.
+    private func stops(_ session: TransferSession) -> Bool {
+        let hold = self.hold(of: session)
+        return hold != nil && hold != .appState
+    }
+
+    /// Returns the device whose force-quit holds the session's transfers; nil for none.
+    private func decidingDevice(of session: TransferSession) -> String? {
+        self.asksAboutApps && !session.continuesAfterForceQuit ? session.device : nil
+    }
+
+    package func isQuit(_ device: String) -> Bool { self.quitDevices.contains(device) }
+
+    /// Returns the devices whose force-quit alone decides whether a transfer runs now. The apps on the others count as
+    /// unknown afterwards.
+    package mutating func devicesToAsk() -> Set<String> {
+        self.awaitsApp = false
+        var devices: Set<String> = []
+        for entry in self.sessions.values {
+            let isReady = entry.counts.live > 0 && entry.schedule.hasOpenLane
+            guard isReady || entry.counts[.running] > 0, self.conditions.hold(of: entry.session) == nil,
+                let device = self.decidingDevice(of: entry.session)
+            else { continue }
+            devices.insert(device)
+        }
+        self.knownDevices.formIntersection(devices)
+        self.quitDevices.formIntersection(self.sessions.values.compactMap(\.session.device))
+        return devices
     }
 
     /// The next time to call `timePassed`; nil for never.
@@ -137,7 +164,7 @@ extension TransferBook {
             if before.connectionsPerHost != session.connectionsPerHost {
                 self.sessions[number]?.schedule.reopen(connectionsPerHost: session.connectionsPerHost)
             }
-            return .changed(number, stop: self.hold(of: session) == nil ? [] : self.running(in: number))
+            return .changed(number, stop: self.stops(session) ? self.running(in: number) : [])
         }
         guard self.sessions.count < self.limits.sessionsMax else { return .tooMany }
         let number = self.nextNumber
@@ -149,8 +176,15 @@ extension TransferBook {
         return .made(number)
     }
 
-    package mutating func sessionRestored(_ number: Int32, _ name: String, _ session: TransferSession, untold: Int) {
+    package mutating func sessionRestored(
+        _ number: Int32,
+        _ name: String,
+        _ session: TransferSession,
+        untold: Int,
+        isQuit: Bool = false
+    ) {
         self.sessions[number] = SessionEntry(name: name, session: session, untold: untold)
+        if isQuit, let device = session.device { self.quitDevices.insert(device) }
         self.numbers[name] = number
         self.turns.append(number)
         self.nextNumber = max(self.nextNumber, number + 1)
@@ -311,7 +345,11 @@ extension TransferBook {
             self.turns.append(number)
             // Removed from the dictionary during the change to avoid copying its arrays.
             guard var entry = self.sessions.removeValue(forKey: number) else { continue }
-            guard entry.schedule.hasOpenLane, self.hold(of: entry.session) == nil else {
+            let hold = entry.schedule.hasOpenLane ? self.hold(of: entry.session) : .slots
+            if let hold {
+                if hold == .appState || hold == .forceQuit, let device = entry.session.device {
+                    self.awaitsApp = self.awaitsApp || !self.knownDevices.contains(device)
+                }
                 self.sessions[number] = entry
                 idle += 1
                 continue
@@ -370,18 +408,24 @@ extension TransferBook {
         return self.runningAndHeld
     }
 
-    /// The app was force-quit on a device, or is used again.
+    /// Applies the gateway's answer to whether the app was force-quit on a device; nil if there was none in time. Then
+    /// the last answer applies.
     ///
     /// - Returns: The running transfers that must wait now.
-    package mutating func forceQuitReported(_ isQuit: Bool, device: String) -> [TransferID] {
+    package mutating func forceQuitReported(_ isQuit: Bool?, device: String) -> [TransferID] {
+        self.knownDevices.insert(device)
+        guard let isQuit, isQuit != self.quitDevices.contains(device) else { return [] }
         if isQuit { self.quitDevices.insert(device) } else { self.quitDevices.remove(device) }
-        return self.runningAndHeld
+        for (number, entry) in self.sessions where entry.session.device == device {
+            self.changedSessions.insert(number)
+        }
+        return isQuit ? self.runningAndHeld : []
     }
 
     private var runningAndHeld: [TransferID] {
         self.running.filter { id in
             guard let transfer = self.transfers[id], let entry = self.sessions[transfer.session] else { return false }
-            return self.hold(of: entry.session) != nil
+            return self.stops(entry.session)
         }
     }
 

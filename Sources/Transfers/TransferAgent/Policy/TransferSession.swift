@@ -117,7 +117,7 @@ package struct TransferConditions: Hashable, Sendable {
 
 /// The reason why a transfer waits.
 package enum TransferHold: String, CaseIterable, Sendable {
-    case forceQuit, power, lowPower, thermal, metered, constrained, network, earliestBegin, backoff, slots
+    case forceQuit, appState, power, lowPower, thermal, metered, constrained, network, earliestBegin, backoff, slots
 
     /// The reason as a sentence.
     ///
@@ -126,6 +126,7 @@ package enum TransferHold: String, CaseIterable, Sendable {
         switch self {
         case .forceQuit:
             "The app was force-quit on the device; the transfer continues when appState has another value."
+        case .appState: "It waits up to 10 seconds for the gateway to say whether the app was force-quit on the device."
         case .power: "It is discretionary and waits for external power."
         case .lowPower: "It is discretionary and waits for the end of the low power mode."
         case .thermal: "It is discretionary and waits until the machine has cooled."

@@ -111,8 +111,8 @@ package enum AgentMessage: Sendable {
     case gone(StreamID, hasRead: Int?)
     case attempt(TransferID, number: Int, AttemptNews)
     case moved(StreamID, TransferID, StateFiles.TakeFault?)
-    case outbox(sequence: Int64, OutboxSender.Outcome)
+    case outbox(sequence: Int64, OutboxEntry.Outcome)
     case machine(MachineState)
-    /// The gateway's answer to whether the app was force-quit on a device; nil if there was no answer.
-    case forceQuit(device: String, Bool?)
+    /// The gateway's answer to whether the app was force-quit on a device, or the reason why there was none.
+    case forceQuit(device: String, Result<Bool, GatewayFault>)
 }

@@ -20,19 +20,11 @@ extension AgentRoom {
         guard let (session, counts, _) = self.book.session(number) else { return Array("null".utf8) }
         return JSONWriter.object { json in
             json.member("session", self.book.name(of: number) ?? "")
-            json.member("device", session.device)
-            json.member("topic", session.topic)
-            json.member("discretionary", session.isDiscretionary)
-            json.member("sendsLaunchEvents", session.sendsLaunchEvents)
-            json.member("allowsMetered", session.allowsMetered)
-            json.member("allowsConstrained", session.allowsConstrained)
-            json.member("continuesAfterForceQuit", session.continuesAfterForceQuit)
-            json.member("acceptsEarlyAnswers", session.acceptsEarlyAnswers)
+            session.write(to: &json)
             json.key("requestTimeout")
             json.seconds(session.requestTimeout)
             json.key("resourceTimeout")
             json.seconds(session.resourceTimeout)
-            json.member("connectionsPerHost", session.connectionsPerHost)
             json.key("transfers")
             json.counts(counts)
         }

@@ -1,54 +1,78 @@
+import ServiceManager
+
 /// A device of which the gateway is asked whether the app was force-quit.
 struct AppQuestion {
     var nextAt: Int64
+    /// The time of the last answer, or of the first question.
+    var answeredAt: Int64
     var isOnItsWay = false
-    /// The time of the first of the latest questions without an answer.
-    var unansweredSince: Int64?
+    /// The number of questions without an answer since the last one.
+    var failures: Int64 = 0
 }
 
 /// Force-quits, which the gateway knows: they hold the transfers of the device's sessions.
 extension AgentRoom {
-    /// The milliseconds between two questions about a device.
+    /// The milliseconds between two questions about a device, and for which transfers wait for the first answer.
     package static let questionsEvery: Int64 = 10_000
+    /// The milliseconds between two questions about a device after several without an answer.
+    package static let questionsEveryMax: Int64 = 60_000
     /// The milliseconds without an answer after which a force-quit holds nothing any more.
     package static let unansweredMax: Int64 = 600_000
     /// The most questions at a time.
     private static let questionsMax = 4
 
-    /// Asks about each device whose force-quit would hold transfers. A device without such transfers is forgotten.
+    /// Asks about each device whose force-quit alone decides whether a transfer runs.
     func askAboutApps() {
-        guard let moment = self.nextLook, self.now >= moment else { return }
-        let devices = self.settings.gateway == nil ? [] : self.book.devicesThatHold
-        for device in self.apps.keys where !devices.contains(device) {
-            self.apps[device] = nil
-            _ = self.book.forceQuitReported(false, device: device)
+        guard self.book.awaitsApp || self.now >= self.nextLook ?? .max else { return }
+        let devices = self.book.devicesToAsk()
+        self.apps = self.apps.filter { devices.contains($0.key) }
+        for device in devices where self.apps[device] == nil {
+            self.apps[device] = AppQuestion(nextAt: self.now, answeredAt: self.now)
         }
         var onTheirWay = self.apps.values.count(where: \.isOnItsWay)
         // The devices that were not asked for the longest time come first, so that slow answers leave out none.
-        let inTurn = devices.map { (self.apps[$0]?.nextAt ?? .min, $0) }.sorted { $0 < $1 }
-        for (_, device) in inTurn where onTheirWay < Self.questionsMax {
-            var question = self.apps[device] ?? AppQuestion(nextAt: self.now)
-            guard !question.isOnItsWay, question.nextAt <= self.now else { continue }
+        for (device, question) in self.apps.sorted(by: { ($0.value.nextAt, $0.key) < ($1.value.nextAt, $1.key) }) {
+            let silence = self.now - question.answeredAt
+            if silence >= Self.questionsEvery { self.apply(silence >= Self.unansweredMax ? false : nil, to: device) }
+            guard onTheirWay < Self.questionsMax, !question.isOnItsWay, question.nextAt <= self.now else { continue }
             onTheirWay += 1
-            question.nextAt = self.now + Self.questionsEvery
-            question.isOnItsWay = true
-            self.apps[device] = question
+            self.apps[device]?.nextAt =
+                self.now + min(Self.questionsEveryMax, Self.questionsEvery << min(3, question.failures))
+            self.apps[device]?.isOnItsWay = true
             self.world.askForceQuit(device) { [tell = self.tell] in tell(.forceQuit(device: device, $0)) }
         }
         // An answer leads to the next look.
-        let idle = self.apps.values.lazy.filter { !$0.isOnItsWay }
-        self.nextLook = onTheirWay < Self.questionsMax ? idle.map(\.nextAt).min() : nil
+        self.nextLook =
+            self.apps.values.lazy.flatMap { question in
+                let bounds = [Self.questionsEvery, Self.unansweredMax].map { question.answeredAt + $0 }
+                let isNext = !question.isOnItsWay && onTheirWay < Self.questionsMax
+                return bounds.filter { $0 > self.now } + (isNext ? [question.nextAt] : [])
+            }.min()
     }
 
-    /// Takes the answer of the gateway; nil if there was none. Then the last state applies for `unansweredMax`.
-    func forceQuitTold(_ answer: Bool?, device: String) {
+    /// Takes the answer of the gateway. Without one, the last state applies for `unansweredMax`.
+    func forceQuitTold(_ answer: Result<Bool, GatewayFault>, device: String) {
         self.nextLook = self.now
         guard var question = self.apps[device] else { return }
         question.isOnItsWay = false
-        question.unansweredSince = answer == nil ? question.unansweredSince ?? self.now : nil
+        switch answer {
+        case .success(let isQuit):
+            question.answeredAt = self.now
+            question.failures = 0
+            self.apply(isQuit, to: device)
+        case .failure(let fault):
+            question.failures += 1
+            self.apply(nil, to: device)
+            if !self.questionsFail { self.log.write(.appStateUnanswered, ["cause": fault.cause]) }
+            self.questionsFail = true
+        }
         self.apps[device] = question
-        let isOver = question.unansweredSince.map { self.now - $0 >= Self.unansweredMax } ?? false
-        guard let isQuit = isOver ? false : answer else { return }
+        guard self.questionsFail, self.apps.values.allSatisfy({ $0.failures == 0 }) else { return }
+        self.questionsFail = false
+        self.log.write(.appStateAnswered, [:])
+    }
+
+    private func apply(_ isQuit: Bool?, to device: String) {
         for id in self.book.forceQuitReported(isQuit, device: device) { self.hold(id) }
     }
 }

@@ -255,7 +255,7 @@ extension AgentRoom {
         }
     }
 
-    func outboxTold(_ sequence: Int64, _ outcome: OutboxSender.Outcome) {
+    func outboxTold(_ sequence: Int64, _ outcome: OutboxEntry.Outcome) {
         guard var outgoing = self.outbox[sequence] else { return }
         outgoing.isOnItsWay = false
         switch outcome {

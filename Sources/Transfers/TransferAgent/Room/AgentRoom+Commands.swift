@@ -126,7 +126,9 @@ extension AgentRoom {
 
     func store(session number: Int32) {
         guard let session = self.book.session(number)?.session, let name = self.book.name(of: number) else { return }
-        let stored = StoredSession(name: name, session: session, untold: self.book.unheard(of: number))
+        let isQuit = session.device.map { self.book.isQuit($0) } ?? false
+        let untold = self.book.unheard(of: number)
+        let stored = StoredSession(name: name, session: session, untold: untold, isQuit: isQuit)
         self.writes.append(.putSession(number, stored.stored))
     }
 
@@ -184,7 +186,6 @@ extension AgentRoom {
             )
         }
         self.nextSequence += 1
-        self.nextLook = min(self.nextLook ?? .max, self.now)
         var facts = TransferFacts()
         let wanted = Redirection.withoutCredentials(submission.spec.url)
         let kept = self.kept.values.first { kept in

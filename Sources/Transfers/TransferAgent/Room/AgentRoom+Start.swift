@@ -26,7 +26,8 @@ extension AgentRoom {
         try self.store.sessions { number, facts in
             let stored = StoredSession(stored: facts) ?? Self.unreadable(number)
             if stored.isUnreadable { found.unreadable += 1 }
-            self.book.sessionRestored(number, stored.name, stored.session, untold: stored.untold)
+            let (name, session) = (stored.name, stored.session)
+            self.book.sessionRestored(number, name, session, untold: stored.untold, isQuit: stored.isQuit)
             found.sessions += 1
         }
         var moves: [(TransferID, PartFile, String)] = []

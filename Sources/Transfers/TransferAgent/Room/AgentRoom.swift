@@ -74,8 +74,10 @@ package final class AgentRoom {
     var outbox: [Int64: Outgoing] = [:]
     /// The devices of which the gateway is asked whether the app was force-quit.
     var apps: [String: AppQuestion] = [:]
-    /// When these are looked at next; nil while there are none.
-    var nextLook: Int64? = 0
+    /// The time at which these are looked at next; nil while there are none.
+    var nextLook: Int64?
+    /// True if questions have failed since the gateway last answered them all.
+    var questionsFail = false
 
     /// The writes of the next commit, and the effects after it.
     var writes: [StoreWrite] = []
@@ -127,6 +129,7 @@ package final class AgentRoom {
         self.tell = tell
         self.emit = emit
         self.book = TransferBook(limits: settings.limits, retry: settings.retry)
+        self.book.asksAboutApps = settings.gateway != nil
     }
 
     // MARK: Turns
@@ -152,9 +155,10 @@ package final class AgentRoom {
         }
         self.flush()
         if self.storeFault == nil {
-            for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
-            self.sendOutbox()
             self.askAboutApps()
+            for id in self.book.slotsFilled(now: self.now) { self.begin(id) }
+            self.askAboutApps()
+            self.sendOutbox()
             self.flush()
             self.emptyLog()
         }
@@ -188,7 +192,7 @@ package final class AgentRoom {
             }
         case .moved(let stream, let id, let fault): self.moved(id, fault, for: stream)
         case .outbox(let sequence, let outcome): self.outboxTold(sequence, outcome)
-        case .forceQuit(let device, let isQuit): self.forceQuitTold(isQuit, device: device)
+        case .forceQuit(let device, let answer): self.forceQuitTold(answer, device: device)
         case .machine(let state):
             self.machine = state
             for id in self.book.conditionsChanged(state.conditions, now: self.now) { self.hold(id) }

@@ -24,10 +24,10 @@ package protocol AgentWorld: AnyObject {
     func begin(_ plan: AttemptPlan, _ report: @escaping @Sendable (AttemptNews) -> Void) -> AttemptHandle
 
     /// Sends a report to the gateway once.
-    func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void)
+    func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxEntry.Outcome) -> Void)
 
-    /// Asks the gateway once whether the app was force-quit on a device. Reports nil if the gateway does not answer.
-    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void)
+    /// Asks the gateway once whether the app was force-quit on a device.
+    func askForceQuit(_ device: String, _ report: @escaping @Sendable (Result<Bool, GatewayFault>) -> Void)
 
     /// Runs a blocking disk operation: calls `step` until it returns false, alternating with other operations.
     func move(_ step: @escaping @Sendable () -> Bool)
@@ -104,13 +104,30 @@ package final class MachineWorld: AgentWorld {
         return AttemptHandle(plan: plan, gauge: attempt.gauge) { network.submit { attempt.stop(on: $0) } }
     }
 
-    package func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxSender.Outcome) -> Void) {
-        let sender = OutboxSender(entry, self.settings, report: report)
-        self.network.submit { sender.begin(on: $0) }
+    package func send(_ entry: OutboxEntry, _ report: @escaping @Sendable (OutboxEntry.Outcome) -> Void) {
+        self.ask(entry.request) { result in
+            switch result {
+            case .success(let answer):
+                report(OutboxEntry.outcome(of: answer.status, reason: answer.refusal?.reason ?? ""))
+            case .failure(let fault): report(.retry(fault.cause))
+            }
+        }
     }
 
-    package func askForceQuit(_ device: String, _ report: @escaping @Sendable (Bool?) -> Void) {
-        let question = ForceQuitQuestion(device, self.settings, report: report)
+    package func askForceQuit(
+        _ device: String,
+        _ report: @escaping @Sendable (Result<Bool, GatewayFault>) -> Void
+    ) {
+        self.ask(("GET", "/v1/devices/\(URLPath.component(device))/conditions", nil)) { result in
+            report(result.flatMap { $0.isForceQuit })
+        }
+    }
+
+    private func ask(
+        _ request: (method: String, path: String, body: [UInt8]?),
+        _ report: @escaping @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
+    ) {
+        let question = GatewayQuestion(request, self.settings, report: report)
         self.network.submit { question.begin(on: $0) }
     }
 

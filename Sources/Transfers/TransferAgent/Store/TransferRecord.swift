@@ -204,37 +204,48 @@ package struct OutboxEntry: Hashable, Sendable {
     }
 }
 
+extension TransferSession {
+    /// Writes the settings to an answer or to the store, except for the timeouts, whose units differ.
+    func write(to json: inout JSONWriter) {
+        json.member("device", self.device)
+        json.member("topic", self.topic)
+        json.member("discretionary", self.isDiscretionary)
+        json.member("sendsLaunchEvents", self.sendsLaunchEvents)
+        json.member("allowsMetered", self.allowsMetered)
+        json.member("allowsConstrained", self.allowsConstrained)
+        json.member("continuesAfterForceQuit", self.continuesAfterForceQuit)
+        json.member("acceptsEarlyAnswers", self.acceptsEarlyAnswers)
+        json.member("connectionsPerHost", self.connectionsPerHost)
+    }
+}
+
 /// The stored form of a session.
 struct StoredSession {
     let name: String
     let session: TransferSession
     /// The number of ended transfers whose end may not have reached a follower or the gateway.
     let untold: Int
+    /// True if the app was force-quit on the device, as the gateway answered last.
+    let isQuit: Bool
     /// True if this is a placeholder for a session that cannot be read.
     let isUnreadable: Bool
 
-    init(name: String, session: TransferSession, untold: Int, isUnreadable: Bool = false) {
+    init(name: String, session: TransferSession, untold: Int, isQuit: Bool = false, isUnreadable: Bool = false) {
         self.name = name
         self.session = session
         self.untold = untold
+        self.isQuit = isQuit
         self.isUnreadable = isUnreadable
     }
 
     var stored: [UInt8] {
         JSONWriter.object { json in
             json.member("name", self.name)
-            json.member("device", ifPresent: self.session.device)
-            json.member("topic", ifPresent: self.session.topic)
-            json.member("discretionary", self.session.isDiscretionary)
-            json.member("sendsLaunchEvents", self.session.sendsLaunchEvents)
-            json.member("allowsMetered", self.session.allowsMetered)
-            json.member("allowsConstrained", self.session.allowsConstrained)
-            json.member("continuesAfterForceQuit", self.session.continuesAfterForceQuit)
-            json.member("acceptsEarlyAnswers", self.session.acceptsEarlyAnswers)
+            self.session.write(to: &json)
             json.member("requestTimeout", self.session.requestTimeout)
             json.member("resourceTimeout", self.session.resourceTimeout)
-            json.member("connectionsPerHost", self.session.connectionsPerHost)
             json.member("untold", self.untold)
+            json.member("isQuit", self.isQuit)
         }
     }
 
@@ -253,6 +264,7 @@ struct StoredSession {
         session.requestTimeout = value["requestTimeout"]?.integer ?? session.requestTimeout
         session.resourceTimeout = value["resourceTimeout"]?.integer ?? session.resourceTimeout
         session.connectionsPerHost = Int(value["connectionsPerHost"]?.integer ?? 6)
-        self.init(name: name, session: session, untold: Int(value["untold"]?.integer ?? 0))
+        let untold = Int(value["untold"]?.integer ?? 0)
+        self.init(name: name, session: session, untold: untold, isQuit: value["isQuit"]?.bool ?? false)
     }
 }

@@ -191,6 +191,96 @@ struct CauseContractTests {
         #expect(self.event(contract, 8, 0, "event") == "launch", "the log of a device leaves out the names of workers")
     }
 
+    @Test(
+        "The log of a device has the worker of each launch, and a running task names its own",
+        arguments: EngineKind.all
+    )
+    func workers(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        let label = "a worker of more than sixteen bytes"
+        contract.ask {
+            $0.register(1, 1)
+            $0.subscribe(2, tasks: ["com.example.a"], sessions: ["photos"], takesPushes: false, label: label)
+            $0.subscribe(3, tasks: ["com.example.b"], takesPushes: false)
+            $0.subscribe(4, label: "pushes")
+        }
+        contract.ask {
+            $0.submit(5, 1, "com.example.a", .processing([]))
+            $0.finish(6, 1, "photos")
+        }
+        contract.ask { $0.listTasks(7, 1) }
+        #expect(contract.member(7, "running", "0", "worker") == label, "\(contract.text(7))")
+        for (number, wake) in contract.wakes.enumerated() {
+            contract.ask { $0.report(80 + number, wake.id, TaskResult.success) }
+        }
+        contract.pass(seconds: 7200)
+        contract.ask { $0.submit(9, 1, "com.example.b", .processing([])) }
+        contract.ask { $0.listTasks(10, 1) }
+        #expect(contract.member(10, "running", "0", "worker") == "null", "\(contract.text(10))")
+        contract.ask { $0.push(11, 1) }
+        contract.ask { $0.deviceEvents(12, 1) }
+        let launches = (0..<15).filter { self.event(contract, 12, $0, "event") == "launch" }.map { place in
+            ["kind", "worker"].map { self.event(contract, 12, place, $0) }
+        }
+        #expect(
+            launches == [["", "pushes"], ["processing", ""], ["urlSession", label], ["processing", label]],
+            "\(contract.text(12))"
+        )
+    }
+
+    @Test("The log of a device has the streams that name it, and those for its topic", arguments: EngineKind.all)
+    func subscriptions(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(1, 1)
+            $0.register(2, 2)
+            $0.register(3, 3, topic: 1)
+        }
+        contract.pass(seconds: 1)
+        contract.ask { $0.subscribe(4, tasks: ["com.example.*"], label: "for all") }
+        contract.pass(seconds: 1)
+        let long = String(repeating: "long", count: 70)
+        contract.ask { $0.subscribe(5, naming: [1, 3], label: long) }
+        contract.pass(seconds: 1)
+        contract.ask { for device in 1...3 { $0.deviceEvents(10 + device, device) } }
+        let all = "for all: 4 slots, pushes, tasks com.example.*"
+        let logs = [(1, ["subscribed", "subscribed", "registered"]), (2, ["subscribed", "registered"])]
+        for (device, expected) in logs {
+            let events = (0...3).map { self.event(contract, 10 + device, $0, "event") }.filter { !$0.isEmpty }
+            #expect(events == expected, "\(contract.text(10 + device))")
+            #expect(self.event(contract, 10 + device, expected.count - 2, "detail") == all)
+        }
+        let cut = self.event(contract, 11, 0, "detail")
+        #expect(cut.hasPrefix("longlong") && cut.hasSuffix("…") && cut.utf8.count <= NameParts.bytesMax)
+        #expect(self.event(contract, 13, 0, "event") == "registered", "the stream is of another topic")
+        contract.ask {
+            $0.explain(20, 1)
+            $0.explain(21, 2)
+        }
+        #expect(contract.member(20, "recent", "0", "event") == "subscribed")
+        #expect(contract.member(20, "recent", "1", "event") == "registered")
+        #expect(contract.member(21, "recent", "0", "event") == "registered")
+        var selection = EventSelection()
+        (selection.kind, selection.limit) = (.subscription, 1)
+        contract.ask { $0.deviceEvents(30, 1, selection) }
+        #expect(self.event(contract, 30, 0, "detail") == cut && self.event(contract, 30, 1, "event").isEmpty)
+        selection.before = EventPlace(contract.member(30, "next"))
+        contract.ask { $0.deviceEvents(31, 1, selection) }
+        #expect(self.event(contract, 31, 0, "detail") == all)
+    }
+
+    @Test("A subscription is in the log after a restart", arguments: EngineKind.keeping)
+    func storedSubscription(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.register(1, 1) }
+        contract.pass(seconds: 1)
+        contract.ask { $0.subscribe(2, naming: [1], label: "first") }
+        contract.pass(seconds: 1)
+        try contract.restart()
+        contract.ask { $0.deviceEvents(3, 1) }
+        #expect(self.event(contract, 3, 0, "detail") == "first: 4 slots, pushes", "\(contract.text(3))")
+    }
+
     @Test("Followers receive waits, conditions and submissions", arguments: EngineKind.all)
     func followed(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }

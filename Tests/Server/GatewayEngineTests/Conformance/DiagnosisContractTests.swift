@@ -152,6 +152,25 @@ struct DiagnosisContractTests {
         #expect(contract.member(3, "topics", "1", "streams", "0", "busy") == "0")
     }
 
+    @Test("A list of topics has a bounded number of streams and of bytes in total")
+    func manyStreams() throws {
+        let short = try EngineContract(.all[0])
+        short.ask { requests in for stream in 0..<1200 { requests.subscribe(10_000 + stream, topic: stream % 20) } }
+        short.ask { $0.topics(3) }
+        for topic in ["0", "19"] {
+            #expect(!short.member(3, "topics", topic, "streams", "49", "busy").isEmpty)
+            #expect(short.member(3, "topics", topic, "streams", "50").isEmpty)
+        }
+        let long = try EngineContract(.all[0]) { $0.permittedTasks = .all }
+        let patterns = (0..<64).map { "\($0)" + String(repeating: "a", count: 240) }
+        long.ask { requests in for stream in 0..<400 { requests.subscribe(10_000 + stream, tasks: patterns) } }
+        long.ask { requests in
+            for stream in 0..<400 { requests.subscribe(20_000 + stream, topic: 1 + stream % 4, tasks: patterns) }
+        }
+        long.ask { $0.topics(3) }
+        #expect((4_000_000..<4_300_000).contains(long.text(3).utf8.count), "\(long.text(3).utf8.count)")
+    }
+
     @Test("A subscription for identifiers that are not permitted is accepted with a warning", arguments: EngineKind.all)
     func warnings(kind: EngineKind) throws {
         let contract = try EngineContract(kind) {

@@ -201,6 +201,18 @@ struct SharedWarningTests {
         #expect(rig[0].warnings == [8000])
     }
 
+    @Test("Only a reload that changes a policy reads the rows of held wakes again")
+    func sameReload() {
+        let configuration = WarningContractTests.configuration(lead: 2)
+        let rig = GatewaysRig(count: 1, configuration)
+        rig.ask(0) { $0.subscribe(1, slots: 1) }
+        rig.ask(0) { $0.push(2, 1) }
+        for (lead, reads) in [(2.0, 0), (8.0, 1)] {
+            rig[0].step { $0.configure(WarningContractTests.configuration(lead: lead)) }
+            #expect(rig[0].store.openCount == reads, "\(lead)")
+        }
+    }
+
     @Test("After a reload the rows of held wakes are read a few at a time")
     func crowd() {
         let rig = GatewaysRig(count: 1, WarningContractTests.configuration(lead: 2))

@@ -167,6 +167,59 @@ struct WhatIfContractTests {
         #expect(names.map { counts[$0]?.number } == [4, 3, 1, 3], "\(summary)")
     }
 
+    /// A device whose pushes a missing network holds for ten minutes.
+    private func heldContract(_ kind: EngineKind) throws -> EngineContract {
+        let contract = try EngineContract(kind)
+        contract.ask {
+            $0.register(900, 1)
+            // It has conditions, and nothing that could be replayed.
+            $0.register(901, 2)
+            $0.subscribe(1)
+        }
+        for device in 1...2 { contract.ask { $0.conditions(1 + device, device) { $0.network = false } } }
+        for push in 0..<3 {
+            contract.ask { $0.push(10 + push, 1) }
+            contract.pass(seconds: 200)
+        }
+        #expect(contract.wakes.isEmpty)
+        contract.ask { $0.conditions(20, 1) { $0.network = true } }
+        let wake = try contract.lastWake()
+        contract.pass(seconds: 5)
+        contract.ask { $0.report(21, wake.id, .newData) }
+        return contract
+    }
+
+    @Test("Recorded conditions hold pushes in the replay, too", arguments: EngineKind.all)
+    func conditions(kind: EngineKind) throws {
+        let contract = try self.heldContract(kind)
+        try self.ask(contract, 100, #"{"policy":{"launchInterval":600}}"#)
+        for outcome in ["recorded", "replayed", "whatIf"] {
+            #expect(try self.counts(contract, 100, outcome) == [1, 2, 0, 0], "\(outcome): \(contract.text(100))")
+            #expect(contract.member(100, outcome, "maxWait") == "600000", "\(outcome): \(contract.text(100))")
+        }
+        #expect(contract.member(100, "conditionReports") == "0")
+        contract.ask { $0.trace(101, 1) }
+        #expect(contract.text(101).contains(#""conditions":{"network":false}"#), "\(contract.text(101))")
+        try self.ask(contract, [102], topic: 0, "launchInterval=600")
+        #expect(["devices", "examined"].map { contract.member(102, $0) } == ["1", "2"], "\(contract.text(102))")
+        for outcome in ["recorded", "current", "proposed"] {
+            #expect(try self.counts(contract, 102, outcome) == [1, 2, 0, 0], "\(outcome): \(contract.text(102))")
+            #expect(contract.member(102, outcome, "maxWaitMs") == "600000", "\(outcome): \(contract.text(102))")
+        }
+    }
+
+    @Test("A continued task of a device whose use was reported is replayed in that use", arguments: EngineKind.all)
+    func use(kind: EngineKind) throws {
+        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
+        contract.ask { $0.register(900, 1) }
+        contract.ask { $0.subscribe(1, tasks: ["export"]) }
+        contract.ask { $0.conditions(2, 1) { $0.appState = .active } }
+        contract.ask { $0.submit(3, 1, "export", .continued(.queue)) }
+        contract.ask { $0.trace(4, 1) }
+        let reports = contract.text(4).split(separator: "\n").filter { $0.contains("appState") }
+        #expect(reports.count == 1, "the replay adds no report of its own: \(contract.text(4))")
+    }
+
     // MARK: Topics
 
     private func ask(_ contract: EngineContract, _ requests: [Int], topic: Int, _ query: String = "") throws {

@@ -17,27 +17,29 @@ struct ConformanceTests {
         peer.send(rule.sent)
         switch rule.outcome {
         case .connectionError(let codes):
-            let code = peer.frame(type: 7)?.errorCode
-            #expect(codes.contains { Int($0.number) == code }, "GOAWAY \(code ?? -1)")
+            let code = peer.frame(type: .goAway)?.errorCode
+            #expect(codes.contains { $0 == code }, "GOAWAY \(code?.rawValue ?? "none")")
             #expect(peer.hasEnded())
         case .streamError(let code):
-            let answer = peer.nextFrame { $0.stream == rule.stream && $0.type != 8 || $0.type == 7 }
-            #expect(answer?.type == 3)
-            #expect(answer?.errorCode == Int(code.number))
+            let answer = peer.nextFrame { $0.stream == rule.stream && $0.type != .windowUpdate || $0.type == .goAway }
+            #expect(answer?.type == .reset)
+            #expect(answer?.errorCode == code)
             Self.expectGoesOn(peer)
         case .answered(let status):
-            let answer = peer.nextFrame { [1, 3].contains($0.type) && $0.stream == rule.stream || $0.type == 7 }
-            #expect(answer?.type == 1)
+            let answer = peer.nextFrame {
+                [.headers, .reset].contains($0.type) && $0.stream == rule.stream || $0.type == .goAway
+            }
+            #expect(answer?.type == .headers)
             #expect(answer?.status == status)
             Self.expectGoesOn(peer)
         case .ignored:
             for mark in [UInt8](3...4) {
                 let frames = try #require(Self.frames(of: peer, toPing: mark))
-                #expect(!frames.contains { $0.type == 3 })
+                #expect(!frames.contains { $0.type == .reset })
             }
             Self.expectGoesOn(peer)
         case .ended:
-            while let frame = peer.nextFrame() { #expect(frame.type != 7 || frame.errorCode == 0) }
+            while let frame = peer.nextFrame() { #expect(frame.type != .goAway || frame.errorCode == .noError) }
             #expect(peer.hasEnded())
         }
         try server.expectServed()
@@ -49,8 +51,8 @@ struct ConformanceTests {
     private static func frames(of peer: ScriptedPeer, toPing mark: UInt8) -> [ScriptedPeer.Frame]? {
         peer.send(ScriptedPeer.ping(mark))
         var frames: [ScriptedPeer.Frame] = []
-        while let frame = peer.nextFrame(), frame.type != 7 {
-            if frame.type == 6 && frame.flags == FrameFlags.ack && frame.payload[0] == mark { return frames }
+        while let frame = peer.nextFrame(), frame.type != .goAway {
+            if frame.type == .ping && frame.flags == .ack && frame.payload[0] == mark { return frames }
             frames.append(frame)
         }
         return nil
@@ -59,17 +61,17 @@ struct ConformanceTests {
     /// Checks that another request on the connection is answered.
     private static func expectGoesOn(_ peer: ScriptedPeer, _ location: SourceLocation = #_sourceLocation) {
         peer.send(ScriptedPeer.request("/echo", stream: 101))
-        let answer = peer.nextFrame { $0.stream == 101 || $0.type == 7 }
-        #expect(answer?.type == 1, sourceLocation: location)
+        let answer = peer.nextFrame { $0.stream == 101 || $0.type == .goAway }
+        #expect(answer?.type == .headers, sourceLocation: location)
     }
 
     @Test("3.4 a preface that arrives byte by byte is valid")
     func splitPreface() throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
-        let bytes = ScriptedPeer.preface + ScriptedPeer.frame(4) + ScriptedPeer.request("/echo", stream: 1)
+        let bytes = ScriptedPeer.preface + ScriptedPeer.frame(.settings) + ScriptedPeer.request("/echo", stream: 1)
         for byte in bytes { peer.send([byte]) }
-        #expect(peer.frame(type: 1, stream: 1)?.status == 200)
+        #expect(peer.frame(type: .headers, stream: 1)?.status == 200)
     }
 
     @Test("5.1.1 the highest number is a stream, and the last of its connection")
@@ -77,9 +79,9 @@ struct ConformanceTests {
         let server = try TestServer()
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/echo", stream: 0x7FFF_FFFF))
-        #expect(peer.frame(type: 1, stream: 0x7FFF_FFFF)?.status == 200)
+        #expect(peer.frame(type: .headers, stream: 0x7FFF_FFFF)?.status == 200)
         peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.frame(type: 7)?.errorCode == 1)
+        #expect(peer.frame(type: .goAway)?.errorCode == .protocolError)
         #expect(peer.hasEnded())
     }
 
@@ -91,11 +93,11 @@ struct ConformanceTests {
         let peer = try server.peer()
         let added = ScriptedPeer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62]
         peer.send(ScriptedPeer.request("/wait", stream: 1))
-        peer.send(ScriptedPeer.frame(.headers, FrameFlags.whole, stream: 3, added))
-        #expect(peer.frame(type: 3, stream: 3)?.errorCode == Int(HTTP2ErrorCode.refusedStream.number))
+        peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 3, added))
+        #expect(peer.frame(type: .reset, stream: 3)?.errorCode == .refusedStream)
         peer.send(ScriptedPeer.frame(.reset, stream: 1, ScriptedPeer.bytes(.cancel)))
-        peer.send(ScriptedPeer.frame(.headers, FrameFlags.whole, stream: 5, ScriptedPeer.headers("/echo") + [0xBE]))
-        #expect(peer.frame(type: 1, stream: 5)?.status == 200)
+        peer.send(ScriptedPeer.frame(.headers, flags: .whole, stream: 5, ScriptedPeer.headers("/echo") + [0xBE]))
+        #expect(peer.frame(type: .headers, stream: 5)?.status == 200)
     }
 
     @Test("5.4.1 GOAWAY names the last accepted stream, which was answered")
@@ -103,9 +105,9 @@ struct ConformanceTests {
         let server = try TestServer()
         let peer = try server.peer()
         peer.send(ScriptedPeer.request("/echo", stream: 5))
-        #expect(peer.frame(type: 1, stream: 5)?.status == 200)
+        #expect(peer.frame(type: .headers, stream: 5)?.status == 200)
         peer.send(ScriptedPeer.frame(.ping, stream: 1, ConformanceCase.ping))
-        let goAway = try #require(peer.frame(type: 7))
+        let goAway = try #require(peer.frame(type: .goAway))
         #expect(goAway.stream == 0)
         #expect(ScriptedPeer.number(goAway.payload[0..<4]) == 5)
     }
@@ -113,21 +115,23 @@ struct ConformanceTests {
     @Test("HPACK 4.2 a table of no entries is announced once, in the first response", arguments: [0, 4096])
     func headerTableSize(allowed: UInt32) throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(1, allowed))
+        let peer = try server.peer(settings: ScriptedPeer.setting(.headerTableSize, allowed))
         peer.send(ScriptedPeer.request("/echo", stream: 1))
-        #expect(peer.frame(type: 1, stream: 1)?.payload.prefix(2) == [0x20, 0x88])
+        #expect(peer.frame(type: .headers, stream: 1)?.payload.prefix(2) == [0x20, 0x88])
         peer.send(ScriptedPeer.request("/echo", stream: 3))
-        #expect(peer.frame(type: 1, stream: 3)?.payload.first == 0x88)
+        #expect(peer.frame(type: .headers, stream: 3)?.payload.first == 0x88)
     }
 
     @Test("6.5.3 settings are applied in order, and acknowledged immediately")
     func settingsInOrder() throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(4, 100) + ScriptedPeer.setting(4, 1))
-        let answer = try #require(peer.nextFrame { $0.type == 4 && $0.flags == FrameFlags.ack })
+        let peer = try server.peer(
+            settings: ScriptedPeer.setting(.initialWindowSize, 100) + ScriptedPeer.setting(.initialWindowSize, 1)
+        )
+        let answer = try #require(peer.nextFrame { $0.type == .settings && $0.flags == .ack })
         #expect(answer.payload == [])
         peer.send(ScriptedPeer.request("/big", stream: 1))
-        #expect(peer.frame(type: 0, stream: 1)?.payload.count == 1)
+        #expect(peer.frame(type: .data, stream: 1)?.payload.count == 1)
     }
 
     @Test("6.8 a client that sends GOAWAY still gets its answers, then the connection ends")
@@ -149,8 +153,8 @@ struct ConformanceTests {
         let peer = try server.peer()
         // A malformed request, which is reset before it has ended.
         let block = ScriptedPeer.headers("/echo", isPost: true) + ScriptedPeer.field("X", "1")
-        peer.send(ScriptedPeer.frame(.headers, FrameFlags.endHeaders, stream: 1, block))
-        #expect(peer.frame(type: 3, stream: 1)?.errorCode == 1)
+        peer.send(ScriptedPeer.frame(.headers, flags: .endHeaders, stream: 1, block))
+        #expect(peer.frame(type: .reset, stream: 1)?.errorCode == .protocolError)
         // The total exceeds the connection's window.
         for _ in 0..<80 { peer.send(ScriptedPeer.frame(.data, stream: 1, ConformanceCase.largest)) }
         Self.expectGoesOn(peer)
@@ -159,7 +163,7 @@ struct ConformanceTests {
     @Test("6.9.1 DATA does not exceed the window of the stream")
     func streamWindow() throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(4, 1))
+        let peer = try server.peer(settings: ScriptedPeer.setting(.initialWindowSize, 1))
         peer.send(ScriptedPeer.request("/big", stream: 1))
         #expect(try Self.dataBytes(peer) == 1)
         peer.send(ScriptedPeer.update(stream: 1, 70))
@@ -169,7 +173,7 @@ struct ConformanceTests {
     @Test("6.9.1 DATA does not exceed the window of the connection")
     func connectionWindow() throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0x7FFF_FFFF))
+        let peer = try server.peer(settings: ScriptedPeer.setting(.initialWindowSize, 0x7FFF_FFFF))
         peer.send(ScriptedPeer.request("/big", stream: 1))
         #expect(try Self.dataBytes(peer) == 65_535)
         peer.send(ScriptedPeer.update(stream: 1, 10))
@@ -181,12 +185,12 @@ struct ConformanceTests {
     @Test("6.9.2 a new initial window applies to open streams, and may make theirs negative")
     func initialWindow() throws {
         let server = try TestServer()
-        let peer = try server.peer(settings: ScriptedPeer.setting(4, 0))
+        let peer = try server.peer(settings: ScriptedPeer.setting(.initialWindowSize, 0))
         peer.send(ScriptedPeer.request("/big", stream: 1))
         #expect(try Self.dataBytes(peer) == 0)
-        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(4, 3)))
+        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(.initialWindowSize, 3)))
         #expect(try Self.dataBytes(peer) == 3)
-        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(4, 1)))
+        peer.send(ScriptedPeer.frame(.settings, ScriptedPeer.setting(.initialWindowSize, 1)))
         peer.send(ScriptedPeer.update(stream: 1, 2))
         #expect(try Self.dataBytes(peer) == 0)
         peer.send(ScriptedPeer.update(stream: 1, 5))
@@ -199,7 +203,7 @@ struct ConformanceTests {
         for mark in [UInt8](1...2) {
             let frames = try #require(Self.frames(of: peer, toPing: mark))
             #expect(!frames.contains { $0.payload.count > 16_384 })
-            for frame in frames where frame.type == 0 { count += frame.payload.count }
+            for frame in frames where frame.type == .data { count += frame.payload.count }
         }
         return count
     }
@@ -266,39 +270,10 @@ extension ConformanceCase.Outcome {
     static func connectionError(_ code: HTTP2ErrorCode) -> Self { .connectionError([code]) }
 }
 
-/// The types of frames (RFC 9113 §6).
-enum FrameType: UInt8 {
-    case data, headers, priority, reset, settings, pushPromise, ping, goAway, windowUpdate, continuation
-    /// An undefined type.
-    case unknown = 0x42
-}
-
-/// The flags of frames (RFC 9113 §6).
-enum FrameFlags {
-    static let none: UInt8 = 0
-    static let ack: UInt8 = 0x1
-    static let endStream: UInt8 = 0x1
-    static let endHeaders: UInt8 = 0x4
-    static let padded: UInt8 = 0x8
-    static let priority: UInt8 = 0x20
-    static let whole = Self.endStream | Self.endHeaders
-}
-
 extension ScriptedPeer {
-    static func frame(_ type: FrameType, _ flags: UInt8, stream: Int = 0, _ payload: [UInt8] = []) -> [UInt8] {
-        Self.frame(type.rawValue, flags: flags, stream: stream, payload)
-    }
-
-    /// Returns a frame without flags.
-    static func frame(_ type: FrameType, stream: Int = 0, _ payload: [UInt8] = []) -> [UInt8] {
-        Self.frame(type.rawValue, stream: stream, payload)
-    }
-
-    static func bytes(_ code: HTTP2ErrorCode) -> [UInt8] { Self.bytes(code.number) }
-
     /// Returns a PING whose bytes are all `mark`.
     static func ping(_ mark: UInt8) -> [UInt8] { Self.frame(.ping, [UInt8](repeating: mark, count: 8)) }
 
     /// Returns a request on stream 1 with this field block.
-    static func request(block: [UInt8]) -> [UInt8] { Self.frame(.headers, FrameFlags.whole, stream: 1, block) }
+    static func request(block: [UInt8]) -> [UInt8] { Self.frame(.headers, flags: .whole, stream: 1, block) }
 }

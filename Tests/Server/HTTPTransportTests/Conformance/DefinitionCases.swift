@@ -11,11 +11,11 @@ extension ConformanceCase {
             [
                 "6.1 DATA without a stream": Peer.frame(.data, [1]),
                 "6.1 DATA whose padding is as long as the frame": Self.open
-                    + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [3, 0, 0]),
-                "6.2 HEADERS without a stream": Peer.frame(.headers, Flags.whole, Peer.headers("/echo")),
+                    + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [3, 0, 0]),
+                "6.2 HEADERS without a stream": Peer.frame(.headers, flags: .whole, Peer.headers("/echo")),
                 "6.2 HEADERS whose padding is longer than the frame": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.padded,
+                    flags: [.whole, .padded],
                     stream: 1,
                     [200] + Peer.headers("/echo")
                 ),
@@ -25,21 +25,21 @@ extension ConformanceCase {
             .answered(200),
             [
                 "6.1 DATA that is padding alone": Self.open
-                    + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [2, 0, 0]),
+                    + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [2, 0, 0]),
                 "6.1 DATA with padding": Self.open
-                    + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [1, 7, 0]),
+                    + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [1, 7, 0]),
                 "6.1 DATA in several frames": Self.open + Peer.frame(.data, stream: 1, [1])
-                    + Peer.frame(.data, Flags.endStream, stream: 1, [2]),
-                "6.1 empty DATA that ends the stream": Self.open + Peer.frame(.data, Flags.endStream, stream: 1),
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [2]),
+                "6.1 empty DATA that ends the stream": Self.open + Peer.frame(.data, flags: .endStream, stream: 1),
                 "6.2 HEADERS with padding": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.padded,
+                    flags: [.whole, .padded],
                     stream: 1,
                     [2] + Peer.headers("/echo") + [0, 0]
                 ),
                 "6.2 HEADERS with padding and priority": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.padded | Flags.priority,
+                    flags: [.whole, .padded, .priority],
                     stream: 1,
                     [2, 0, 0, 0, 0, 15] + Peer.headers("/echo") + [0, 0]
                 ),
@@ -69,7 +69,11 @@ extension ConformanceCase {
         Self.rules(
             .connectionError(.frameSizeError),
             [
-                "6.5 an answer to SETTINGS that has settings": Peer.frame(.settings, Flags.ack, Peer.setting(4, 1)),
+                "6.5 an answer to SETTINGS that has settings": Peer.frame(
+                    .settings,
+                    flags: .ack,
+                    Peer.setting(.initialWindowSize, 1)
+                ),
                 "6.5 SETTINGS of five bytes": Peer.frame(.settings, [0, 4, 0, 0, 0]),
             ]
         )
@@ -77,33 +81,40 @@ extension ConformanceCase {
             .connectionError(.protocolError),
             [
                 "6.5 SETTINGS on a stream": Peer.frame(.settings, stream: 1),
-                "6.5.2 ENABLE_PUSH of 2": Peer.frame(.settings, Peer.setting(2, 2)),
-                "6.5.2 MAX_FRAME_SIZE of 16,383": Peer.frame(.settings, Peer.setting(5, 16_383)),
-                "6.5.2 MAX_FRAME_SIZE of 2^24": Peer.frame(.settings, Peer.setting(5, 16_777_216)),
+                "6.5.2 ENABLE_PUSH of 2": Peer.frame(.settings, Peer.setting(.enablePush, 2)),
+                "6.5.2 MAX_FRAME_SIZE of 16,383": Peer.frame(.settings, Peer.setting(.maxFrameSize, 16_383)),
+                "6.5.2 MAX_FRAME_SIZE of 2^24": Peer.frame(.settings, Peer.setting(.maxFrameSize, 16_777_216)),
             ]
         )
         + Self.rules(
             .ignored,
             [
-                "6.5.2 ENABLE_PUSH of 1": Peer.frame(.settings, Peer.setting(2, 1)),
-                "6.5.2 INITIAL_WINDOW_SIZE of 2^31-1": Peer.frame(.settings, Peer.setting(4, 0x7FFF_FFFF)),
-                "6.5.2 MAX_FRAME_SIZE of 2^24-1": Peer.frame(.settings, Peer.setting(5, 16_777_215)),
-                "6.5.2 HEADER_TABLE_SIZE of 0": Peer.frame(.settings, Peer.setting(1, 0)),
-                "6.5.2 HEADER_TABLE_SIZE of 2^32-1": Peer.frame(.settings, Peer.setting(1, .max)),
-                "6.5.2 MAX_HEADER_LIST_SIZE of 0": Peer.frame(.settings, Peer.setting(6, 0)),
-                "6.5.2 an unknown setting": Peer.frame(.settings, Peer.setting(0xF0, .max)),
+                "6.5.2 ENABLE_PUSH of 1": Peer.frame(.settings, Peer.setting(.enablePush, 1)),
+                "6.5.2 INITIAL_WINDOW_SIZE of 2^31-1": Peer.frame(
+                    .settings,
+                    Peer.setting(.initialWindowSize, 0x7FFF_FFFF)
+                ),
+                "6.5.2 MAX_FRAME_SIZE of 2^24-1": Peer.frame(.settings, Peer.setting(.maxFrameSize, 16_777_215)),
+                "6.5.2 HEADER_TABLE_SIZE of 0": Peer.frame(.settings, Peer.setting(.headerTableSize, 0)),
+                "6.5.2 HEADER_TABLE_SIZE of 2^32-1": Peer.frame(.settings, Peer.setting(.headerTableSize, .max)),
+                "6.5.2 MAX_HEADER_LIST_SIZE of 0": Peer.frame(.settings, Peer.setting(.maxHeaderListSize, 0)),
+                "6.5.2 an unknown setting": Peer.frame(.settings, Peer.setting(.unknown, .max)),
             ]
         )
         + Self.rules(
             .connectionError(.flowControlError),
             [
-                "6.5.2 INITIAL_WINDOW_SIZE of 2^31": Peer.frame(.settings, Peer.setting(4, 0x8000_0000))
+                "6.5.2 INITIAL_WINDOW_SIZE of 2^31": Peer.frame(
+                    .settings,
+                    Peer.setting(.initialWindowSize, 0x8000_0000)
+                )
             ]
         )
         + Self.rules(
             .answered(200),
             [
-                "6.5.2 MAX_CONCURRENT_STREAMS of 0": Peer.frame(.settings, Peer.setting(3, 0)) + Self.closed
+                "6.5.2 MAX_CONCURRENT_STREAMS of 0": Peer.frame(.settings, Peer.setting(.maxConcurrentStreams, 0))
+                    + Self.closed
             ]
         )
         + Self.rules(
@@ -111,7 +122,7 @@ extension ConformanceCase {
             [
                 "10.5 hundreds of settings in a frame": Peer.frame(
                     .settings,
-                    (0..<300).flatMap { _ in Peer.setting(0x42, 1) }
+                    (0..<300).flatMap { _ in Peer.setting(.unknown, 1) }
                 )
             ]
         )
@@ -120,14 +131,15 @@ extension ConformanceCase {
         Self.rules(
             .connectionError(.protocolError),
             [
-                "6.6 PUSH_PROMISE": Self.waiting + Peer.frame(.pushPromise, Flags.endHeaders, stream: 1, [0, 0, 0, 2]),
+                "6.6 PUSH_PROMISE": Self.waiting
+                    + Peer.frame(.pushPromise, flags: .endHeaders, stream: 1, [0, 0, 0, 2]),
                 "6.6 PUSH_PROMISE on an idle stream": Peer.frame(
                     .pushPromise,
-                    Flags.endHeaders,
+                    flags: .endHeaders,
                     stream: 1,
                     [0, 0, 0, 2]
                 ),
-                "6.6 PUSH_PROMISE without a stream": Peer.frame(.pushPromise, Flags.endHeaders, [0, 0, 0, 2]),
+                "6.6 PUSH_PROMISE without a stream": Peer.frame(.pushPromise, flags: .endHeaders, [0, 0, 0, 2]),
                 "6.7 PING on a stream": Peer.frame(.ping, stream: 1, Self.ping),
                 "6.8 GOAWAY on a stream": Peer.frame(.goAway, stream: 1, [UInt8](repeating: 0, count: 8)),
             ]
@@ -143,7 +155,7 @@ extension ConformanceCase {
         + Self.rules(
             .ignored,
             [
-                "6.7 an answer to a PING that was not sent": Peer.frame(.ping, Flags.ack, Self.ping),
+                "6.7 an answer to a PING that was not sent": Peer.frame(.ping, flags: .ack, Self.ping),
                 "7 an unknown error code in RST_STREAM": Self.waiting
                     + Peer.frame(.reset, stream: 1, [0, 0, 0, 0xFF]),
             ]
@@ -161,16 +173,16 @@ extension ConformanceCase {
             .connectionError(.protocolError),
             [
                 "6.10 CONTINUATION without a stream": Self.begun
-                    + Peer.frame(.continuation, Flags.endHeaders, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: .endHeaders, Peer.field("a", "b")),
                 "6.10 CONTINUATION of another stream": Self.begun
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 3, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 3, Peer.field("a", "b")),
                 "6.10 CONTINUATION after the end of a field block": Self.waiting
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
                 "6.10 CONTINUATION after a CONTINUATION that ended the field block": Self.begun
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.field("a", "b"))
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.field("a", "b"))
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
                 "6.10 CONTINUATION after DATA": Self.open + Peer.frame(.data, stream: 1, [1])
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
                 "6.10 another frame than CONTINUATION": Self.begun + Peer.frame(.ping, Self.ping),
                 "6.10 SETTINGS within a field block": Self.begun + Peer.frame(.settings),
             ]
@@ -181,9 +193,9 @@ extension ConformanceCase {
                 "6.10 several CONTINUATION frames": Self.begun
                     + Peer.frame(.continuation, stream: 1, Peer.field("a", "b"))
                     + Peer.frame(.continuation, stream: 1)
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.field("c", "d")),
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.field("c", "d")),
                 "6.10 flags that CONTINUATION does not have": Self.begun
-                    + Peer.frame(.continuation, 0xFF, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.continuation, flags: FrameFlags(rawValue: 0xFF), stream: 1, Peer.field("a", "b")),
             ]
         )
 }

@@ -3,14 +3,13 @@ import HTTPTransport
 /// RFC 9113 §3 and §4: the beginning of a connection, and the format of frames.
 extension ConformanceCase {
     typealias Peer = ScriptedPeer
-    typealias Flags = FrameFlags
 
     static let ping = [UInt8](repeating: 7, count: 8)
     static let largest = [UInt8](repeating: 0, count: 16_384)
     static let waiting = Peer.request("/wait", stream: 1)
     static let open = Peer.request("/echo", stream: 1, ended: false)
     static let closed = Peer.request("/echo", stream: 1)
-    static let begun = Peer.frame(.headers, Flags.endStream, stream: 1, Peer.headers("/echo"))
+    static let begun = Peer.frame(.headers, flags: .endStream, stream: 1, Peer.headers("/echo"))
 
     static let frames =
         Self.rules(
@@ -25,7 +24,7 @@ extension ConformanceCase {
             opening: Peer.preface,
             [
                 "3.4 no SETTINGS after the preface": Peer.frame(.ping, Self.ping),
-                "3.4 an answer to SETTINGS as the first frame": Peer.frame(.settings, Flags.ack),
+                "3.4 an answer to SETTINGS as the first frame": Peer.frame(.settings, flags: .ack),
                 "3.4 HEADERS as the first frame": Self.closed,
             ]
         )
@@ -33,62 +32,72 @@ extension ConformanceCase {
             .answered(200),
             opening: Peer.preface,
             [
-                "3.4 SETTINGS that change something right after the preface": Peer.frame(.settings, Peer.setting(4, 1))
+                "3.4 SETTINGS that change something right after the preface": Peer.frame(
+                    .settings,
+                    Peer.setting(.initialWindowSize, 1)
+                )
                     + Self.closed
             ]
         )
         + Self.rules(
             .ignored,
             [
-                "4.1 an unknown type": Peer.frame(.unknown, 0xFF, stream: 1, [1, 2, 3]),
+                "4.1 an unknown type": Peer.frame(.unknown, flags: FrameFlags(rawValue: 0xFF), stream: 1, [1, 2, 3]),
                 "4.1 an unknown type, on the connection": Peer.frame(.unknown),
-                "4.1 flags that PING does not have": Peer.frame(.ping, 0xFE, Self.ping),
-                "4.1 flags that SETTINGS do not have": Peer.frame(.settings, 0xFE),
+                "4.1 flags that PING does not have": Peer.frame(.ping, flags: FrameFlags(rawValue: 0xFE), Self.ping),
+                "4.1 flags that SETTINGS do not have": Peer.frame(.settings, flags: FrameFlags(rawValue: 0xFE)),
                 "4.1 the reserved bit of a stream's number": Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
             ]
         )
         + Self.rules(
             .answered(200),
             [
-                "4.1 flags that DATA does not have": Self.open + Peer.frame(.data, 0xF7, stream: 1, [1]),
-                "4.1 flags that HEADERS do not have": Peer.frame(.headers, 0xD7, stream: 1, Peer.headers("/echo")),
+                "4.1 flags that DATA does not have": Self.open
+                    + Peer.frame(.data, flags: FrameFlags(rawValue: 0xF7), stream: 1, [1]),
+                "4.1 flags that HEADERS do not have": Peer.frame(
+                    .headers,
+                    flags: FrameFlags(rawValue: 0xD7),
+                    stream: 1,
+                    Peer.headers("/echo")
+                ),
                 "4.1 the reserved bit of a request's number": Peer.frame(
                     .headers,
-                    Flags.whole,
+                    flags: .whole,
                     stream: 0x8000_0001,
                     Peer.headers("/echo")
                 ),
                 "4.3 a field block in six pieces": Self.inPieces(Peer.headers("/echo")),
-                "4.3 a field block whose first frame is empty": Peer.frame(.headers, Flags.endStream, stream: 1)
-                    + Peer.frame(.continuation, Flags.endHeaders, stream: 1, Peer.headers("/echo")),
+                "4.3 a field block whose first frame is empty": Peer.frame(.headers, flags: .endStream, stream: 1)
+                    + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.headers("/echo")),
             ]
         )
         + Self.rules(
             .answered(413),
             [
-                "4.2 DATA of the largest size": Self.open + Peer.frame(.data, Flags.endStream, stream: 1, Self.largest)
+                "4.2 DATA of the largest size": Self.open
+                    + Peer.frame(.data, flags: .endStream, stream: 1, Self.largest)
             ]
         )
         + Self.rules(
             .connectionError(.frameSizeError),
             [
                 "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
-                "4.2 HEADERS over the largest size": Peer.frame(.headers, Flags.whole, stream: 1, Self.largest + [0]),
+                "4.2 HEADERS over the largest size": Peer.frame(.headers, flags: .whole, stream: 1, Self.largest + [0]),
                 "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
                 "4.2 an unknown type over the largest size": Peer.frame(.unknown, Self.largest + [0]),
                 "4.2 HEADERS too short for their priority": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.priority,
+                    flags: [.whole, .priority],
                     stream: 1,
                     [0, 0, 0, 0]
                 ),
                 "4.2 padded HEADERS without the length of the padding": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.padded,
+                    flags: [.whole, .padded],
                     stream: 1
                 ),
                 "4.2 padded DATA without the length of the padding": Self.open
-                    + Peer.frame(.data, Flags.padded, stream: 1),
+                    + Peer.frame(.data, flags: .padded, stream: 1),
             ]
         )
         + Self.rules(
@@ -113,7 +122,7 @@ extension ConformanceCase {
             [
                 "4.3 an entry that a malformed request put into the table": Peer.frame(
                     .headers,
-                    Flags.whole,
+                    flags: .whole,
                     stream: 3,
                     Peer.headers("/echo") + [0xBE]
                 )
@@ -124,10 +133,10 @@ extension ConformanceCase {
     private static func inPieces(_ block: [UInt8]) -> [UInt8] {
         let size = (block.count + 5) / 6
         let parts = stride(from: 0, to: block.count, by: size).map { Array(block[$0..<min($0 + size, block.count)]) }
-        var bytes = Peer.frame(.headers, Flags.endStream, stream: 1, parts[0])
+        var bytes = Peer.frame(.headers, flags: .endStream, stream: 1, parts[0])
         for (index, part) in parts.enumerated().dropFirst() {
-            let flags = index == parts.count - 1 ? Flags.endHeaders : Flags.none
-            bytes += Peer.frame(.continuation, flags, stream: 1, part)
+            let flags: FrameFlags = index == parts.count - 1 ? .endHeaders : []
+            bytes += Peer.frame(.continuation, flags: flags, stream: 1, part)
         }
         return bytes
     }
@@ -143,7 +152,7 @@ extension ConformanceCase {
             Self.rules(.answered(200), blocks: ["8.2 \(name)": Peer.headers("/echo") + field])
         }
         + Self.malformed.flatMap { name, field in
-            let trailers = Peer.frame(.headers, Flags.whole, stream: 1, field)
+            let trailers = Peer.frame(.headers, flags: .whole, stream: 1, field)
             return Self.rules(.streamError(.protocolError), ["8.2 \(name), among the trailers": Self.open + trailers])
         }
 
@@ -209,7 +218,8 @@ extension ConformanceCase {
                 "6.9.1 a connection window over 2^31-1": Peer.update(0x7FFF_FFFF),
                 "6.9.1 a connection window over 2^31-1 in two steps": Peer.update(0x7FFF_0000) + Peer.update(0x1_0000),
                 "6.9.2 INITIAL_WINDOW_SIZE that takes a stream's window over 2^31-1": Self.waiting
-                    + Peer.update(stream: 1, 0x7FFF_0000) + Peer.frame(.settings, Peer.setting(4, 0x1_0000)),
+                    + Peer.update(stream: 1, 0x7FFF_0000)
+                    + Peer.frame(.settings, Peer.setting(.initialWindowSize, 0x1_0000)),
             ]
         )
         + Self.rules(
@@ -315,13 +325,13 @@ extension ConformanceCase {
             [
                 "HPACK 4.3 an entry that a smaller table has lost": Peer.frame(
                     .headers,
-                    Flags.whole,
+                    flags: .whole,
                     stream: 3,
                     [0x20] + Peer.headers("/echo") + [0xBE]
                 ),
                 "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
                     .headers,
-                    Flags.whole,
+                    flags: .whole,
                     stream: 3,
                     // 5,000 as an integer with a prefix of seven bits.
                     Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
@@ -336,7 +346,7 @@ extension ConformanceCase {
             [
                 "HPACK 2.2 an entry of another request's table": Peer.frame(
                     .headers,
-                    Flags.whole,
+                    flags: .whole,
                     stream: 3,
                     Peer.headers("/echo") + [0xBE]
                 )

@@ -12,7 +12,7 @@ extension ConformanceCase {
     /// Returns a POST to `/echo` with a content length.
     private static func announced(_ count: Int) -> [UInt8] {
         let block = Peer.headers("/echo", isPost: true) + Peer.field("content-length", "\(count)")
-        return Peer.frame(.headers, Flags.endHeaders, stream: 1, block)
+        return Peer.frame(.headers, flags: .endHeaders, stream: 1, block)
     }
 
     private static let messages =
@@ -21,13 +21,13 @@ extension ConformanceCase {
             [
                 "8.1 GET": Self.closed,
                 "8.1 HEAD": Peer.request(block: Self.method("HEAD") + [0x86] + Self.path + Self.host),
-                "8.1 POST": Self.open + Peer.frame(.data, Flags.endStream, stream: 1, [1]),
+                "8.1 POST": Self.open + Peer.frame(.data, flags: .endStream, stream: 1, [1]),
                 "8.1 POST with trailers": Self.open + Peer.frame(.data, stream: 1, [1])
-                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.headers, flags: .whole, stream: 1, Peer.field("a", "b")),
                 "8.1 trailers without DATA": Self.open
-                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.headers, flags: .whole, stream: 1, Peer.field("a", "b")),
                 "8.1.1 DATA as long as content-length, padding not counted": Self.announced(3)
-                    + Peer.frame(.data, Flags.padded | Flags.endStream, stream: 1, [2, 1, 2, 3, 0, 0]),
+                    + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [2, 1, 2, 3, 0, 0]),
             ]
         )
         + Self.rules(
@@ -43,19 +43,19 @@ extension ConformanceCase {
             .streamError(.protocolError),
             [
                 "8.1 trailers that do not end the request": Self.open
-                    + Peer.frame(.headers, Flags.endHeaders, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.headers, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
                 "8.1.1 DATA shorter than content-length": Self.announced(3)
-                    + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2]),
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2]),
                 "8.1.1 DATA longer than content-length": Self.announced(3)
-                    + Peer.frame(.data, Flags.endStream, stream: 1, [1, 2, 3, 4]),
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2, 3, 4]),
                 "8.1.1 DATA in several frames longer than content-length": Self.announced(3)
                     + Peer.frame(.data, stream: 1, [1, 2])
-                    + Peer.frame(.data, Flags.endStream, stream: 1, [3, 4]),
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [3, 4]),
                 "8.1.1 DATA in several frames shorter than content-length": Self.announced(3)
-                    + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, Flags.endStream, stream: 1, [2]),
+                    + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, flags: .endStream, stream: 1, [2]),
                 "8.1.1 trailers before the content-length is reached": Self.announced(3)
                     + Peer.frame(.data, stream: 1, [1])
-                    + Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b")),
+                    + Peer.frame(.headers, flags: .whole, stream: 1, Peer.field("a", "b")),
                 "8.1.1 two content-lengths": Peer.request(
                     block: Peer.headers("/echo") + Peer.field("content-length", "0") + Peer.field("content-length", "0")
                 ),
@@ -91,7 +91,7 @@ extension ConformanceCase {
             .streamError(.protocolError),
             [
                 "8.3 a pseudo-header field among the trailers": Self.open
-                    + Peer.frame(.headers, Flags.whole, stream: 1, [0x82]),
+                    + Peer.frame(.headers, flags: .whole, stream: 1, [0x82]),
                 "8.3.1 two :authority": Peer.request(
                     block: [0x82, 0x86] + Self.path + Peer.field(":authority", "h") + Peer.field(":authority", "h")
                 ),
@@ -124,9 +124,9 @@ extension ConformanceCase {
 
     private static let priority = Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15])
     private static let reset = Peer.frame(.reset, stream: 1, Peer.bytes(.cancel))
-    private static let data = Peer.frame(.data, Flags.endStream, stream: 1, [1])
-    private static let trailers = Peer.frame(.headers, Flags.whole, stream: 1, Peer.field("a", "b"))
-    private static let continuation = Peer.frame(.continuation, Flags.endHeaders, stream: 1, [0x82])
+    private static let data = Peer.frame(.data, flags: .endStream, stream: 1, [1])
+    private static let trailers = Peer.frame(.headers, flags: .whole, stream: 1, Peer.field("a", "b"))
+    private static let continuation = Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x82])
     private static let update = Peer.update(stream: 1, 1)
 
     private static let idle =
@@ -282,7 +282,7 @@ extension ConformanceCase {
 
     private static func resetByServer(stream: Int) -> [UInt8] {
         let block = Peer.headers("/echo", isPost: true) + Peer.field("X", "1")
-        return Peer.frame(.headers, Flags.endHeaders, stream: stream, block)
+        return Peer.frame(.headers, flags: .endHeaders, stream: stream, block)
     }
 
     private static let numbers =
@@ -320,7 +320,7 @@ extension ConformanceCase {
                 "5.3 PRIORITY that is exclusive, of the greatest weight": Self.waiting
                     + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
                 "5.4.2 RST_STREAM twice": Self.waiting + Self.reset + Self.reset,
-                "5.5 an extension's setting": Peer.frame(.settings, Peer.setting(0x42, 7)),
+                "5.5 an extension's setting": Peer.frame(.settings, Peer.setting(.unknown, 7)),
                 "5.5 an extension's frame on a stream": Self.waiting + Peer.frame(.unknown, stream: 1, [1]),
             ]
         )
@@ -329,13 +329,13 @@ extension ConformanceCase {
             [
                 "5.3 HEADERS with a priority": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.priority,
+                    flags: [.whole, .priority],
                     stream: 1,
                     [0, 0, 0, 0, 0] + Peer.headers("/echo")
                 ),
                 "5.3 HEADERS with an exclusive dependency on a stream that is not there": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.priority,
+                    flags: [.whole, .priority],
                     stream: 1,
                     [0x80, 0, 0, 9, 9] + Peer.headers("/echo")
                 ),
@@ -347,7 +347,7 @@ extension ConformanceCase {
                 // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this; libnghttp2 enforces it.
                 "5.3 HEADERS that depend on their own stream": Peer.frame(
                     .headers,
-                    Flags.whole | Flags.priority,
+                    flags: [.whole, .priority],
                     stream: 1,
                     [0, 0, 0, 1, 15] + Peer.headers("/echo")
                 ),

@@ -112,8 +112,8 @@ struct ConnectionStageTests {
         case .sniffing: ()
         case .handshaking: peer.send(Array(handshake.prefix(3)))
         case .http1: peer.send("GET /echo HTTP/1.1\r\nHost: h\r\n\r\n")
-        case .http2, .closed: peer.send(Peer.preface + Peer.frame(4) + Peer.request("/echo", stream: 1))
-        case .lingering: peer.send(Peer.preface + Peer.frame(4) + Peer.request("/last", stream: 1))
+        case .http2, .closed: peer.send(Peer.preface + Peer.frame(.settings) + Peer.request("/echo", stream: 1))
+        case .lingering: peer.send(Peer.preface + Peer.frame(.settings) + Peer.request("/last", stream: 1))
         }
         let requests = stage == .sniffing || stage == .handshaking ? 0 : 1
         Self.wait {
@@ -178,7 +178,7 @@ struct ConnectionStageTests {
         switch event {
         case .bytes: peer.send(bytes)
         case .partOfBytes: peer.send(Array(bytes.prefix(3)))
-        case .faultyBytes: peer.send(stage == .http2 ? Peer.frame(6, [1]) : [UInt8]("GET\r\n\r\n".utf8))
+        case .faultyBytes: peer.send(stage == .http2 ? Peer.frame(.ping, [1]) : [UInt8]("GET\r\n\r\n".utf8))
         case .peerEnded: peer.endWriting()
         case .peerReset: peer.reset()
         case .secondPassed: scene.faults.advance(milliseconds: 1000)
@@ -205,7 +205,7 @@ struct ConnectionStageTests {
     /// Returns the bytes with which a peer continues.
     private func bytes(at stage: ConnectionStage, _ handshake: [UInt8]) -> [UInt8] {
         switch stage {
-        case .sniffing: Peer.preface + Peer.frame(4) + Peer.request("/echo", stream: 1)
+        case .sniffing: Peer.preface + Peer.frame(.settings) + Peer.request("/echo", stream: 1)
         case .handshaking: Array(handshake.dropFirst(3))
         case .http1: [UInt8]("GET /echo HTTP/1.1\r\nHost: h\r\n\r\n".utf8)
         case .http2, .lingering, .closed: Peer.request("/echo", stream: 3)

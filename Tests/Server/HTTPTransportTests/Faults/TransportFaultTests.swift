@@ -230,13 +230,13 @@ final class FaultScene {
 
     private func talkHTTP2(_ peer: ScriptedPeer) -> Bool {
         peer.beginHTTP2()
-        guard peer.frame(type: 4) != nil, self.echo(peer, stream: 1) else { return false }
+        guard peer.frame(type: .settings) != nil, self.echo(peer, stream: 1) else { return false }
         for (stream, path) in [(3, "/stream"), (5, "/wait"), (7, "/hold")] {
             peer.send(ScriptedPeer.request(path, stream: stream))
         }
         let bodies = peer.bodies(streams: [3, 5])
         guard bodies == [3: "first last", 5: "waited"] else { return false }
-        peer.send(ScriptedPeer.frame(3, stream: 7, ScriptedPeer.bytes(8)))
+        peer.send(ScriptedPeer.frame(.reset, stream: 7, ScriptedPeer.bytes(.cancel)))
         peer.send(ScriptedPeer.request("/big", stream: 9))
         guard peer.body(stream: 9)?.count == Self.bigBytes else { return false }
         for (stream, path) in [(11, "/pause"), (13, "/last")] {
@@ -248,7 +248,7 @@ final class FaultScene {
 
     private func echo(_ peer: ScriptedPeer, stream: Int) -> Bool {
         peer.send(ScriptedPeer.request("/echo", stream: stream, ended: false))
-        peer.send(ScriptedPeer.frame(0, flags: 1, stream: stream, [UInt8]("alive".utf8)))
+        peer.send(ScriptedPeer.frame(.data, flags: .endStream, stream: stream, [UInt8]("alive".utf8)))
         return peer.body(stream: stream) == [UInt8]("alive".utf8)
     }
 

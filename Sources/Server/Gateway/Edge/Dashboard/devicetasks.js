@@ -39,6 +39,7 @@ function options(task) {
   if (task.requiresExternalPower) parts.push("requires external power");
   if (task.resources?.length > 0) parts.push(`needs ${task.resources.join(", ")}`);
   if (task.attempts > 0) parts.push(`attempt ${count(task.attempts)}`);
+  if (task.worker) parts.push(`worker ${task.worker}`);
   return parts;
 }
 

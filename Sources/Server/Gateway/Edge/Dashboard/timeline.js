@@ -14,13 +14,14 @@ const taskResults = { success: "good", failure: "warn", expired: "bad" };
 export const outcomeInk = (name) => results[name]?.[1] ?? taskResults[name] ?? "idle";
 
 // What an event is called, and its colour.
-export function describe({ event, detail: words, kind, task, session, held }) {
-  const detail = held ? `${words}, held by ${held}` : words;
+export function describe({ event, detail: words, kind, task, session, held, worker }) {
+  const detail = held ? `${words}, held by ${held}` : worker ? `${words}, worker ${worker}` : words;
   if (kind) return describeTask(event, detail, kind, task ?? session ?? "a name that is not kept");
   const plain = {
     registered: ["Registered", "idle"], removed: ["Removed", "idle"], push: [`Push, ${detail}`, "pushes"],
     launch: [`Launch, ${detail}`, "launches"], discard: [`Discarded: ${detail}`, "bad"],
     conditions: [detail ? `Conditions: ${detail}` : "Conditions reported", "idle"], extended: [`Given more time, ${detail}`, "idle"],
+    subscribed: [`Worker subscribed: ${detail}`, "idle"],
     received: [`Received, ${detail}`, "pushes"], launched: [`Launched, ${detail}`, "launches"],
     absorbed: ["Took over an older push", "merged"], coalesced: ["Coalesced into a newer push", "merged"],
     discarded: [`Discarded: ${detail}`, "bad"],

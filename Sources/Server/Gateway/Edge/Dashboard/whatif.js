@@ -168,7 +168,7 @@ export class WhatIf {
       : "Older ones are beyond what is replayed.");
     if (answer.assumed > 0) notes.push(`${count(answer.assumed)} were recorded without priority: 5 is assumed.`);
     if (answer.conditionReports > 0) {
-      notes.push("Conditions were reported, which the history does not keep: the replay knows no holds.");
+      notes.push("Some conditions were recorded without values: the replay does not know their holds.");
     }
     if (!isChanged) notes.push("Set a parameter to compare.");
     return el("p", { class: "hint" }, notes.join(" "));

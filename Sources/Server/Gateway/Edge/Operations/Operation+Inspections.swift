@@ -151,7 +151,10 @@ extension EngineWork {
 
     /// Lists the events of a device.
     package static func deviceEvents(_ device: Named<DeviceToken>, _ selection: EventSelection) -> EngineWork {
-        EngineWork(reading: device) { _, device in .history(.events(device.token, selection)) }
+        EngineWork(reading: device) { scope, device in
+            let topic = scope.engine.topicName(scope.engine.topic(of: device.index))
+            return .history(.events(device.token, topic: topic, selection))
+        }
     }
 
     /// Answers how a device's recorded pushes and tasks would have fared under another policy.
@@ -337,8 +340,13 @@ extension HistoryQuestion.Subject {
             explanation.writeMembers(to: &writer)
             writer.key("recent")
             writer.beginArray()
-            let device = reading.number(of: explanation.device.token)
-            for entry in reading.source.entries(device: device, count: Explanation.recentMax) {
+            let (token, topic) = (explanation.device.token, explanation.device.topic)
+            let recent = reading.source.entries(
+                device: reading.number(of: token),
+                and: [reading.streams(topic, naming: token)],
+                count: Explanation.recentMax
+            )
+            for entry in recent {
                 entry.write(to: &writer, reading.offset, reading.policies)
             }
             writer.endArray()
@@ -364,11 +372,12 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// Writes the events of a device.
-    package static func events(_ device: DeviceToken, _ selection: EventSelection) -> Self {
+    /// Writes the events of a device, with the latest subscriptions of streams that name it or all of its topic.
+    package static func events(_ device: DeviceToken, topic: String, _ selection: EventSelection) -> Self {
         Self { reading, writer in
             let page = reading.source.page(
                 device: reading.number(of: device),
+                and: [nil, device].map { reading.streams(topic, naming: $0) },
                 before: selection.before?.place,
                 countMax: selection.limit,
                 examinedMax: EventSelection.examinedMax,
@@ -397,10 +406,11 @@ extension WhatIf {
 }
 
 extension PushQuestion {
-    private static let names = ["topic", "outcome", "since", "limit", "after"]
+    private static let names = ["topic", "outcome", "since", "until", "limit", "after"]
 
-    /// Parses the query of a list of pushes: `topic=<topic>&outcome=<words>&since=<ms>&limit=<count>&after=<next>`,
-    /// each at most once except for the outcome.
+    /// Parses the query of a list of pushes:
+    /// `topic=<topic>&outcome=<words>&since=<ms>&until=<ms>&limit=<count>&after=<next>`, each at most once except for
+    /// the outcome.
     ///
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     init(query: ByteView) throws(APIError) {
@@ -410,7 +420,8 @@ extension PushQuestion {
             case "topic": self.topic = try parameter.topic()
             case "outcome":
                 for word in parameter.words { self.outcomes.insert(try word.word(of: Self.outcomes) { $0 }) }
-            case "since": self.since = Int64(try parameter.integer(0...9_999_999_999_999))
+            case "since": self.since = try parameter.moment()
+            case "until": self.until = try parameter.moment()
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let place = PushPlace(parameter.value) else {
@@ -418,9 +429,10 @@ extension PushQuestion {
                 }
                 self.after = place
             default:
-                throw parameter.unknown(among: Self.names, "pushes take topic, outcome, since, limit and after")
+                throw parameter.unknown(among: Self.names, "pushes take topic, outcome, since, until, limit and after")
             }
         }
+        _ = try QueryParameter.period(since: self.since ?? 0, until: self.until)
     }
 }
 
@@ -449,7 +461,7 @@ package struct EventQuery {
 
     private static func kind(_ text: String) throws(APIError) -> EventSelection.Kind {
         guard let kind = EventSelection.Kind(rawValue: text) else {
-            throw APIError(400, "BadQuery", "kind is push, task or conditions, not \"\(text)\".")
+            throw APIError(400, "BadQuery", "kind is push, task, conditions or subscription, not \"\(text)\".")
         }
         return kind
     }

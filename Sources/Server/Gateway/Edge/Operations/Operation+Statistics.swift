@@ -16,7 +16,7 @@ extension Operation {
         answers: [200, 400],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .asked(.statistics(since: try call.since()))
+        .asked(.statistics(of: try call.period()))
     }
 
     package static let topicStatistics = Operation(
@@ -29,7 +29,7 @@ extension Operation {
         answers: [200, 400, 404],
         afterFailedStore: .answeredFromDurableState
     ) { call throws(APIError) in
-        .asked(.topicStatistics(topic: try call.topic(), since: try call.since()))
+        .asked(.topicStatistics(topic: try call.topic(), of: try call.period()))
     }
 
     package static let topics = Operation(
@@ -61,30 +61,40 @@ extension Operation {
 }
 
 extension OperationCall {
-    /// The only parameter of statistics: the start of a period, in milliseconds since 1970.
-    fileprivate func since() throws(APIError) -> Int64? {
-        var since: Int64?
+    /// The parameters of statistics, `since` and `until`: a period in milliseconds since 1970, which may have no end.
+    fileprivate func period() throws(APIError) -> Range<Int64>? {
+        var (since, until): (Int64?, Int64?)
         try QueryParameter.forEach(of: self.query) { parameter throws(APIError) in
-            guard parameter.name == "since" else {
-                throw parameter.unknown(among: ["since"], "statistics take since")
+            switch parameter.name {
+            case "since": since = try parameter.moment()
+            case "until": until = try parameter.moment()
+            default: throw parameter.unknown(among: ["since", "until"], "statistics take since and until")
             }
-            since = Int64(try parameter.integer(0...9_999_999_999_999))
         }
-        return since
+        guard let since else {
+            guard until == nil else { throw APIError(400, "BadQuery", "until needs since, the start of the period.") }
+            return nil
+        }
+        return try QueryParameter.period(since: since, until: until)
     }
 }
 
 // MARK: - At the engine
 
 extension EngineWork {
-    package static func statistics(since: Int64? = nil) -> EngineWork {
-        EngineWork(.counts(.none)) { .outcome(.statistics($0.workspace.statistics($0.room, since: since))) }
+    /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
+    package static func statistics(of period: Range<Int64>? = nil) -> EngineWork {
+        EngineWork(.counts(.none)) { scope throws(APIError) in
+            try scope.workspace.check(period)
+            return .outcome(.statistics(scope.workspace.statistics(scope.room, of: period)))
+        }
     }
 
-    package static func topicStatistics(topic name: [UInt8], since: Int64? = nil) -> EngineWork {
+    package static func topicStatistics(topic name: [UInt8], of period: Range<Int64>? = nil) -> EngineWork {
         EngineWork(.counts(.one(name))) { scope throws(APIError) in
             guard let topic = name.withByteView({ scope.engine.findTopic($0) }) else { throw .unknownTopic }
-            return .outcome(.statistics(scope.workspace.statistics(topic, scope.room, since: since)))
+            try scope.workspace.check(period)
+            return .outcome(.statistics(scope.workspace.statistics(topic, scope.room, of: period)))
         }
     }
 
@@ -99,13 +109,27 @@ extension EngineWork {
 }
 
 extension Workspace {
+    /// The time by which the clock of a caller may be ahead, in milliseconds.
+    private static let clockSlack: Int64 = 60_000
+
+    /// Refuses a period that begins in the future.
+    fileprivate func check(_ period: Range<Int64>?) throws(APIError) {
+        let now = self.offset.wall(self.engine.now)
+        guard let since = period?.lowerBound, since > now + Self.clockSlack else { return }
+        throw APIError(400, "BadQuery", "since must be in the past, not \(since): now is \(now).")
+    }
+
+    /// The bytes of a list of topics after which it omits streams, so that long patterns do not delay other requests.
+    private static let topicsBytesMax = 4 << 20
+
     /// Appends the topics that a caller reaches.
     fileprivate func writeTopics(
         for caller: Caller,
         _ webhooks: [String: WebhookStatus],
         to writer: inout JSONWriter
     ) {
-        let streams = self.dispatcher.streamsByTopic(countMax: LiveSnapshot.streamsMax)
+        let (countMax, totalMax) = (LiveSnapshot.streamsMax, LiveSnapshot.streamsOfTopicsMax)
+        let streams = self.dispatcher.streamsByTopic(countMax: countMax, totalMax: totalMax)
         let durations = self.durations(nil).filter { $0.worker == nil && $0.kind == .push }
         let durationsByTopic = Dictionary(uniqueKeysWithValues: durations.map { ($0.topic, $0.counts) })
         writer.key("topics")
@@ -132,7 +156,8 @@ extension Workspace {
             writer.endObject()
             writer.key("streams")
             writer.beginArray()
-            for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label }) { stream.write(to: &writer) }
+            for stream in (streams[topic.index] ?? []).sorted(by: { $0.label < $1.label })
+            where writer.buffer.count < Self.topicsBytesMax { stream.write(to: &writer) }
             writer.endArray()
             if let webhook = webhooks[topic.name] {
                 writer.key("webhook")

@@ -62,12 +62,18 @@ struct QueryParameter {
         _ take: (QueryParameter) throws(APIError) -> Void
     ) throws(APIError) {
         var names: Set<String> = []
-        for part in query.string.split(separator: "&") {
-            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard names.insert(pair[0]).inserted || repeatable.contains(pair[0]) else {
-                throw APIError(400, "BadQuery", "\(pair[0]) may come only once.")
+        // Splitting a string of 16 KB by characters would take milliseconds.
+        var rest = query
+        while rest.count > 0 {
+            let part = rest.slice(0, count: rest.firstIndex(of: UInt8(ascii: "&")) ?? rest.count)
+            rest = rest.dropFirst(min(rest.count, part.count + 1))
+            guard part.count > 0 else { continue }
+            let nameCount = part.firstIndex(of: UInt8(ascii: "=")) ?? part.count
+            let name = part.slice(0, count: nameCount).string
+            guard names.insert(name).inserted || repeatable.contains(name) else {
+                throw APIError(400, "BadQuery", "\(name) may come only once.")
             }
-            try take(QueryParameter(name: pair[0], value: pair.count == 2 ? pair[1] : ""))
+            try take(QueryParameter(name: name, value: part.dropFirst(min(part.count, nameCount + 1)).string))
         }
     }
 
@@ -80,6 +86,19 @@ struct QueryParameter {
             throw APIError(400, "BadQuery", "\(self.name) is a whole number from \(bounds), not \"\(self.value)\".")
         }
         return number
+    }
+
+    /// Returns the value as a moment, in milliseconds since 1970.
+    func moment() throws(APIError) -> Int64 { Int64(try self.integer(0...9_999_999_999_999)) }
+
+    /// Returns the period between two moments.
+    ///
+    /// - `until`: the end of the period; nil if it lasts.
+    static func period(since: Int64, until: Int64?) throws(APIError) -> Range<Int64> {
+        guard since < until ?? .max else {
+            throw APIError(400, "BadQuery", "until must be later than since, not \(until ?? since).")
+        }
+        return since..<(until ?? .max)
     }
 
     /// Returns the value as a Boolean.
@@ -99,7 +118,8 @@ struct QueryParameter {
 
     /// The parameter once for each word of its value. Commas separate words, percent-encoded too.
     var words: [QueryParameter] {
-        let words = self.value.replacing("%2C", with: ",").split(separator: ",", omittingEmptySubsequences: false)
+        let value = self.value.replacing("%2C", with: ",").replacing("%2c", with: ",")
+        let words = value.split(separator: ",", omittingEmptySubsequences: false)
         return words.map { QueryParameter(name: self.name, value: String($0)) }
     }
 

@@ -6,7 +6,7 @@ import Wire
 /// The events of a device that a caller requests: `GET /v1/devices/<token>/events`.
 package struct EventSelection: Sendable {
     package enum Kind: String, CaseIterable, Sendable {
-        case push, task, conditions
+        case push, task, conditions, subscription
 
         func contains(_ kind: HistoryEvent.Kind) -> Bool {
             switch kind {
@@ -14,6 +14,7 @@ package struct EventSelection: Sendable {
             case .launch, .result, .discard, .extended, .taskSubmitted, .taskRefused, .transfersFinished:
                 self == (kind.task == nil ? .push : .task)
             case .conditions: self == .conditions
+            case .subscribed: self == .subscription
             case .registered, .removed, .worker, .namePart: false
             }
         }
@@ -114,6 +115,10 @@ extension HistoryEntry {
             changed.writeMembers(to: &writer)
             writer.endObject()
         }
+        if let worker {
+            writer.key("worker")
+            writer.string(worker)
+        }
         if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
             writer.key("policyVersion")
             writer.integer(number)
@@ -137,6 +142,7 @@ extension HistoryEntry {
         case .taskSubmitted(_, let disposition): ("submit", disposition.rawValue)
         case .transfersFinished(let count): ("finished", "\(count) \(count == 1 ? "transfer" : "transfers")")
         case .taskRefused(_, let rejection): ("refused", rejection.reason)
+        case .subscribed: ("subscribed", self.name)
         // Entries are created only from complete names, and not from those of workers.
         case .worker, .namePart: ("name", nil)
         }

@@ -7,6 +7,8 @@ import Wire
 struct PeriodCounts: Sendable {
     /// The start of the period, in milliseconds since 1970.
     let since: Int64
+    /// The end of the period, in milliseconds since 1970; nil if it lasts.
+    let until: Int64?
     /// In the order of `RecentCounts.values(of:)`.
     fileprivate let values: [Int64]
 
@@ -15,6 +17,10 @@ struct PeriodCounts: Sendable {
         writer.beginObject()
         writer.key("since")
         writer.string(WallTime.text(self.since))
+        if let until {
+            writer.key("until")
+            writer.string(WallTime.text(until))
+        }
         for (place, name) in (["accepted", "completed", "coalesced", "launched"] as [StaticString]).enumerated() {
             writer.key(name)
             writer.integer(self.values[place])
@@ -70,7 +76,8 @@ package struct RecentCounts {
 
         /// Keeps the last sample of a quarter alone, of those older than an hour, and none older than a day.
         mutating func thin(_ now: Int64) {
-            let hour = now - RecentCounts.hour - RecentCounts.fine
+            // A period that begins an hour ago and a minute may begin at the minute before that.
+            let hour = now - RecentCounts.hour - 2 * RecentCounts.fine
             let day = now - RecentCounts.day - RecentCounts.coarse
             let last = self.times.count - 1
             func quarter(_ place: Int) -> Int64 { (self.times[place] - 1) / RecentCounts.coarse }
@@ -134,29 +141,40 @@ package struct RecentCounts {
         self.series[topic] = series
     }
 
-    /// The counts from a moment of policy time on, or from a little before; from later if no earlier sample is there.
+    /// The counts of a period of policy time, from a little before its start to a little before its end, or to now;
+    /// from later if no earlier sample is there.
     func counts(
         _ counters: ActivityCounters,
         of topic: TopicIndex?,
-        since moment: Int64,
+        in period: Range<Int64>,
         _ now: Instant,
         _ offset: WallOffset
     )
         -> PeriodCounts
     {
-        var since = self.startedAt ?? now.milliseconds
-        var before = Self.values(of: counters).map { _ in Int64(0) }
-        if let series = self.series[topic] {
-            let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
-            let begin = moment / step * step
-            let place = series.times.lastIndex { $0 <= begin }
-            since = place == nil ? series.times[0] : begin
-            before = series.values[place ?? 0]
+        let current = Self.values(of: counters)
+        let zero = (self.startedAt ?? now.milliseconds, current.map { _ in Int64(0) })
+        let (since, before) = self.sample(of: topic, at: period.lowerBound, now) ?? zero
+        var (until, after): (Int64?, [Int64]) = (nil, current)
+        if period.upperBound <= now.milliseconds {
+            let end = self.sample(of: topic, at: period.upperBound, now) ?? zero
+            (until, after) = (end.0, end.1)
         }
         return PeriodCounts(
             since: offset.wall(Instant(milliseconds: since)),
-            values: zip(Self.values(of: counters), before).map { max(0, $0 - $1) }
+            until: until.map { offset.wall(Instant(milliseconds: $0)) },
+            values: zip(after, before).map { max(0, $0 - $1) }
         )
+    }
+
+    /// Returns the counts at the minute before a moment, or the quarter of an hour if it is more than an hour ago; the
+    /// first ones if the moment is before them, and nil if there are none.
+    private func sample(of topic: TopicIndex?, at moment: Int64, _ now: Instant) -> (at: Int64, values: [Int64])? {
+        guard let series = self.series[topic] else { return nil }
+        let step = moment >= now.milliseconds - Self.hour - Self.fine ? Self.fine : Self.coarse
+        let begin = moment / step * step
+        let place = series.times.lastIndex { $0 <= begin }
+        return (place == nil ? series.times[0] : begin, series.values[place ?? 0])
     }
 
     private static func values(of counters: ActivityCounters) -> [Int64] {
@@ -188,7 +206,7 @@ struct DurationReport: Sendable {
     /// - Parameter name: returns the name of a topic.
     init(_ rows: [WakeDurationRow], since: Int64, name: (TopicIndex) -> String) {
         self.since = since
-        for row in rows {
+        for row in WakeDurationRow.sorted(rows) {
             if row.worker == nil, row.kind == .push { self.pushes += row.counts }
             guard let p95 = row.counts.quantile(0.95) else { continue }
             self.rows.append(Row(topic: name(row.topic), row: row, p95: p95))
@@ -210,7 +228,8 @@ struct DurationReport: Sendable {
     private func write(_ rows: [Row], to writer: inout JSONWriter) {
         writer.beginArray()
         for kind in LaunchKind.allCases {
-            for row in rows.filter({ $0.row.kind == kind }).most(Self.rowsMax, by: { Int($0.p95) }) {
+            // The sort is stable: of equally slow ones those with the most wakes come first.
+            for row in rows.filter({ $0.row.kind == kind }).sorted(by: { $0.p95 > $1.p95 }).prefix(Self.rowsMax) {
                 writer.beginObject()
                 if let worker = row.row.worker {
                     writer.key("worker")

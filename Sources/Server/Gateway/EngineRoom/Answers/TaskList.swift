@@ -101,6 +101,8 @@ package struct TaskList {
             writer.moment(launchedAt, self.offset)
             writer.key("deadline")
             writer.moment(deadline, self.offset)
+            writer.key("worker")
+            writer.optional(snapshot.worker) { writer, name in writer.string(name) }
             guard snapshot.task.kind == .continued else { return }
             writer.key("progress")
             writer.optional(progress) { writer, progress in progress.write(to: &writer) }

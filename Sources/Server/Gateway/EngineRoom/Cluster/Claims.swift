@@ -1,6 +1,6 @@
 import Engine
 import Policy
-import Wire
+package import Wire
 
 /// The topics in which devices may be waiting for a slot, and the claims that free slots of this gateway have made
 /// since.
@@ -365,7 +365,7 @@ struct HeldWakes {
 ///
 /// After a failed read, the next one begins after a pause, which doubles with each failure, and reads about half as
 /// many devices.
-struct ChangedDevices {
+package struct ChangedDevices {
     /// The maximum number of devices in one read.
     private static let countMax = Claims.countMax
     /// The shortest and the longest pause, in milliseconds.
@@ -375,14 +375,18 @@ struct ChangedDevices {
 
     private var tokens: [DeviceToken] = []
     private var known: Set<DeviceToken> = []
+    /// The devices of failed reads that no later read has covered.
+    private var failed: Set<DeviceToken> = []
     /// The number of failed reads, reduced by one for each successful read.
     private var failureCount = 0
     private var pausedUntil: Int64 = .min
 
+    package init() {}
+
     var isEmpty: Bool { self.tokens.isEmpty }
 
-    /// True if more reads have failed lately than have succeeded since.
-    var hasFailed: Bool { self.failureCount > 0 }
+    /// True if the last read of a device has failed.
+    package var hasFailed: Bool { !self.failed.isEmpty }
 
     /// Returns true during the pause after a failed read.
     ///
@@ -390,13 +394,13 @@ struct ChangedDevices {
     func isPaused(at now: Int64) -> Bool { now < self.pausedUntil }
 
     /// Appends a device unless it is already waiting or the queue is full.
-    mutating func append(_ token: DeviceToken, countMax: Int) {
+    package mutating func append(_ token: DeviceToken, countMax: Int) {
         guard self.tokens.count < countMax, self.known.insert(token).inserted else { return }
         self.tokens.append(token)
     }
 
     /// Removes and returns the first devices.
-    mutating func take() -> [DeviceToken] {
+    package mutating func take() -> [DeviceToken] {
         let taken = Array(self.tokens.prefix(max(1, Self.countMax >> self.failureCount)))
         self.tokens.removeFirst(taken.count)
         self.known.subtract(taken)
@@ -404,18 +408,20 @@ struct ChangedDevices {
     }
 
     /// Records a successful read.
-    mutating func succeeded() {
+    package mutating func succeeded(_ taken: [DeviceToken]) {
+        self.failed.subtract(taken)
         self.failureCount = max(0, self.failureCount - 1)
         self.pausedUntil = .min
     }
 
     /// Records a failed read. Its devices are read again after all others. A single device whose reads keep failing is
     /// dropped, because it delays the others.
-    mutating func failed(_ taken: [DeviceToken], at now: Int64) {
+    package mutating func failed(_ taken: [DeviceToken], at now: Int64) {
         let isGivenUp = taken.count == 1 && self.failureCount == Self.failureCountMax
         self.pausedUntil = now + min(Self.pauses.lowerBound << self.failureCount, Self.pauses.upperBound)
         self.failureCount = min(self.failureCount + 1, Self.failureCountMax)
-        guard !isGivenUp else { return }
+        guard !isGivenUp else { return self.failed.subtract(taken) }
+        self.failed.formUnion(taken)
         for token in taken where self.known.insert(token).inserted { self.tokens.append(token) }
     }
 }

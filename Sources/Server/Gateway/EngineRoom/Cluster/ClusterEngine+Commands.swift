@@ -186,9 +186,10 @@ extension ClusterEngine: StoredEngine {
 
     // MARK: Configuration
 
-    func configured() {
+    func configured(isPolicyChanged: Bool) {
         self.members.configured(self.configuration)
         self.beginPolicies()
+        guard isPolicyChanged else { return }
         self.held.policyChanged(at: self.clock.now)
         // The wakes of uncommitted transactions would otherwise be examined at the times of the previous policy.
         for transaction in self.open.values where transaction.step.isPerformed {

@@ -327,7 +327,7 @@ extension ClusterEngine {
             for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
         case .conditions(let changed):
             if moment != nil {
-                self.conditionsChanged.succeeded()
+                self.conditionsChanged.succeeded(changed)
             } else if self.isAttached {
                 self.conditionsChanged.failed(changed, at: self.clock.boot)
             }

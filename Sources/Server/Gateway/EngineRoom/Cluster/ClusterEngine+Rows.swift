@@ -67,7 +67,7 @@ extension ClusterEngine {
         self.noteConditions(conditions, transaction)
         transaction.step.refused = self.records.rejections.since(rejections)
         transaction.step.times = (times, self.engine.times)
-        return self.take(transaction)
+        return self.take(transaction, storingSubscriptions: loaded.keepsCauses)
     }
 
     /// Performs the transaction's purpose before its commands, and sets the current time.
@@ -137,11 +137,15 @@ extension ClusterEngine {
     }
 
     /// Collects the changes of the step and their consequences.
-    private func take(_ transaction: ClusterTransaction) -> Performed {
+    private func take(_ transaction: ClusterTransaction, storingSubscriptions: Bool) -> Performed {
         var writes = ClusterWrites()
         writes.devices = self.engine.takeSharedChanges()
         writes.counts = self.engine.takeSharedCounts()
         self.engine.takeEvents(into: &writes.events)
+        if !transaction.isRead {
+            transaction.step.subscriptions = self.engine.takeSubscriptions()
+            if storingSubscriptions { writes.events += transaction.step.subscriptions }
+        }
         self.engine.takeWatched(into: &transaction.group.watched)
         transaction.step.streams = self.dispatcher.takeStreamChanges()
         for wake in transaction.step.streams.moved {
@@ -270,6 +274,7 @@ extension ClusterEngine {
         transaction.step = ClusterTransaction.Step()
         transaction.group.discard()
         guard step.isPerformed else { return [] }
+        self.engine.keep(step.subscriptions)
         self.records.rejections.subtract(step.refused)
         self.records.rejections.wereNotKept(step.rejectionsWritten)
         if let times = step.times { self.engine.times.takeBack(from: times.before, to: times.after) }

@@ -71,6 +71,8 @@ final class ClusterTransaction {
         var conditions: [(device: DeviceToken, topic: TopicIndex)] = []
         /// The times of waits and wakes as counted before and after this attempt.
         var times: (before: WakeTimes, after: WakeTimes)?
+        /// The subscriptions before this attempt, whose events it writes.
+        var subscriptions: [HistoryEvent] = []
         /// The pushes refused in this attempt.
         var refused = Rejections()
         /// The topics whose counts of refused pushes it writes.

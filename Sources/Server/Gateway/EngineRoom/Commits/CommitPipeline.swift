@@ -343,6 +343,7 @@ package final class CommitService {
     private func takeHistory(_ engine: DeviceEngine, _ offset: WallOffset) {
         if engine.hasEvents { self.stage.group.history.offset = offset }
         engine.takeEvents(into: &self.stage.group.history.events)
+        self.stage.group.history.events += engine.takeSubscriptions()
         engine.takeWatched(into: &self.stage.group.watched)
     }
 }

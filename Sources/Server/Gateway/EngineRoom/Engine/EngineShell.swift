@@ -93,7 +93,9 @@ protocol StoredEngine: EngineShell {
     func workersAsked()
 
     /// Called when another configuration is active; its policies begin.
-    func configured()
+    ///
+    /// - Parameter isPolicyChanged: false if no topic has another policy than before.
+    func configured(isPolicyChanged: Bool)
 }
 
 extension StoredEngine {
@@ -123,9 +125,9 @@ extension StoredEngine {
     private func configure(_ settings: EngineSettings) {
         self.configuration = settings.engine
         self.wakeBytesPerStreamMax = settings.wakeBytesPerStreamMax
-        self.engine.reconfigure(settings.engine)
+        let isPolicyChanged = self.engine.reconfigure(settings.engine)
         self.dispatcher.wakeBytesPerStreamChanged(to: settings.wakeBytesPerStreamMax)
-        self.configured()
+        self.configured(isPolicyChanged: isPolicyChanged)
         settings.inForce(self.records.policies.current?.number ?? 0)
     }
 }

@@ -230,5 +230,5 @@ extension LocalEngine: StoredEngine {
 
     func workersAsked() { if self.failure == nil { self.records.workersAsked() } }
 
-    func configured() { self.records.begin(self.configuration, at: self.engine.now) }
+    func configured(isPolicyChanged: Bool) { self.records.begin(self.configuration, at: self.engine.now) }
 }

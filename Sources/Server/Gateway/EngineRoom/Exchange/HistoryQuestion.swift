@@ -76,4 +76,10 @@ package struct HistoryReading {
 
     /// Returns the number by which the history knows a device.
     func number(of token: DeviceToken) -> UInt64 { HistoryEvent.device(of: token, self.key) }
+
+    /// Returns the number by which the history knows the subscriptions of streams that name a device; nil for those of
+    /// streams for all devices of the topic.
+    func streams(_ topic: String, naming device: DeviceToken?) -> UInt64 {
+        HistoryEvent.streams(topic, naming: device, self.key)
+    }
 }

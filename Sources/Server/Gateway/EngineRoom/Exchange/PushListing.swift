@@ -27,7 +27,7 @@ package struct PushListing: Sendable {
     /// - `offset`: the difference between wall clock and policy time.
     init(_ question: PushQuestion, _ source: any HistorySource, _ offset: WallOffset) {
         let page = source.pushes(
-            behind: question.after?.push,
+            behind: question.start(offset),
             notBefore: question.since.map { offset.instant(wallMilliseconds: $0) } ?? .distantPast,
             countMax: question.examined
         )
@@ -152,11 +152,22 @@ package struct PushQuestion: Hashable, Sendable {
     package var outcomes: Set<String> = []
     /// The earliest time of arrival, in milliseconds since 1970.
     package var since: Int64?
+    /// The time before which pushes arrived, in milliseconds since 1970.
+    package var until: Int64?
     package var limit = Self.limitUsual
     /// The place after which the list continues.
     package var after: PushPlace?
 
     package init() {}
+
+    /// The place after which the list begins; nil for the newest push.
+    func start(_ offset: WallOffset) -> LoggedPush? {
+        let end = self.until.map {
+            LoggedPush(at: offset.instant(wallMilliseconds: $0), device: 0, first: 0, second: 0)
+        }
+        guard let after = self.after?.push, let end else { return end ?? self.after?.push }
+        return end.precedes(after) ? after : end
+    }
 
     /// The number of pushes to examine; equals the limit if all pushes match.
     var examined: Int { self.topic == nil && self.outcomes.isEmpty ? self.limit : Self.examinedMax }

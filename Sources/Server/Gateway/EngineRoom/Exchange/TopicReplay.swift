@@ -117,7 +117,7 @@ struct TopicReplay: Sendable {
             self.events += entries.count
             self.isCut = self.isCut || entries.count >= PolicyReplay.eventsMax
             let recorded = self.replay.recorded(token, entries, reading.offset)
-            guard recorded.beginning != nil else { continue }
+            guard recorded.pushes + recorded.tasks > 0 else { continue }
             self.replayed += 1
             self.pushes += recorded.pushes
             self.tasks += recorded.tasks

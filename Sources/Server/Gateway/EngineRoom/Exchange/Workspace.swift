@@ -80,8 +80,8 @@ package struct Workspace {
 
     /// Returns the counters of all topics together.
     ///
-    /// - Parameter since: the start of the period besides, in milliseconds since 1970; nil for the last hour and day.
-    func statistics(_ room: RoomState, since: Int64? = nil) -> Statistics {
+    /// - Parameter period: the counted period, in milliseconds since 1970; nil for the last hour and day.
+    func statistics(_ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
         Statistics(
             counters: self.engine.totalsShown,
             rejected: room.records.rejectionsShown.total,
@@ -90,38 +90,43 @@ package struct Workspace {
             limits: room.limits.met(self.dispatcher),
             acceptedLoss: room.records.acceptedLoss,
             durations: self.durationReport(nil),
-            recent: self.recent(nil, room, since: since),
+            recent: self.recent(nil, room, of: period),
             cluster: self.remote.map { $0.status ?? ClusterStatus(nil, own: nil) }
         )
     }
 
     /// Returns the counters of one topic.
-    func statistics(_ topic: TopicIndex, _ room: RoomState, since: Int64? = nil) -> Statistics {
+    func statistics(_ topic: TopicIndex, _ room: RoomState, of period: Range<Int64>? = nil) -> Statistics {
         Statistics(
             counters: self.engine.countersShown(topic),
             rejected: room.records.rejectionsShown[topic],
             workers: self.workerCounts(topic),
             since: room.records.countingSince,
             durations: self.durationReport(topic),
-            recent: self.recent(topic, room, since: since)
+            recent: self.recent(topic, room, of: period)
         )
     }
 
     /// Returns the counts of a topic, or of all, for the last hour and day.
     ///
-    /// - Parameter since: the start of the only period, in milliseconds since 1970; nil for the last hour and day.
+    /// - Parameter period: the only period, in milliseconds since 1970; nil for the last hour and day.
     func recent(
         _ topic: TopicIndex?,
         _ room: RoomState,
-        since: Int64? = nil
+        of period: Range<Int64>? = nil
     ) -> [(name: StaticString, counts: PeriodCounts)] {
         let counters = topic.map { self.engine.countersShown($0) } ?? self.engine.totalsShown
         let now = max(self.engine.now, room.recent.now)
-        var periods: [(StaticString, Int64)] = [
-            ("hour", now.milliseconds - RecentCounts.hour), ("day", now.milliseconds - RecentCounts.day),
+        var periods: [(StaticString, Range<Int64>)] = [
+            ("hour", now.milliseconds - RecentCounts.hour..<Int64.max),
+            ("day", now.milliseconds - RecentCounts.day..<Int64.max),
         ]
-        if let since { periods = [("since", self.offset.instant(wallMilliseconds: since).milliseconds)] }
-        return periods.map { ($0, room.recent.counts(counters, of: topic, since: $1, now, self.offset)) }
+        if let period {
+            func instant(_ wall: Int64) -> Int64 { self.offset.instant(wallMilliseconds: wall).milliseconds }
+            let until = period.upperBound == .max ? .max : instant(period.upperBound)
+            periods = [("since", instant(period.lowerBound)..<until)]
+        }
+        return periods.map { ($0, room.recent.counts(counters, of: topic, in: $1, now, self.offset)) }
     }
 
     /// Returns the durations of wakes of a topic, or of all, for an answer.
@@ -277,13 +282,13 @@ package final class RemoteWorkers {
     func append(_ offer: StreamOffer) {
         let request = SubscriptionRequest(
             slots: 1,
-            takesPushes: offer.takesPushes,
-            tasks: offer.tasks.map { IdentifierPattern($0) },
-            sessions: offer.sessions.map { IdentifierPattern($0) },
-            resources: offer.resources,
+            takesPushes: offer.slots.takesPushes,
+            tasks: offer.slots.tasks.map { IdentifierPattern($0) },
+            sessions: offer.slots.sessions.map { IdentifierPattern($0) },
+            resources: offer.slots.resources,
             devices: []
         )
-        self.offers[offer.topic, default: []].append((request, offer))
+        self.offers[offer.slots.topic, default: []].append((request, offer))
     }
 
     /// Returns the readiness of the streams of other gateways to accept a push or a task of a topic. It is unknown for
@@ -301,7 +306,7 @@ package final class RemoteWorkers {
         let known = self.offers[topic] ?? []
         var takers = known.reduce(0) { $0 + $1.offer.streams } < counts.connected ? Takers.unknown : .none
         for (request, offer) in known where request.takes(target) {
-            takers = max(takers, offer.namesDevices ? .unknown : offer.freeSlots > 0 ? .free : .busy)
+            takers = max(takers, offer.slots.namesDevices ? .unknown : offer.slots.count > 0 ? .free : .busy)
         }
         return takers
     }

@@ -40,7 +40,7 @@ extension LiveEvent {
         case .taskSubmitted: .submitted
         case .taskRefused: .taskRefused
         case .transfersFinished: .finished
-        case .extended, .worker, .namePart: nil
+        case .extended, .worker, .subscribed, .namePart: nil
         }
     }
 
@@ -68,7 +68,7 @@ extension LiveEvent {
         case .transfersFinished(let count):
             self.detail = self.detail.map { "\($0), \(count) \(count == 1 ? "transfer" : "transfers")" }
         case .taskRefused(_, let rejection): self.reason = rejection.reason
-        case .registered, .removed, .extended, .worker, .namePart: break
+        case .registered, .removed, .extended, .worker, .subscribed, .namePart: break
         }
     }
 

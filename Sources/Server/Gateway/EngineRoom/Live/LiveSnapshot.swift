@@ -7,6 +7,8 @@ struct LiveSnapshot: Sendable {
     static let topicsMax = 50
     /// The maximum number of workers' streams listed, in total and per topic: those that hold the most wakes.
     static let streamsMax = 100
+    /// The maximum number of workers' streams in a list of topics, beyond one per topic.
+    static let streamsOfTopicsMax = 1000
 
     /// One topic.
     struct Topic: Sendable {

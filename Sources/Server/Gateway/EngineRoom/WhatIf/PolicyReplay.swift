@@ -4,8 +4,8 @@ import Wire
 
 /// Replays the recorded pushes and tasks of a device with the simulator, under the active policy and under another.
 ///
-/// The simulator begins with a device that was never launched, and knows no holds; the answers of workers, and their
-/// delays, are taken in the order they were recorded.
+/// The simulator begins with a device that was never launched, and knows the recorded conditions alone; the answers of
+/// workers, and their delays, are taken in the order they were recorded.
 struct PolicyReplay: Sendable {
     /// The most events that are looked back over.
     static let eventsMax = 2048

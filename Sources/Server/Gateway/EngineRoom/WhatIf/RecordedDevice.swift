@@ -4,7 +4,7 @@ import Wire
 
 /// The recorded pushes and tasks of one device, as a trace for the simulator, and their outcomes.
 ///
-/// The history keeps neither conditions nor the earliest moments of requests. A request that waited although the policy
+/// The history does not keep the earliest moments of requests. A request that waited although the policy
 /// would have let it launch cannot begin earlier in the trace than it did: a hold, a missing worker and its earliest
 /// moment are not told apart.
 struct RecordedDevice {
@@ -32,7 +32,7 @@ struct RecordedDevice {
     private(set) var assumed = 0
     /// The number of requests, and of reports that transfers of a session finished.
     private(set) var tasks = 0
-    /// The number of reported conditions, which the history does not keep.
+    /// The number of reports of conditions whose values were not recorded.
     private(set) var conditionReports = 0
     private var header = TraceHeader()
     private var pushSteps: [WorkerScript.Step] = []
@@ -44,6 +44,8 @@ struct RecordedDevice {
     /// From when the policy permits the next launch of a lane; the distant future while a wake is in flight.
     private var freeFrom: [Lane: Instant] = [:]
     private var penalty: Int64 = 0
+    /// True if the last recorded report says that the device is in use.
+    private var isActive = false
 
     /// - Parameters:
     ///   - recent: the latest events of the device, the newest first.
@@ -70,14 +72,22 @@ struct RecordedDevice {
     private mutating func append(_ entry: HistoryEntry) {
         let (event, wall) = (entry.event, self.offset.wall(entry.event.at))
         switch event.kind {
-        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .namePart, .discard(_, .replaced): break
+        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .subscribed, .namePart,
+            .discard(_, .replaced):
+            break
         case .push(let disposition):
             self.pushes += 1
             if event.terms == nil { self.assumed += 1 }
             self.appendPush(event)
             self.outcome.pushReceived(at: wall, isDiscarded: disposition == .discarded)
         case .discard(.push, _): self.outcome.pushDiscarded(at: wall)
-        case .conditions: self.conditionReports += 1
+        case .conditions:
+            guard let changed = event.changed else {
+                self.conditionReports += 1
+                break
+            }
+            self.isActive = changed.appState.map { $0 == .active } ?? self.isActive
+            self.append(.conditions(changed), at: event.at)
         case .taskSubmitted(let kind, _): self.submitted(kind, entry.subject(kind), event.at)
         case .transfersFinished(let count):
             let subject = entry.subject(.urlSession)
@@ -147,11 +157,11 @@ struct RecordedDevice {
         case .continued:
             // An accepted request of this kind says that the device was in use.
             request.kind = .continued(.queue)
-            self.reportAppState(.active, at: moment)
+            if !self.isActive { self.reportAppState(.active, at: moment) }
         }
         self.waiting[subject.name] = self.events.count
         self.append(.submit(request), at: moment)
-        if kind == .continued { self.reportAppState(.background, at: moment) }
+        if kind == .continued, !self.isActive { self.reportAppState(.background, at: moment) }
     }
 
     private mutating func reportAppState(_ state: Conditions.AppState, at moment: Instant) {

@@ -1,0 +1,138 @@
+import Glibc
+import HTTPClient
+import Platform
+import Wire
+
+/// The reason why the gateway has not answered a request as it should.
+package struct GatewayFault: Error, Hashable {
+    package let cause: String
+
+    package init(cause: String) { self.cause = cause }
+}
+
+/// Sends one request to the gateway and reports its response.
+///
+/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
+final class GatewayQuestion: HTTPAgent, @unchecked Sendable {
+    private let settings: AgentSettings
+    private let request: (method: String, path: String, body: [UInt8]?)
+    private let report: @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
+
+    init(
+        _ request: (method: String, path: String, body: [UInt8]?),
+        _ settings: AgentSettings,
+        report: @escaping @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
+    ) {
+        self.request = request
+        self.settings = settings
+        self.report = report
+    }
+
+    func begin(on loop: HTTPLoop) {
+        do throws(GatewayFault) {
+            let request = try self.settings.gatewayRequest(self.request.method, self.request.path, self.request.body)
+            do throws(HTTPClientError) {
+                _ = try loop.start(request, for: self)
+            } catch {
+                throw GatewayFault(cause: error.message)
+            }
+        } catch {
+            self.report(.failure(error))
+        }
+    }
+
+    func momentReached(on loop: HTTPLoop) {}
+
+    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
+        guard case .ended(_, let result) = event else { return }
+        self.report(
+            result.mapError { error in
+                GatewayFault(cause: error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)")
+            }
+        )
+    }
+}
+
+extension GatewayFault {
+    /// An answer with this status, which carries nothing of use.
+    init(_ status: Int, reason: String) {
+        self.init(cause: "the gateway answered \(status)\(reason.isEmpty ? "" : " \(reason)")")
+    }
+}
+
+extension OutboxEntry {
+    /// The outcome of a request which reports to the gateway that transfers of a session have ended.
+    package enum Outcome: Hashable, Sendable {
+        case delivered
+        /// The report must be repeated, for this reason.
+        case retry(String)
+        /// The gateway will never accept the report, for this reason.
+        case refused(String)
+    }
+
+    var request: (method: String, path: String, body: [UInt8]?) {
+        let body = JSONWriter.object { json in
+            json.member("finished", self.finished)
+            json.member("id", self.event)
+        }
+        let path = "/v1/devices/\(URLPath.component(self.device))/sessions/\(URLPath.component(self.session))"
+        return ("POST", path, body)
+    }
+
+    /// Returns the outcome for a status. After 401 and 403 the report is repeated, because the token may be renewed.
+    package static func outcome(of status: Int, reason: String) -> Outcome {
+        let words = GatewayFault(status, reason: reason).cause
+        switch status {
+        case 200..<300: return .delivered
+        case 409 where reason == "TooManySessions": return .retry(words)
+        case 401, 403, 408, 425, 429: return .retry(words)
+        case 500...: return .retry(words)
+        default: return .refused(words)
+        }
+    }
+}
+
+extension HTTPResponse {
+    /// The gateway's answer to whether the app was force-quit on a device. On an unregistered one, it was not.
+    var isForceQuit: Result<Bool, GatewayFault> {
+        if self.status == 404 || self.status == 410 { return .success(false) }
+        guard self.status == 200, let state = JSONValue(self.body)?["appState"]?.text else {
+            return .failure(GatewayFault(self.status, reason: self.refusal?.reason ?? ""))
+        }
+        return .success(state == "forceQuit")
+    }
+}
+
+extension AgentSettings {
+    private static let timeoutMilliseconds = 30_000
+    private static let tokenBytesMax = 65_536
+
+    /// Returns a request to the gateway with the agent's credentials.
+    fileprivate func gatewayRequest(
+        _ method: String,
+        _ path: String,
+        _ body: [UInt8]?
+    ) throws(GatewayFault) -> HTTPRequest {
+        guard let gateway = self.gateway else { throw GatewayFault(cause: "no gateway is named") }
+        var settings = HTTPClientSettings()
+        settings.certificateAuthorityFile = self.gatewayAuthority
+        settings.bodyBytesMax = 1 << 20
+        var base = gateway.hasSuffix("/") ? String(gateway.dropLast()) : gateway
+        if gateway.hasPrefix("unix:") {
+            settings.socketPath = String(gateway.dropFirst("unix:".count))
+            base = "http://localhost"
+        }
+        var request = HTTPRequest(method, base + path, body: body, timeoutMilliseconds: Self.timeoutMilliseconds)
+        if body != nil { request.headers.append(("content-type", "application/json")) }
+        request.settings = settings
+        guard let file = self.gatewayToken else { return request }
+        do throws(SystemError) {
+            let bytes = try OrdinaryFile.contents(file, bytesMax: Self.tokenBytesMax) ?? []
+            let token = String(decoding: bytes, as: UTF8.self).split(whereSeparator: \.isWhitespace).first ?? ""
+            request.headers.append(("authorization", "Bearer \(token)"))
+        } catch {
+            throw GatewayFault(cause: "the token's file \(file) cannot be read (\(error.reason))")
+        }
+        return request
+    }
+}
