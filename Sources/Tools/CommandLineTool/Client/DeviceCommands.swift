@@ -365,7 +365,7 @@ package enum DeviceListCommand {
             [
                 device["state"]?.text ?? "-",
                 (device["held"]?.elements ?? []).first?.text ?? "-",
-                TableText.moment(device["eligibleAt"]),
+                TableText.due(device["eligibleAt"]),
                 TableText.moment(device["lastLaunchAt"]),
                 device["topic"]?.text ?? "-",
                 device["token"]?.text ?? "-",

@@ -266,7 +266,7 @@ package enum StatsText {
     /// refused`.
     private static func webhook(_ webhook: JSONValue) -> String {
         var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
-        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.instant(until))" }
+        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.due(until))" }
         guard let failures = webhook["failures"]?.number, failures > 0 else { return text }
         text += failures == 1 ? ", 1 failure" : ", \(JSONNumber.text(of: failures)) failures"
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
@@ -327,7 +327,7 @@ package enum ExplainText {
         add("pending", self.push(device["pending"]))
         add("in flight", self.push(device["inFlight"]))
         add("held by", (device["held"]?.elements ?? []).compactMap(\.text).joined(separator: ", ").ifNotEmpty ?? "-")
-        add("next eligible", self.instant(device["nextEligibleAt"]) ?? "at once")
+        add("next eligible", device["nextEligibleAt"]?.number.map { TimeText.due($0) } ?? "at once")
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
@@ -346,7 +346,7 @@ package enum ExplainText {
 
     private static func launches(_ device: JSONValue) -> String? {
         guard let count = device["launchesInWindow"]?.number else { return nil }
-        let end = self.instant(device["windowEndsAt"]).map { ", until \($0)" } ?? ""
+        let end = (device["windowEndsAt"]?.number).map { ", until \(TimeText.due($0))" } ?? ""
         return JSONNumber.text(of: count) + end
     }
 

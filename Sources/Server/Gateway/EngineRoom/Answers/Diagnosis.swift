@@ -125,7 +125,7 @@ extension Diagnosis {
     }
 
     private var registered: Check {
-        let changed = self.time(self.device.registrationChangedAt)
+        let changed = self.reasoning.pastTime(self.device.registrationChangedAt)
         return self.check(
             "registered",
             self.device.isRegistered,
@@ -230,7 +230,7 @@ extension Diagnosis {
             if window == 0 { return "usageWindow is 0, which holds nothing." }
             return used == .distantPast
                 ? "No use of the device was ever reported, which holds nothing."
-                : "The device was used last at \(self.time(used)), within the \(Reasoning.seconds(window)) s of "
+                : "The device was used last at \(self.reasoning.pastTime(used)), within the \(Reasoning.seconds(window)) s of "
                     + "usageWindow."
         case .priority, .worker: return ""
         }
@@ -311,7 +311,8 @@ extension Diagnosis {
         let interval = state.interval(self.priority, parameters)
         let from = state.spacedFrom(self.priority, parameters)
         let last = state.spacing.lastLaunch
-        let lastText = last == .distantPast ? "There was no launch yet" : "The last launch was at \(self.time(last))"
+        let lastTime = self.reasoning.pastTime(last)
+        let lastText = last == .distantPast ? "There was no launch yet" : "The last launch was at \(lastTime)"
         let until = from > self.launch.now ? ", so that it waits until \(self.time(from))" : ""
         let detail =
             "\(lastText), and launches of priority \(self.priority.rawValue) are \(Reasoning.seconds(interval)) s "
