@@ -123,7 +123,7 @@ package enum StatsText {
         rows += [
             ("devices registered", self.number(devices["registered"])),
             ("  held", self.sum(devices["held"])),
-            ("limits met", self.sum(stats["limits"])),
+            ("limits met", self.sum(stats["limits"], without: self.routineLimits)),
             ("since", stats["since"]?.text ?? "-"),
         ]
         if let loss = stats["acceptedLoss"] {
@@ -272,9 +272,16 @@ package enum StatsText {
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
+    /// The limits that normal work reaches, which divide it among turns.
+    package static let routineLimits: Set = [
+        "acceptsPerTurn", "outputBytesMax", "readBytesPerTurn", "requestsAtEngineMax",
+    ]
+
     /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
-    private static func sum(_ counters: JSONValue?) -> String {
-        let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
+    private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
+        let members = (counters ?? .null).members.filter {
+            ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)
+        }
         let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
         guard !members.isEmpty else { return "0" }
         let parts = members.map { "\($0.name) \(self.number($0.value))" }
@@ -371,7 +378,7 @@ package enum ExplainText {
         let parts = [
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
             event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
-            event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
+            event["detail"].flatMap { $0 == .null ? nil : $0.text.map(EventText.detail) ?? $0.described },
             event["held"]?.text.map { "held by \($0)" }, event["worker"]?.text.map { "worker \($0)" },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")

@@ -185,12 +185,17 @@ extension Diagnosis {
                 "This gateway knows of no free stream that takes it. It launches at once if a free stream of another "
                 + "gateway does."
         case .busy:
-            let stalled = self.workers.stallReason.map { " Stalled: \(self.workers.stalled), such as that of \($0)." }
+            let stalled = self.workers.stallReason.map {
+                " Stalled: \(self.workers.stalled), such as that of \($0). Fix its command or handler; a worker that "
+                    + "gave wakes back tries again automatically."
+            }
             let busy = "Every stream that takes it holds as many wakes as it may, or gets none."
             detail = self.webhook.map { Self.sentence($0.reason(topic: self.topic)) } ?? busy + (stalled ?? "")
         }
         let remedy = "wakegate worker --topic \(self.topic)\(self.wanted.option) --slots 4 -- COMMAND"
-        return self.check("slots", self.launch.takers == .free, detail, self.webhook == nil ? remedy : nil)
+        // No command repairs a stalled worker, and more slots would be given back like these.
+        let isRemedy = self.webhook == nil && self.workers.stallReason == nil
+        return self.check("slots", self.launch.takers == .free, detail, isRemedy ? remedy : nil)
     }
 
     static func sentence(_ clause: String) -> String { clause.prefix(1).uppercased() + clause.dropFirst() + "." }
