@@ -216,7 +216,7 @@ extension UserMistake {
         ...
         # a certificate that is missing: 78
         $ wakegate serve --check --config files.json5
-          tls.certificate: no.pem cannot be read (no such file); name a readable PEM file
+          tls.certificate: {folder}/no.pem cannot be read (no such file); name a readable PEM file
         ...
         # a port that is in use: 78
         $ wakegate serve --check --edge off --admin {admin} --state {folder}/state
