@@ -174,8 +174,7 @@ extension UserMistake {
         wakegate: --role is "worke"; write worker or operator; did you mean worker?
         # a state folder that is none: 1
         $ wakegate token issue --role worker --topic {topic} --state {folder}/wrong
-        wakegate: the folder {folder}/wrong does not exist; name the state folder of a gateway, which makes it \#
-        when it starts
+        wakegate: the state folder {folder}/wrong does not exist; name the gateway's with --state DIR or --config FILE
         # a token to revoke that was never issued: 1
         $ wakegate token revoke 0123456789abcdef0123456789abcdef --state {folder}/state
         wakegate: no token 0123456789abcdef0123456789abcdef was issued from {folder}/state, and nothing is \#
@@ -217,7 +216,7 @@ extension UserMistake {
         ...
         # a certificate that is missing: 78
         $ wakegate serve --check --config files.json5
-          tls.certificate: no.pem cannot be read (no such file); name a readable PEM file
+          tls.certificate: {folder}/no.pem cannot be read (no such file); name a readable PEM file
         ...
         # a port that is in use: 78
         $ wakegate serve --check --edge off --admin {admin} --state {folder}/state

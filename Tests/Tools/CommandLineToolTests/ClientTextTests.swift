@@ -110,6 +110,38 @@ struct ClientTextTests {
         #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
     }
 
+    @Test("A wake that was lost or returned is explained")
+    func lost() throws {
+        let event = #"{"at":0,"event":"result","apnsID":"X","detail":"lost"}"#
+        let explained = "lost: its worker returned it or was cut off; it launches again"
+        #expect(ExplainText.text(try JSONReader.read("{\"recent\":[\(event)]}")).contains("result  X  \(explained)"))
+        let push = try JSONReader.read("{\"events\":[\(event)]}")
+        #expect(PushShowCommand.text(push).contains("result  \(explained)"))
+        var way = PushWayText("X")
+        #expect(way.newLines(push) == ["1970-01-01T00:00:00Z result \(explained)"])
+    }
+
+    @Test("The limits met do not include those that normal work reaches")
+    func limits() throws {
+        let stats = try JSONReader.read(#"{"limits":{"outputBytesMax":3,"headerListBytesMax":1}}"#)
+        #expect(StatsText.totals(stats).contains("limits met                1 (headerListBytesMax 1)\n"))
+        #expect(StatsText.routineLimits.isSubset(of: GatewayLimit.routineNames))
+    }
+
+    @Test("The error for a missing gateway says how to start it")
+    func unreachable() throws {
+        let error = HTTPClientError(.unreachable, "connection refused")
+        for (url, remedy) in [
+            ("http://127.0.0.1:9197", "start one with `wakegate dev`, or name another with --gateway URL"),
+            ("http://127.0.0.1:3197", "start it, or name another with --gateway URL"),
+        ] {
+            let location = try GatewayLocation(try ParsedCommand.running("stats --gateway \(url)"), side: .admin)
+            #expect(
+                location.explain(error) == "no gateway answers at \(url) (connection refused); \(remedy)"
+            )
+        }
+    }
+
     @Test("Statistics list the parts of a sum")
     func stats() throws {
         let json =

@@ -134,6 +134,7 @@ final class RunTable {
             CREATE TABLE IF NOT EXISTS key (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
             CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
             CREATE TABLE IF NOT EXISTS written (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+            CREATE TABLE IF NOT EXISTS void (after INTEGER PRIMARY KEY, until INTEGER NOT NULL);
             COMMIT;
             """
         )
@@ -252,6 +253,26 @@ final class RunTable {
         guard positions.leftOff != former.leftOff else { return }
         try self.database.execute("DELETE FROM written WHERE id != 1")
         for (place, sequence) in positions.leftOff.enumerated() { try self.save(sequence, row: Int64(place) + 2) }
+    }
+
+    /// Returns the events that are void, in ascending order of time.
+    func voids() throws(SQLiteError) -> [VoidEvents] {
+        let select = try self.database.prepare("SELECT after, until FROM void ORDER BY after")
+        var voids: [VoidEvents] = []
+        while try select.step() {
+            let (after, until) = (select.integer(0), select.integer(1))
+            voids.append(VoidEvents(after: Instant(milliseconds: after), until: Instant(milliseconds: until)))
+        }
+        return voids
+    }
+
+    func save(_ voids: [VoidEvents]) throws(SQLiteError) {
+        try self.database.execute("DELETE FROM void")
+        for void in voids {
+            try self.database.execute(
+                "INSERT INTO void (after, until) VALUES (\(void.after.milliseconds), \(void.until.milliseconds))"
+            )
+        }
     }
 
     private func save(_ sequence: UInt64, row: Int64) throws(SQLiteError) {

@@ -76,7 +76,11 @@ package enum DeviceCommands {
     static func register(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = "/v1/topics/\(URLPath.component(parsed.text("--topic") ?? ""))/devices"
         let body = parsed.arguments.first.map { Array("{\"token\":\(JSONText.quoted($0))}".utf8) } ?? []
+        let location = try GatewayLocation(parsed, side: .admin)
         let answer = try GatewayAnswer.object(try parsed.ask("POST", path, body: body))
+        if location.isOfFolder {
+            Console.error("wakegate: registered at \(location.url), the `wakegate dev` of this folder")
+        }
         Console.out("\(answer["token"]?.text ?? "")\n")
         return 0
     }
@@ -365,7 +369,7 @@ package enum DeviceListCommand {
             [
                 device["state"]?.text ?? "-",
                 (device["held"]?.elements ?? []).first?.text ?? "-",
-                TableText.moment(device["eligibleAt"]),
+                TableText.due(device["eligibleAt"]),
                 TableText.moment(device["lastLaunchAt"]),
                 device["topic"]?.text ?? "-",
                 device["token"]?.text ?? "-",

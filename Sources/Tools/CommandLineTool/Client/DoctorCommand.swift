@@ -61,7 +61,7 @@ package enum DoctorCommand {
     private static func verdict(_ diagnosis: JSONValue) -> String {
         let subject = diagnosis["task"]?.text ?? "a push of priority 5"
         let place = "\(diagnosis["device"]?.text ?? "-") of \(diagnosis["topic"]?.text ?? "-")"
-        let until = diagnosis["eligibleAt"]?.number.map { " \(TimeText.instant($0))" }
+        let until = diagnosis["eligibleAt"]?.number.map { " \(TimeText.due($0))" }
         let word =
             switch diagnosis["verdict"]?.text {
             case "ready": "would launch now"

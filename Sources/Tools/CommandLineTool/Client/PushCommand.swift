@@ -496,7 +496,7 @@ package struct PushWayText {
         if let other = event["other"]?.text { parts.append("into \(other)") }
         if let detail = event["detail"]?.text {
             parts[1] += name == "result" ? "" : ","
-            parts.append(detail)
+            parts.append(EventText.detail(detail))
         }
         return TerminalText.harmless(parts.joined(separator: " "))
     }

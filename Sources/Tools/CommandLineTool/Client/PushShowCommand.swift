@@ -49,7 +49,7 @@ package enum PushShowCommand {
         ]
         let steps = (push["events"]?.elements ?? []).map { step in
             let others = step["other"]?.text.map { ["\(step["event"]?.text == "absorbed" ? "" : "into ")\($0)"] } ?? []
-            let detail = (step["detail"]?.text.map { [$0] } ?? []) + others
+            let detail = (step["detail"]?.text.map { [EventText.detail($0)] } ?? []) + others
             return [TableText.moment(step["at"]), step["event"]?.text ?? "-", detail.joined(separator: ", ")]
         }
         var text = TableText.lines(members) + "\n" + TableText.lines(steps)

@@ -123,7 +123,7 @@ package enum StatsText {
         rows += [
             ("devices registered", self.number(devices["registered"])),
             ("  held", self.sum(devices["held"])),
-            ("limits met", self.sum(stats["limits"])),
+            ("limits met", self.sum(stats["limits"], without: self.routineLimits)),
             ("since", stats["since"]?.text ?? "-"),
         ]
         if let loss = stats["acceptedLoss"] {
@@ -266,15 +266,22 @@ package enum StatsText {
     /// refused`.
     private static func webhook(_ webhook: JSONValue) -> String {
         var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
-        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.instant(until))" }
+        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.due(until))" }
         guard let failures = webhook["failures"]?.number, failures > 0 else { return text }
         text += failures == 1 ? ", 1 failure" : ", \(JSONNumber.text(of: failures)) failures"
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
+    /// The limits that normal work reaches, which divide it among turns.
+    package static let routineLimits: Set = [
+        "acceptsPerTurn", "outputBytesMax", "readBytesPerTurn", "requestsAtEngineMax",
+    ]
+
     /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
-    private static func sum(_ counters: JSONValue?) -> String {
-        let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
+    private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
+        let members = (counters ?? .null).members.filter {
+            ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)
+        }
         let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
         guard !members.isEmpty else { return "0" }
         let parts = members.map { "\($0.name) \(self.number($0.value))" }
@@ -327,7 +334,7 @@ package enum ExplainText {
         add("pending", self.push(device["pending"]))
         add("in flight", self.push(device["inFlight"]))
         add("held by", (device["held"]?.elements ?? []).compactMap(\.text).joined(separator: ", ").ifNotEmpty ?? "-")
-        add("next eligible", self.instant(device["nextEligibleAt"]) ?? "at once")
+        add("next eligible", device["nextEligibleAt"]?.number.map { TimeText.due($0) } ?? "at once")
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
@@ -346,7 +353,7 @@ package enum ExplainText {
 
     private static func launches(_ device: JSONValue) -> String? {
         guard let count = device["launchesInWindow"]?.number else { return nil }
-        let end = self.instant(device["windowEndsAt"]).map { ", until \($0)" } ?? ""
+        let end = (device["windowEndsAt"]?.number).map { ", until \(TimeText.due($0))" } ?? ""
         return JSONNumber.text(of: count) + end
     }
 
@@ -371,7 +378,7 @@ package enum ExplainText {
         let parts = [
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
             event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
-            event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
+            event["detail"].flatMap { $0 == .null ? nil : $0.text.map(EventText.detail) ?? $0.described },
             event["held"]?.text.map { "held by \($0)" }, event["worker"]?.text.map { "worker \($0)" },
         ]
         return "  " + parts.compactMap { $0 }.joined(separator: "  ")

@@ -102,8 +102,11 @@ struct CauseContractTests {
         contract.ask {
             $0.push(1, 1)
             $0.register(2, 2)
+            $0.push(10, 3)
+            $0.register(11, 4)
         }
         contract.ask { $0.submit(3, 2, "com.example.clean", .processing(.externalPower)) }
+        contract.ask { $0.submit(12, 4, "com.example.clean", .processing([])) }
         contract.pass(seconds: 10)
         contract.ask { $0.conditions(4, 1) { $0.network = false } }
         contract.pass(seconds: 20)
@@ -116,6 +119,13 @@ struct CauseContractTests {
         contract.ask {
             $0.deviceEvents(8, 1)
             $0.deviceEvents(9, 2)
+            $0.deviceEvents(13, 3)
+            $0.deviceEvents(14, 4)
+        }
+        for device in [13, 14] {
+            #expect(self.event(contract, device, 0, "event") == "launch")
+            #expect(self.event(contract, device, 0, "waited", "worker") == "36000", "only a worker was missing")
+            #expect(self.event(contract, device, 0, "waited", "interval") == "0")
         }
         #expect(self.event(contract, 8, 0, "waited", "hold", "network") == "25000")
         #expect(self.event(contract, 8, 0, "waited", "worker") == "1000")
