@@ -63,6 +63,7 @@ struct DurationTests {
         let rig = DispatchRig()
         let start = rig.rig.instant
         rig.dispatcher.advanceDurations(to: start)
+        #expect(rig.dispatcher.durationsSince == start, "nothing was counted before")
         rig.subscribe(1, label: "a")
         for round in 1...3 as ClosedRange<Int64> {
             rig.push(Int(round))
@@ -84,18 +85,60 @@ struct DurationTests {
         #expect(rig.dispatcher.pushDurations.values.map(\.count) == [4])
     }
 
-    @Test("A limited number of names have their own counts; the others count only for their topic")
+    /// Has a worker of a topic answer a wake.
+    private func wake(_ rig: DispatchRig, _ number: Int, topic: Int = 0, endsStream: Bool = true) throws {
+        rig.subscribe(number, topic: topic, label: "worker \(number)")
+        rig.push(number, topic: topic)
+        rig.report(.newData, try #require(rig.takeDeliveries().last).wake)
+        if endsStream { rig.endStream(number) }
+    }
+
+    @Test("The names of a topic's workers have half of the free counts; the others count only for their topic")
     func names() throws {
         let rig = DispatchRig()
-        let count = WakeDurations.namesMax + 10
-        for number in 1...count {
-            rig.subscribe(number, label: "worker \(number)")
-            rig.push(number)
-            rig.report(.newData, try #require(rig.takeDeliveries().last).wake)
-            rig.endStream(number)
-        }
+        let half = WakeDurations.namesMax / 2
+        for number in 1...half + 10 { try self.wake(rig, number) }
         let rows = rig.dispatcher.durations(nil)
-        #expect(rows.count == WakeDurations.namesMax + 1)
-        #expect(rows.first { $0.worker == nil }?.counts.count == Int64(count))
+        #expect(rows.count == half + 1)
+        #expect(rows.first { $0.worker == nil }?.counts.count == Int64(half + 10))
+        try self.wake(rig, half + 11, topic: 1)
+        #expect(self.row(rig, "worker \(half + 11)")?.count == 1, "another topic has room")
+    }
+
+    @Test("A worker without counts of its own gets them when there is room again")
+    func roomAgain() throws {
+        let rig = DispatchRig()
+        let start = rig.rig.instant
+        rig.dispatcher.advanceDurations(to: start)
+        let last = WakeDurations.namesMax / 2 + 1
+        for number in 1...last { try self.wake(rig, number, endsStream: number < last) }
+        #expect(self.row(rig, "worker \(last)") == nil)
+        rig.dispatcher.advanceDurations(to: start + WakeDurations.span)
+        rig.push(last + 1)
+        rig.report(.newData, try #require(rig.takeDeliveries().last).wake)
+        #expect(self.row(rig, "worker \(last)") == nil, "the counts of the others are shown still")
+        rig.dispatcher.advanceDurations(to: start + 2 * WakeDurations.span)
+        rig.push(last + 2)
+        rig.report(.newData, try #require(rig.takeDeliveries().last).wake)
+        #expect(self.row(rig, "worker \(last)")?.count == 1)
+    }
+
+    @Test("Topics beyond a limit are in no row, and in the totals since the start")
+    func manyTopics() throws {
+        let rig = DispatchRig()
+        let start = rig.rig.instant
+        rig.dispatcher.advanceDurations(to: start)
+        let count = WakeDurations.cellsMax + 10
+        for number in 1...count { try self.wake(rig, number, topic: number) }
+        let rows = rig.dispatcher.durations(nil)
+        #expect(rows.count { $0.worker == nil } == WakeDurations.cellsMax)
+        #expect(rows.count { $0.worker != nil } == WakeDurations.namesMax)
+        func total() -> Int64 { rig.dispatcher.pushDurations.values.reduce(0) { $0 + $1.count } }
+        #expect(total() == Int64(count))
+        rig.dispatcher.advanceDurations(to: start + 3 * WakeDurations.span)
+        for number in count + 1...2 * count { try self.wake(rig, number, topic: number) }
+        rig.dispatcher.advanceDurations(to: start + 6 * WakeDurations.span)
+        #expect(total() == Int64(2 * count))
+        #expect(rig.dispatcher.pushDurations.count <= WakeDurations.cellsMax + 1)
     }
 }

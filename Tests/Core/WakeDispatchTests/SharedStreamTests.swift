@@ -309,6 +309,23 @@ struct SharedStreamTests {
         #expect(dispatcher.progressReports == 1 && dispatcher.stalledTaskCount == 0)
     }
 
+    @Test("The duration of an undone report is taken back, also if another half hour has begun")
+    func undoneDuration() throws {
+        self.rig.dispatcher.advanceDurations(to: self.rig.rig.instant)
+        self.rig.subscribe(1, label: "a")
+        self.commit(try self.step { self.rig.push(1) })
+        let wake = try #require(self.rig.takeDeliveries().last).wake
+        self.rig.rig.pass(100)
+        for round in 0..<3 as Range<Int64> {
+            let step = try self.step { self.rig.report(.noData, wake) }
+            self.rig.dispatcher.advanceDurations(to: self.rig.rig.instant + round * WakeDurations.span)
+            #expect(self.rig.dispatcher.undo(step.streams).isEmpty)
+            for row in self.rig.dispatcher.durations(nil) { #expect(row.counts.count == 0 && row.counts.sum == 0) }
+        }
+        self.commit(try self.step { self.rig.report(.noData, wake) })
+        #expect(self.rig.dispatcher.durations(nil).map(\.counts.count) == [1, 1])
+    }
+
     @Test("Free slots are grouped by what streams accept, in a deterministic order")
     func freeSlots() throws {
         self.rig.subscribe(1, slots: 2)

@@ -21,7 +21,8 @@ struct EventFilterTests {
             #expect(try Self.filter("outcome=\(outcome)").outcomes == [outcome])
         }
         let several: Set = ["lost", "expired", "BadTopic"]
-        for query in ["outcome=lost,expired,BadTopic", "outcome=lost&outcome=expired%2CBadTopic"] {
+        for comma in [",", "%2C", "%2c"] {
+            let query = "outcome=lost&outcome=expired\(comma)BadTopic"
             #expect(try Self.filter(query).outcomes == several)
         }
     }
@@ -70,7 +71,7 @@ struct EventQueryTests {
     @Test(
         "A wrong parameter is named, with the accepted values",
         arguments: [
-            ("kind=tasks", "kind is push, task or conditions, not \"tasks\"."),
+            ("kind=tasks", "kind is push, task, conditions or subscription, not \"tasks\"."),
             ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
             ("limit=1001", "limit is a whole number from 1 to 1000, not \"1001\"."), ("limit", "not \"\"."),
             ("since=6&until=6", "until must be later than since, not 6."),

@@ -231,8 +231,11 @@ struct PushListCommandTests {
     )
     func since(text: String, moment: Int64?) throws {
         for option in ["since", "until"] {
-            let parsed = try ParsedCommand.running("push list --\(option)=\(text)")
-            #expect((try? PushListCommand.period(parsed, now: 10_000_000)) == moment.map { ["\(option)=\($0)"] })
+            let period = try? PushListCommand.period(
+                ParsedCommand.running("push list --\(option)=\(text)"),
+                now: 10_000_000
+            )
+            #expect(period == moment.map { ["\(option)=\($0)"] })
         }
         #expect(try PushListCommand.period(try ParsedCommand.running("push list"), now: 10_000_000) == [])
     }

@@ -70,11 +70,8 @@ extension GatewayReport {
     private func appendDurations(to buffer: inout ByteBuffer) {
         var durations = ByteBuffer()
         var count = 0
-        let workers = self.durations.filter { $0.worker != nil }
-        let rows =
-            self.durations.filter { $0.worker == nil }
-            + workers.most(workers.count) { Int($0.counts.quantile(0.95) ?? 0) }
-        for row in rows {
+        let rows = WakeDurationRow.sorted(self.durations)
+        for row in rows.filter({ $0.worker == nil }) + rows.filter({ $0.worker != nil }) {
             var bytes = ByteBuffer()
             bytes.append(halfWord: row.topic.rawValue)
             bytes.append(row.kind.task?.storedCode ?? 0)

@@ -98,7 +98,7 @@ extension StreamTable {
         case .released(let wake, let held, let took, let stream):
             stream.releasesInDoubt -= 1
             stream.releasesOfOpenSteps -= 1
-            if let took { self.durations.record(took, held.kind, stream, times: -1) }
+            if let took { self.durations.takeBack(took, held.kind, stream) }
             guard !stream.hasEnded else { return wake }
             stream.hold(wake, held)
             self.holders[wake] = stream

@@ -292,6 +292,10 @@ enum ResourceNames {
 }
 
 extension DeviceEngine {
+    /// The most events of subscriptions, with the parts of their names, that wait for a commit: about 1 MB. The history
+    /// misses further ones.
+    private static let subscriptionsMax = 16_384
+
     /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
         let (now, name, text) = (max(self.now, self.watchedAt), self.topics.name(topic), request.text)
@@ -299,9 +303,11 @@ extension DeviceEngine {
         // A cut letter becomes one of three bytes, as the ellipsis has.
         let kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
-            let number = HistoryEvent.streams(name, naming: device, self.historyKey)
-            NameParts.append(kept, device: number, at: now, to: &self.subscriptions)
-            self.subscriptions.append(HistoryEvent(device: number, at: now, kind: .subscribed))
+            if self.subscriptions.count < Self.subscriptionsMax {
+                let number = HistoryEvent.streams(name, naming: device, self.historyKey)
+                NameParts.append(kept, device: number, at: now, to: &self.subscriptions)
+                self.subscriptions.append(HistoryEvent(device: number, at: now, kind: .subscribed))
+            }
             guard let offset = self.watchOffset else { continue }
             self.watched.append(
                 WatchedEvent(at: offset.wall(now), kind: .subscribed, topic: name, device: device, name: text)

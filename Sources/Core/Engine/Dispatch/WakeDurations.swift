@@ -16,13 +16,24 @@ package struct DurationCounts: Hashable, Sendable {
 
     package var isEmpty: Bool { self.buckets.isEmpty }
 
-    /// Counts a wake; `-1` takes one back that was counted.
+    /// Counts a wake.
     @inline(__always)
-    package mutating func record(_ milliseconds: Int64, times: Int64 = 1) {
+    package mutating func record(_ milliseconds: Int64) {
         if self.buckets.isEmpty { self.buckets = Array(repeating: 0, count: Self.bucketCount) }
-        self.buckets[Self.bucket(milliseconds)] += times
-        self.sum += milliseconds * times
+        self.buckets[Self.bucket(milliseconds)] += 1
+        self.sum += milliseconds
         if milliseconds > self.max { self.max = milliseconds }
+    }
+
+    /// Takes back a wake.
+    ///
+    /// - Returns: false if none of its duration is counted.
+    mutating func takeBack(_ milliseconds: Int64) -> Bool {
+        let bucket = Self.bucket(milliseconds)
+        guard !self.buckets.isEmpty, self.buckets[bucket] > 0 else { return false }
+        self.buckets[bucket] -= 1
+        self.sum = Swift.max(0, self.sum - milliseconds)
+        return true
     }
 
     /// Adds wakes of one bucket, and what they add to the sum and the longest.
@@ -89,6 +100,17 @@ package struct WakeDurationRow: Hashable, Sendable {
         self.worker = worker
         self.counts = counts
     }
+
+    /// Returns the rows with the most wakes first, in an order that is the same everywhere.
+    package static func sorted(_ rows: [WakeDurationRow]) -> [WakeDurationRow] {
+        rows.map { (count: $0.counts.count, row: $0) }.sorted { left, right in
+            let (first, second) = (left.row, right.row)
+            guard left.count == right.count else { return left.count > right.count }
+            guard first.topic == second.topic else { return first.topic.rawValue < second.topic.rawValue }
+            guard first.kind == second.kind else { return first.kind.rawValue < second.kind.rawValue }
+            return first.worker ?? "" < second.worker ?? ""
+        }.map(\.row)
+    }
 }
 
 /// The durations of the wakes that workers answered or let expire, in the last half hour to hour.
@@ -97,8 +119,12 @@ package struct WakeDurationRow: Hashable, Sendable {
 package struct WakeDurations {
     /// The milliseconds after which a new count begins, at whole half hours of policy time; the one before is kept.
     package static let span: Int64 = 1_800_000
-    /// The most names of workers that have counts of their own.
+    /// The most names of workers that have counts of their own. The workers of a topic get half of the free ones.
     package static let namesMax = 1024
+    /// The most counts, of names and of all other workers of a topic. Wakes beyond them are in no row.
+    package static let cellsMax = 2048
+    /// The topic of wakes that are in no row, in the totals since the start.
+    private static let others = TopicIndex(rawValue: .max)
 
     /// The workers of one topic and name, and wakes of one kind.
     struct Key: Hashable {
@@ -116,34 +142,61 @@ package struct WakeDurations {
     }
 
     private var cells: [Key: Cell] = [:]
+    /// The number of names with counts, and those of each topic that has any.
+    private var names: (all: Int, byTopic: [TopicIndex: Int]) = (0, [:])
     /// Wakes of pushes that are in no count any more, by topic.
     private var past: [TopicIndex: DurationCounts] = [:]
     /// The number of the half hour that is counted now.
     private var span: Int64 = 0
+    /// The first moment that was counted.
+    private var start = Instant.distantFuture
 
     package init() {}
 
-    /// Counts a wake of a stream that took so long; `-1` takes one back that was counted.
+    /// Counts a wake of a stream that took so long.
     @inline(__always)
-    mutating func record(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription, times: Int64 = 1) {
+    mutating func record(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
         if kind == .push, let cell = stream.durations, cell.isListed {
-            cell.current.record(milliseconds, times: times)
+            cell.current.record(milliseconds)
         } else {
-            self.recordFirst(milliseconds, kind, stream, times)
+            self.recordFirst(milliseconds, kind, stream)
         }
     }
 
     @inline(never)
-    private mutating func recordFirst(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription, _ times: Int64)
-    {
-        var key = Key(topic: stream.topic, kind: kind, worker: stream.request.label)
-        if self.cells[key] == nil, self.cells.count >= Self.namesMax {
-            key = Key(topic: stream.topic, kind: kind, worker: nil)
+    private mutating func recordFirst(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
+        let own = self.cell(stream, kind, isNamed: true)
+        // A worker without counts of its own gets them when there is room again.
+        if kind == .push { stream.durations = own }
+        if let cell = own ?? self.cell(stream, kind, isNamed: false) {
+            cell.current.record(milliseconds)
+        } else if kind == .push {
+            self.past[Self.others, default: DurationCounts()].record(milliseconds)
         }
-        let cell = self.cells[key] ?? Cell()
+    }
+
+    /// Returns the counts of a stream's worker, or of all workers without their own; nil if there is no room.
+    private mutating func cell(_ stream: Subscription, _ kind: LaunchKind, isNamed: Bool) -> Cell? {
+        let key = Key(topic: stream.topic, kind: kind, worker: isNamed ? stream.request.label : nil)
+        if let cell = self.cells[key] { return cell }
+        guard self.cells.count < Self.cellsMax else { return nil }
+        if isNamed {
+            let ofTopic = self.names.byTopic[stream.topic, default: 0]
+            guard ofTopic < Self.namesMax - self.names.all else { return nil }
+            self.names.byTopic[stream.topic] = ofTopic + 1
+            self.names.all += 1
+        }
+        let cell = Cell()
         self.cells[key] = cell
-        if kind == .push { stream.durations = cell }
-        cell.current.record(milliseconds, times: times)
+        return cell
+    }
+
+    /// Takes back a wake that was counted, unless its count was dropped since.
+    mutating func takeBack(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
+        for worker in [stream.request.label, nil] {
+            guard let cell = self.cells[Key(topic: stream.topic, kind: kind, worker: worker)] else { continue }
+            if cell.current.takeBack(milliseconds) || cell.before.takeBack(milliseconds) { return }
+        }
     }
 
     /// Begins a new count with each half hour.
@@ -153,21 +206,30 @@ package struct WakeDurations {
         let isNext = span == self.span + 1
         let isFirst = self.span == 0
         self.span = span
+        if self.start == .distantFuture { self.start = now }
         guard !isFirst else { return }
         for (key, cell) in self.cells {
             for counts in isNext ? [cell.before] : [cell.before, cell.current] where key.kind == .push {
-                self.past[key.topic, default: DurationCounts()] += counts
+                let isKept = self.past[key.topic] != nil || self.past.count < Self.cellsMax
+                self.past[isKept ? key.topic : Self.others, default: DurationCounts()] += counts
             }
             cell.before = isNext ? cell.current : DurationCounts()
             cell.current = DurationCounts()
             guard cell.before.isEmpty else { continue }
             cell.isListed = false
             self.cells[key] = nil
+            guard key.worker != nil else { continue }
+            self.names.all -= 1
+            let ofTopic = self.names.byTopic[key.topic, default: 1] - 1
+            self.names.byTopic[key.topic] = ofTopic > 0 ? ofTopic : nil
         }
     }
 
-    /// The start of the earlier of the two counts.
-    var since: Instant { Instant(milliseconds: (self.span - 1) * Self.span) }
+    /// The start of the earlier of the two counts, or the first moment that was counted.
+    var since: Instant {
+        let before = Instant(milliseconds: (self.span - 1) * Self.span)
+        return self.start == .distantFuture ? before : max(before, self.start)
+    }
 
     /// A row for each topic and kind, then one for each name.
     ///
@@ -200,7 +262,7 @@ package struct WakeDurations {
         return merged
     }
 
-    /// The wakes of pushes since the process began, by topic.
+    /// The wakes of pushes since the process began, by topic; those in no row under no topic's index.
     var pushes: [TopicIndex: DurationCounts] {
         var pushes = self.past
         for (key, cell) in self.cells where key.kind == .push {

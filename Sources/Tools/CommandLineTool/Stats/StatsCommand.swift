@@ -145,7 +145,7 @@ package enum StatsText {
         func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
             [name] + periods.map { value($0.value) }
         }
-        return TableText.lines([
+        var rows = [
             [""] + periods.map(\.head),
             row("pushes accepted") { self.number($0["accepted"]) },
             row("  completed") { self.number($0["completed"]) },
@@ -154,7 +154,11 @@ package enum StatsText {
             row("wakes launched") { self.number($0["launched"]) },
             row("  ended") { self.sum($0["results"]) },
             row("since") { $0["since"]?.text ?? "-" },
-        ] + (periods.contains { $0.value["until"] != nil } ? [row("until") { $0["until"]?.text ?? "-" }] : []))
+        ]
+        if periods.contains(where: { $0.value["until"] != nil }) {
+            rows.append(row("until") { $0["until"]?.text ?? "-" })
+        }
+        return TableText.lines(rows)
     }
 
     /// Returns a line about a period whose counts begin later than `--since`; empty if they do not.

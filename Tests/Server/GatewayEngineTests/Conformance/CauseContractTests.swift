@@ -212,7 +212,10 @@ struct CauseContractTests {
         #expect(self.event(contract, 8, 0, "event") == "launch", "the log of a device leaves out the names of workers")
     }
 
-    @Test("The log of a device has the worker of each launch, and a running task names its own", arguments: EngineKind.all)
+    @Test(
+        "The log of a device has the worker of each launch, and a running task names its own",
+        arguments: EngineKind.all
+    )
     func workers(kind: EngineKind) throws {
         let contract = try EngineContract(kind) { $0.permittedTasks = .all }
         let label = "a worker of more than sixteen bytes"
@@ -228,8 +231,10 @@ struct CauseContractTests {
         }
         contract.ask { $0.listTasks(7, 1) }
         #expect(contract.member(7, "running", "0", "worker") == label, "\(contract.text(7))")
-        contract.ask { $0.report(8, contract.wakes[0].id, TaskResult.success) }
-        contract.pass(seconds: 3600)
+        for (number, wake) in contract.wakes.enumerated() {
+            contract.ask { $0.report(80 + number, wake.id, TaskResult.success) }
+        }
+        contract.pass(seconds: 7200)
         contract.ask { $0.submit(9, 1, "com.example.b", .processing([])) }
         contract.ask { $0.listTasks(10, 1) }
         #expect(contract.member(10, "running", "0", "worker") == "null", "\(contract.text(10))")
@@ -260,7 +265,8 @@ struct CauseContractTests {
         contract.pass(seconds: 1)
         contract.ask { for device in 1...3 { $0.deviceEvents(10 + device, device) } }
         let all = "for all: 4 slots, pushes, tasks com.example.*"
-        for (device, expected) in [(1, ["subscribed", "subscribed", "registered"]), (2, ["subscribed", "registered"])] {
+        let logs = [(1, ["subscribed", "subscribed", "registered"]), (2, ["subscribed", "registered"])]
+        for (device, expected) in logs {
             let events = (0...3).map { self.event(contract, 10 + device, $0, "event") }.filter { !$0.isEmpty }
             #expect(events == expected, "\(contract.text(10 + device))")
             #expect(self.event(contract, 10 + device, expected.count - 2, "detail") == all)

@@ -47,6 +47,49 @@ struct RecentContractTests {
         #expect(contract.member(202, "topics", "0", "durations", "p95Ms") == "3010")
     }
 
+    @Test("Workers that are equally slow are in the order of their names", arguments: EngineKind.all)
+    func equallySlow(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        let names = (10..<40).map { "worker \($0)" }
+        contract.ask { for (number, name) in names.enumerated() { $0.subscribe(1 + number, slots: 1, label: name) } }
+        contract.ask { for number in names.indices { $0.push(100 + number, 1 + number) } }
+        contract.pass(milliseconds: 10)
+        let wakes = contract.wakes
+        contract.ask { for (number, wake) in wakes.enumerated() { $0.report(200 + number, wake.id, .newData) } }
+        contract.ask { $0.statistics(300) }
+        let shown = (0..<30).map { contract.member(300, "durations", "workers", "\($0)", "worker") }
+        #expect(shown.filter { !$0.isEmpty } == Array(names.prefix(20)))
+        contract.ask { $0.metrics(301) }
+        let bucket = #"wakegate_topic_wake_duration_seconds_bucket{topic="(other)",le="#
+        #expect(contract.text(301).contains("\(bucket)\"1048.576\"} 30\n"), "a wake may last ten minutes")
+    }
+
+    @Test("A period of an hour and a minute is exact, however long samples were taken", arguments: EngineKind.alone)
+    func thinned(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        var counts: [String] = []
+        for minute in 0..<300 {
+            contract.pass(seconds: 60)
+            contract.ask {
+                $0.push(1000 + minute, 1)
+                $0.recent(2000 + minute, topic: 0, since: contract.wall - 3_660_000)
+            }
+            counts.append(contract.member(2000 + minute, "recent", "since", "accepted"))
+        }
+        #expect(Set(counts.dropFirst(70)).count == 1, "\(counts)")
+    }
+
+    @Test("A period in the future is refused, unless the caller's clock is a little ahead", arguments: EngineKind.all)
+    func future(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        contract.ask { $0.push(1, 1) }
+        contract.ask {
+            $0.recent(2, topic: 0, since: contract.wall + 30_000)
+            $0.recent(3, topic: 0, since: contract.wall + 90_000)
+        }
+        #expect(contract.answer(2) == "200" && contract.answer(3) == "400 BadQuery")
+    }
+
     /// The coalesced pushes of the topic: in the last hour, in the last day, and since a moment.
     private func coalesced(_ contract: EngineContract, _ request: Int, since: Int64) -> [String] {
         contract.ask {
@@ -79,13 +122,12 @@ struct RecentContractTests {
         let since = contract.member(301, "recent", "since", "since")
         #expect(since <= WallTime.text(wall - 40 * 60_000) && since > WallTime.text(wall - 42 * 60_000))
         // The push 45 minutes ago, those 90 minutes ago, and all of them.
-        for (ago, expected) in [((50, 40), "1"), ((100, 60), "4"), ((100, 40), "5"), ((40, 0), "0"), ((100, 95), "0")] {
-            contract.ask {
-                $0.recent(330, topic: 0, since: wall - Int64(ago.0) * 60_000, until: wall - Int64(ago.1) * 60_000)
-            }
-            #expect(contract.member(330, "recent", "since", "coalesced") == expected, "\(ago): \(contract.text(330))")
-            let until = contract.member(330, "recent", "since", "until")
-            #expect(until <= WallTime.text(wall - Int64(ago.1) * 60_000), "\(ago)")
+        let periods = [(50, 40, "1"), (100, 60, "4"), (100, 40, "5"), (40, 1, "0"), (100, 95, "0")]
+        for (number, (since, until, expected)) in periods.enumerated() {
+            let (request, end) = (330 + number, wall - Int64(until) * 60_000)
+            contract.ask { $0.recent(request, topic: 0, since: wall - Int64(since) * 60_000, until: end) }
+            let counts = ["coalesced", "until"].map { contract.member(request, "recent", "since", $0) }
+            #expect(counts[0] == expected && counts[1] <= WallTime.text(end), "\(since) \(until): \(counts)")
         }
         contract.ask { $0.recent(340, topic: 0, since: wall - 3_000_000, until: wall + 1000) }
         #expect(contract.member(340, "recent", "since", "coalesced") == "1")

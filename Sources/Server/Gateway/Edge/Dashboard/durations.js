@@ -56,7 +56,7 @@ export function updatePeriods(event) {
       ...event.topics.listed.map((topic) => row(topic.topic, topic.topic, topic.recent[span], span))]);
   more(byID("periods"), event.topics.count - event.topics.listed.length, "topics with fewer pushes");
   setText(byID("periods-since"), `Since ${moment(Date.parse(recent[span].since))}. ${
-    "Counting begins anew when the gateway starts; the list of pushes goes back farther."}`);
+    "Pushes count when they end, and the lists go by their arrival. Counting begins anew when the gateway starts; the list of pushes goes back farther."}`);
 }
 
 // - redraw: draws the page again.

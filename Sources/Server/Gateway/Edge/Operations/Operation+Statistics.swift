@@ -84,12 +84,16 @@ extension OperationCall {
 extension EngineWork {
     /// - `period`: the counted period, in milliseconds since 1970; nil for the last hour and day.
     package static func statistics(of period: Range<Int64>? = nil) -> EngineWork {
-        EngineWork(.counts(.none)) { .outcome(.statistics($0.workspace.statistics($0.room, of: period))) }
+        EngineWork(.counts(.none)) { scope throws(APIError) in
+            try scope.workspace.check(period)
+            return .outcome(.statistics(scope.workspace.statistics(scope.room, of: period)))
+        }
     }
 
     package static func topicStatistics(topic name: [UInt8], of period: Range<Int64>? = nil) -> EngineWork {
         EngineWork(.counts(.one(name))) { scope throws(APIError) in
             guard let topic = name.withByteView({ scope.engine.findTopic($0) }) else { throw .unknownTopic }
+            try scope.workspace.check(period)
             return .outcome(.statistics(scope.workspace.statistics(topic, scope.room, of: period)))
         }
     }
@@ -105,6 +109,16 @@ extension EngineWork {
 }
 
 extension Workspace {
+    /// The time by which the clock of a caller may be ahead, in milliseconds.
+    private static let clockSlack: Int64 = 60_000
+
+    /// Refuses a period that begins in the future.
+    fileprivate func check(_ period: Range<Int64>?) throws(APIError) {
+        let now = self.offset.wall(self.engine.now)
+        guard let since = period?.lowerBound, since > now + Self.clockSlack else { return }
+        throw APIError(400, "BadQuery", "since must be in the past, not \(since): now is \(now).")
+    }
+
     /// The bytes of a list of topics after which it omits streams, so that long patterns do not delay other requests.
     private static let topicsBytesMax = 4 << 20
 

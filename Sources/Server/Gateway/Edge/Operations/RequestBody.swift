@@ -118,7 +118,8 @@ struct QueryParameter {
 
     /// The parameter once for each word of its value. Commas separate words, percent-encoded too.
     var words: [QueryParameter] {
-        let words = self.value.replacing("%2C", with: ",").split(separator: ",", omittingEmptySubsequences: false)
+        let value = self.value.replacing("%2C", with: ",").replacing("%2c", with: ",")
+        let words = value.split(separator: ",", omittingEmptySubsequences: false)
         return words.map { QueryParameter(name: self.name, value: String($0)) }
     }
 

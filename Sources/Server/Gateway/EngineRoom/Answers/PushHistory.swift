@@ -94,7 +94,8 @@ struct PushHistory {
             if self.workerBytes.count >= Int(length) {
                 self.worker = String(validating: self.workerBytes.prefix(Int(length)), as: UTF8.self)
             }
-        case .registered, .removed, .conditions, .taskSubmitted, .taskRefused, .transfersFinished, .subscribed, .namePart:
+        case .registered, .removed, .conditions, .taskSubmitted, .taskRefused, .transfersFinished, .subscribed,
+            .namePart:
             break
         }
         guard let waited = event.waited else { return }

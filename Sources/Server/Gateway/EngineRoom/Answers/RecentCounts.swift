@@ -76,7 +76,8 @@ package struct RecentCounts {
 
         /// Keeps the last sample of a quarter alone, of those older than an hour, and none older than a day.
         mutating func thin(_ now: Int64) {
-            let hour = now - RecentCounts.hour - RecentCounts.fine
+            // A period that begins an hour ago and a minute may begin at the minute before that.
+            let hour = now - RecentCounts.hour - 2 * RecentCounts.fine
             let day = now - RecentCounts.day - RecentCounts.coarse
             let last = self.times.count - 1
             func quarter(_ place: Int) -> Int64 { (self.times[place] - 1) / RecentCounts.coarse }
@@ -205,7 +206,7 @@ struct DurationReport: Sendable {
     /// - Parameter name: returns the name of a topic.
     init(_ rows: [WakeDurationRow], since: Int64, name: (TopicIndex) -> String) {
         self.since = since
-        for row in rows {
+        for row in WakeDurationRow.sorted(rows) {
             if row.worker == nil, row.kind == .push { self.pushes += row.counts }
             guard let p95 = row.counts.quantile(0.95) else { continue }
             self.rows.append(Row(topic: name(row.topic), row: row, p95: p95))
@@ -227,7 +228,8 @@ struct DurationReport: Sendable {
     private func write(_ rows: [Row], to writer: inout JSONWriter) {
         writer.beginArray()
         for kind in LaunchKind.allCases {
-            for row in rows.filter({ $0.row.kind == kind }).most(Self.rowsMax, by: { Int($0.p95) }) {
+            // The sort is stable: of equally slow ones those with the most wakes come first.
+            for row in rows.filter({ $0.row.kind == kind }).sorted(by: { $0.p95 > $1.p95 }).prefix(Self.rowsMax) {
                 writer.beginObject()
                 if let worker = row.row.worker {
                     writer.key("worker")

@@ -163,8 +163,6 @@ extension ClusterEngine: StoredEngine {
             self.end(request.reply)
             self.requests.perform(request, self.workspace)
             self.claims.heard(topic)
-            // The next of these transactions writes the event of the subscription.
-            self.areRefusalsDue = true
         } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
             self.subscriptions.append(request)
             self.store.submit(.addTopics([name.withByteView { $0.string }]))

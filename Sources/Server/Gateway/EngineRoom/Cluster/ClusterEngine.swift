@@ -238,7 +238,7 @@ extension ClusterEngine {
     package func finish() {
         self.isFinishing = true
         self.countRejected(all: true)
-        self.areRefusalsDue = self.isAttached && self.records.rejections.hasChanges
+        self.areRefusalsDue = self.isAttached && self.hasUnwritten
         let end = self.world.monotonic() + Self.finishMax
         // The number of rounds is limited, because a clock that stands still must not prevent the end of the process.
         for _ in 0..<Self.finishMax where !self.isIdle && self.isAttached && self.world.monotonic() < end {
@@ -269,6 +269,9 @@ extension ClusterEngine {
         return false
     }
 
+    /// True if there are refusals, or events of subscriptions, which the transactions of refusals write, too.
+    private var hasUnwritten: Bool { self.records.rejections.hasChanges || self.engine.hasEvents }
+
     /// Performs the regular work of each second.
     private func tick() {
         self.sample()
@@ -280,7 +283,7 @@ extension ClusterEngine {
         self.report()
         self.due.isForced = true
         self.sweep.secondPassed()
-        self.areRefusalsDue = self.areRefusalsDue || self.records.rejections.hasChanges
+        self.areRefusalsDue = self.areRefusalsDue || self.hasUnwritten
         self.held.foresee(from: self.clock.now)
         self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
         for (name, content) in self.unkept { self.keep(name, content) }

@@ -21,8 +21,8 @@ extension MetricsText {
         self.begin(metric)
         for (label, counts) in series {
             let own = metric.labelled([label])
-            // Buckets begin anew at powers of two.
-            for bound in (4...16).map({ Int64(1) << $0 }) {
+            // Buckets begin anew at powers of two: from 16 ms to 17 minutes, longer than most wakes may last.
+            for bound in (4...20).map({ Int64(1) << $0 }) {
                 let text = Self.number(bound, 1000)
                 self.sample("\(metric.name)_bucket", own + [("le", text)], counts.count(upTo: bound))
             }

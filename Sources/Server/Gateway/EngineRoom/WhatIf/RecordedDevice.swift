@@ -72,7 +72,8 @@ struct RecordedDevice {
     private mutating func append(_ entry: HistoryEntry) {
         let (event, wall) = (entry.event, self.offset.wall(entry.event.at))
         switch event.kind {
-        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .subscribed, .namePart, .discard(_, .replaced):
+        case .push(.noWake), .registered, .removed, .taskRefused, .worker, .subscribed, .namePart,
+            .discard(_, .replaced):
             break
         case .push(let disposition):
             self.pushes += 1
