@@ -169,8 +169,8 @@ package enum StatsText {
         else { return "" }
         let topic = parsed.text("--topic").map { " --topic \(ShellText.quoted($0))" } ?? ""
         let list = "`wakegate push list\(topic) --outcome coalesced --since \(ShellText.quoted(asked))`"
-        return "\ncounted since \(text), not the whole period: counts begin with the gateway's start; \(list) goes back "
-            + "further\n"
+        let cause = "not the whole period: counts begin with the gateway's start"
+        return "\ncounted since \(text), \(cause); \(list) goes back further\n"
     }
 
     /// Returns the durations of wakes, the slowest workers of each kind first; empty before the first wake.
