@@ -380,13 +380,12 @@ extension CommandDefinition {
         "device events",
         "list what happened to a device, the newest first",
         arguments: [token],
-        options: OptionDefinition.period
-            + [
-                OptionDefinition("--kind", "KIND", "of one kind", words: DeviceEventsCommand.kinds),
-                OptionDefinition("--limit", "N", "at most N events; default: 100", value: .integer(1...1_000_000)),
-                OptionDefinition("--after", "NEXT", "continue where a list left off"),
-                OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
-            ] + OptionDefinition.client,
+        options: [
+            OptionDefinition("--kind", "KIND", "of one kind", words: DeviceEventsCommand.kinds),
+            OptionDefinition("--limit", "N", "at most N events; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after", "NEXT", "continue where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+        ] + OptionDefinition.period + OptionDefinition.client,
         example:
             "wakegate device events 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --since 24h",
         notes: [

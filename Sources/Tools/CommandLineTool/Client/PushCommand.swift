@@ -216,13 +216,11 @@ extension CommandDefinition {
                 isRepeatable: true,
                 words: PushListCommand.outcomes + ["discarded"]
             ),
-        ] + OptionDefinition.period
-            + [
-                OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device, without other filters"),
-                OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
-                OptionDefinition("--after", "NEXT", "continue where a list left off"),
-                OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
-            ] + OptionDefinition.client,
+            OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device, without other filters"),
+            OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after", "NEXT", "continue where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+        ] + OptionDefinition.period + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
             """

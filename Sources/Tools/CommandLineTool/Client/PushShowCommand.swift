@@ -42,13 +42,13 @@ package enum PushShowCommand {
             Console.out(json: response.text)
             return 0
         }
-        var parsed = parsed
-        if let device = push["device"]?.text { parsed.values["--device"] = [device] }
+        var chained = parsed
+        if let device = push["device"]?.text { chained.values["--device"] = [device] }
         var heir = push
         for _ in 0..<self.hopsMax {
             guard let next = heir["into"]?.text else { break }
-            parsed.arguments = [next]
-            let answer = try location.answer(location.request("GET", self.path(parsed)), with: client)
+            chained.arguments = [next]
+            let answer = try location.answer(location.request("GET", self.path(chained)), with: client)
             guard answer.isSuccess else { break }
             heir = try GatewayAnswer.object(answer)
         }
