@@ -108,6 +108,9 @@ struct ClientTextTests {
         #expect(text.contains("next eligible       at once"))
         #expect(text.contains("charging=false"))
         #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
+        let discarded = #""event":"discard","detail":"expired","held":null,"waited":{"interval":5000,"worker":0}"#
+        let expired = ExplainText.text(try JSONReader.read(#"{"recent":[{"at":0,\#(discarded)}]}"#))
+        #expect(expired.hasSuffix("  1970-01-01T00:00:00Z  discard  expired, waited 5 s interval\n"))
     }
 
     @Test("A wake that was lost or returned is explained")
@@ -185,6 +188,16 @@ struct ClientTextTests {
         #expect(durations[3] == "(no name)      a.b    push  2      7 ms    999 ms  999 ms")
         #expect(durations[4] == "(all workers)  a.b    push  3      7 ms    1.2 s   1.2 s")
         #expect(StatsText.recent(.null).isEmpty && StatsText.durations(.null).isEmpty)
+    }
+
+    @Test("A period that counts less than was asked for says so")
+    func shortfall() throws {
+        let parsed = try ParsedCommand.running("stats --topic a.b --since 1h")
+        let stats = try JSONReader.read(#"{"recent":{"since":{"since":"1970-01-01T01:30:00Z"}}}"#)
+        let text = StatsText.shortfall(stats, parsed, now: 7_200_000)
+        #expect(text.hasPrefix("\ncounted since 1970-01-01T01:30:00Z, not the whole period"))
+        #expect(text.contains("`wakegate push list --topic a.b --outcome coalesced --since 1h`"))
+        #expect(StatsText.shortfall(stats, parsed, now: 9_000_000).isEmpty)
     }
 
     @Test("Less than one push per launch is explained, and zero is not shown as a number")
