@@ -112,7 +112,7 @@ extension DeviceEngine {
         return moment == .distantPast ? min(restored(), self.now) : moment
     }
 
-    /// The time from which a pending push that may launch has waited only for a slot, by the stored state of its device.
+    /// The time from which a pending push that may launch has waited only for a slot, by its device's stored state.
     func readyFrom(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters) -> Instant {
         guard let push = state.pending else { return self.now }
         let record = self.devices[device]

@@ -54,8 +54,7 @@ extension ParsedCommand {
         return try location.answer(location.request(method, path, body: body), with: try location.client())
     }
 
-    /// Prints a note if the gateway does not know the topic or the device of the options, of which a list is empty and a
-    /// stream silent.
+    /// Prints a note if the gateway does not know the topic or the device of the options. Its list is then empty.
     func noteUnknown(_ location: GatewayLocation, _ client: HTTPClient) throws(CommandFailure) {
         for (option, path) in [("--topic", "/v1/stats/topics"), ("--device", "/v1/devices")] {
             guard let name = self.text(option) else { continue }

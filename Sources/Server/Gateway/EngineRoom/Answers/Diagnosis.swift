@@ -235,8 +235,8 @@ extension Diagnosis {
             if window == 0 { return "usageWindow is 0, which holds nothing." }
             return used == .distantPast
                 ? "No use of the device was ever reported, which holds nothing."
-                : "The device was used last at \(self.reasoning.pastTime(used)), within the \(Reasoning.seconds(window)) s of "
-                    + "usageWindow."
+                : "The device was used last at \(self.reasoning.pastTime(used)), "
+                    + "within the \(Reasoning.seconds(window)) s of usageWindow."
         case .priority, .worker: return ""
         }
     }

@@ -101,8 +101,8 @@ package final class EventRecovery {
     ///
     /// They are higher than every number in the history, which would otherwise take the records for written. Numbering
     /// starts anew from the clock if the history cannot be opened, because it may be ahead of an older journal. It also
-    /// does so for a copy, and if the history is ahead, because another journal gave the next numbers: until the history
-    /// has a record of the new numbering, each start finds again which events are void.
+    /// does so for a copy, and if the history is ahead, because another journal gave the next numbers: until the
+    /// history has a record of the new numbering, each start finds again which events are void.
     package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
         let isAnew = self.found == nil || isFork || self.isHistoryAhead
@@ -137,8 +137,8 @@ package final class EventRecovery {
         return faults
     }
 
-    /// True if the history has records that the journal never had: it followed another journal, or a newer state of this
-    /// one.
+    /// True if the history has records that the journal never had: it followed another journal, or a newer state of
+    /// this one.
     private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
 
     /// The events of the history that its other journal had after the last one of this journal, and that did not happen
