@@ -119,7 +119,7 @@ struct ClientTextTests {
         let explained = "lost: its worker returned it or was cut off; it launches again"
         #expect(ExplainText.text(try JSONReader.read("{\"recent\":[\(event)]}")).contains("result  X  \(explained)"))
         let push = try JSONReader.read("{\"events\":[\(event)]}")
-        #expect(PushShowCommand.text(push).contains("result  \(explained)"))
+        #expect(PushShowCommand.text(push, push).contains("result  \(explained)"))
         var way = PushWayText("X")
         #expect(way.newLines(push) == ["1970-01-01T00:00:00Z result \(explained)"])
     }
