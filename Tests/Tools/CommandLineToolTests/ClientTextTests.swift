@@ -256,7 +256,7 @@ struct EventTextTests {
 
     @Test("Each event is a line with its time, kind, outcome and subject")
     func lines() {
-        let (at, of) = ("2025-11-21T07:20:00Z", "com.example.app  \(Self.token)")
+        let (at, of) = ("2025-11-21T07:19:59Z", "com.example.app  \(Self.token)")
         let push = self.event(.push) {
             $0.disposition = "scheduled"
             $0.apnsID = "X"
