@@ -197,11 +197,15 @@ struct JSONSyntaxTests {
         #expect(self.fault(text) == nil)
     }
 
-    @Test("Deep nesting uses no stack")
+    @Test("A payload may be nested as deep as the gateway accepts, and 100,000 levels use no stack")
     func deep() {
-        let deep = String(repeating: "[", count: 100_000)
-        #expect(self.fault(deep + String(repeating: "]", count: 100_000)) == nil)
-        #expect(self.fault(deep)?.isCutShort == true)
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + "0" + String(repeating: "]", count: depth)
+        }
+        #expect(self.fault(nested(JSONGate.depthMax)) == nil)
+        let fault = JSONSyntaxFault(what: "line 1, column 514: values are nested more than 513 deep", isCutShort: false)
+        #expect(self.fault(nested(JSONGate.depthMax + 1)) == fault)
+        #expect(self.fault(String(repeating: "[", count: 100_000)) == fault)
     }
 
     @Test(
@@ -234,7 +238,7 @@ struct JSONSyntaxTests {
             ("[-]", "line 1, column 3: a digit should be here"),
             ("\"\\x\"", "line 1, column 3: a backslash must be followed by one of \" \\ / b f n r t u"),
             ("\"\\u12x4\"", "line 1, column 6: four hexadecimal digits should be here"),
-            ("\"a\nb\"", "line 1, column 3: a control character in a string must be escaped"),
+            ("\"a\nb\"", "line 1, column 3: control characters in a string must be escaped"),
         ]
     )
     func wrong(text: String, what: String) {

@@ -41,6 +41,8 @@ package struct JSONFault: Error, Hashable {
 struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
+        /// A push's payload, as `JSONGate` accepts it: nested as deep, and with surrogates that stand alone.
+        case payload
         /// JSON5, without repeated names.
         case json5
     }
@@ -62,20 +64,27 @@ struct JSONParser {
     /// The maximum nesting depth, which bounds the stack. Real texts are not nested deeper.
     private let depthMax: Int
     var index = 0
+    /// The start positions of the open objects, arrays and strings of a payload.
+    private(set) var open: [Int] = []
 
-    private init(_ bytes: [UInt8], _ dialect: Dialect) {
+    init(_ bytes: [UInt8], _ dialect: Dialect) {
         self.bytes = bytes
         self.dialect = dialect
         self.isStrict = dialect != .json5
         // Strict texts are trace lines, requests and answers; JSON5 texts are configurations.
-        self.depthMax = self.isStrict ? 16 : 64
+        self.depthMax = dialect == .payload ? JSONGate.depthMax + 1 : self.isStrict ? 16 : 64
     }
 
     /// Parses `bytes`, which may have white space around the value.
     static func read(_ bytes: [UInt8], _ dialect: Dialect) throws(Fault) -> JSONValue {
         var text = JSONParser(bytes, dialect)
-        let value = try text.value(depth: 0)
-        guard try text.next() == nil else { throw text.fault("there is more after the end of the value") }
+        return try text.value()
+    }
+
+    /// Reads the only value of the text.
+    mutating func value() throws(Fault) -> JSONValue {
+        let value = try self.value(depth: 0)
+        guard try self.next() == nil else { throw self.fault("there is more after the end of the value") }
         return value
     }
 
@@ -106,6 +115,19 @@ struct JSONParser {
         self.index += 1
         return true
     }
+
+    /// Consumes the first byte of an object, an array or a string.
+    private mutating func begin() {
+        if self.dialect == .payload { self.open.append(self.index) }
+        self.index += 1
+    }
+
+    /// Consumes the end of an object or an array if it is next.
+    private mutating func ends(_ byte: UInt8) throws(Fault) -> Bool {
+        guard try self.consume(byte) else { return false }
+        _ = self.open.popLast()
+        return true
+    }
 }
 
 // MARK: - Values
@@ -123,6 +145,8 @@ extension JSONParser {
         case UInt8(ascii: "t") where self.word("true"): return .bool(true)
         case UInt8(ascii: "f") where self.word("false"): return .bool(false)
         case UInt8(ascii: "n") where self.word("null"): return .null
+        case _ where self.dialect == .payload:
+            throw self.fault("a value should be here; text stands in double quotes")
         default: throw self.fault("this is not the start of a JSON value")
         }
     }
@@ -137,8 +161,8 @@ extension JSONParser {
         let start = self.index
         var members: [JSONMember] = []
         var names = SeenNames()
-        self.index += 1
-        if try self.consume(UInt8(ascii: "}")) { return .object(members) }
+        self.begin()
+        if try self.ends(UInt8(ascii: "}")) { return .object(members) }
         repeat {
             try self.checkEnd(start)
             let name = try self.name(depth: depth, &names)
@@ -153,8 +177,8 @@ extension JSONParser {
     private mutating func array(depth: Int) throws(Fault) -> JSONValue {
         let start = self.index
         var elements: [JSONValue] = []
-        self.index += 1
-        if try self.consume(UInt8(ascii: "]")) { return .array(elements) }
+        self.begin()
+        if try self.ends(UInt8(ascii: "]")) { return .array(elements) }
         repeat {
             try self.checkEnd(start)
             elements.append(try self.value(depth: depth + 1))
@@ -168,9 +192,9 @@ extension JSONParser {
     private mutating func goesOn(_ start: Int) throws(Fault) -> Bool {
         // The code of the closing bracket is that of the opening one plus two, for both kinds.
         let end = self.bytes[start] + 2
-        if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.consume(end) }
+        if try self.consume(UInt8(ascii: ",")) { return self.isStrict ? true : try !self.ends(end) }
         try self.checkEnd(start)
-        guard try self.consume(end) else {
+        guard try self.ends(end) else {
             throw self.fault("a comma or \(Character(Unicode.Scalar(end))) should be here")
         }
         return false
@@ -198,7 +222,9 @@ extension JSONParser {
             guard let first = seen.json5.updateValue(place, forKey: name) else { return name }
             throw Fault(place: place, what: "it appears twice", repeated: (name, first))
         }
-        guard try self.next() == UInt8(ascii: "\"") else { throw self.fault("a name in quotes should be here") }
+        guard try self.next() == UInt8(ascii: "\"") else {
+            throw self.fault("a name in \(self.dialect == .payload ? "double " : "")quotes should be here")
+        }
         let place = self.index
         let name = try self.string()
         if self.dialect == .strictWithoutRepeatedNames, !seen.strict.insert(Array(name.utf8)).inserted {
@@ -258,7 +284,7 @@ extension JSONParser {
     mutating func string() throws(Fault) -> String {
         let opening = self.index
         let quote = self.bytes[opening]
-        self.index += 1
+        self.begin()
         var text = ""
         var start = self.index
         while let byte = self.current {
@@ -270,7 +296,10 @@ extension JSONParser {
             }
             let run = String(decoding: self.bytes[start..<self.index], as: UTF8.self)
             self.index += 1
-            if byte == quote { return text.isEmpty ? run : text + run }
+            if byte == quote {
+                _ = self.open.popLast()
+                return text.isEmpty ? run : text + run
+            }
             text += run
             if let scalar = try self.escaped() { text.unicodeScalars.append(scalar) }
             start = self.index
@@ -303,7 +332,7 @@ extension JSONParser {
     mutating func unicodeEscape() throws(Fault) -> Unicode.Scalar {
         let start = self.isStrict ? nil : self.index - 2
         let unit = try self.hexadecimal(digits: 4)
-        if let scalar = Unicode.Scalar(unit) { return scalar }
+        if let scalar = Unicode.Scalar(unit) ?? (self.dialect == .payload ? "\u{FFFD}" : nil) { return scalar }
         let alone = "a surrogate stands alone"
         guard unit < 0xDC00, self.current == UInt8(ascii: "\\") else { throw self.fault(alone, at: start) }
         self.index += 1
