@@ -40,14 +40,10 @@ struct Measurement {
     private static func report(_ count: Int, idle: Int, pending: Int) {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("devices")
-        writer.integer(count)
-        writer.key("payloadBytes")
-        writer.integer(Self.payloadBytes)
-        writer.key("bytesPerIdleDevice")
-        writer.integer(idle / count)
-        writer.key("bytesPerPendingDevice")
-        writer.integer(pending / count)
+        writer.member("devices", count)
+        writer.member("payloadBytes", Self.payloadBytes)
+        writer.member("bytesPerIdleDevice", idle / count)
+        writer.member("bytesPerPendingDevice", pending / count)
         writer.endObject()
         Self.write(writer.buffer.view.string + "\n", to: STDOUT_FILENO)
     }

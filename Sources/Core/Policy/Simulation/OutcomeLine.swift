@@ -133,8 +133,7 @@ package struct TraceHeader {
     /// The line as a JSON object, without a line end.
     package var json: String {
         JSONWriter.object { writer in
-            writer.key("policy")
-            writer.beginObject()
+            writer.beginObject("policy")
             for (parameter, value) in self.parameters {
                 writer.key(parameter.rawValue)
                 writer.number(value)
@@ -145,8 +144,7 @@ package struct TraceHeader {
                 worker.write(to: &writer)
             }
             if !self.tasks.isEmpty {
-                writer.key("tasks")
-                writer.beginObject()
+                writer.beginObject("tasks")
                 for (name, script) in self.tasks.sorted(by: { $0.key < $1.key }) {
                     writer.key(name)
                     script.write(to: &writer)
@@ -260,10 +258,7 @@ extension ConditionsReport {
     fileprivate func write(to writer: inout JSONWriter) {
         if let appState { writer.member("appState", appState.rawValue) }
         if let backgroundRefresh { writer.member("backgroundRefresh", backgroundRefresh.rawValue) }
-        if let batteryLevel {
-            writer.key("batteryLevel")
-            writer.number(batteryLevel)
-        }
+        if let batteryLevel { writer.member("batteryLevel", batteryLevel) }
         if let charging { writer.member("charging", charging) }
         if let lowPowerMode { writer.member("lowPowerMode", lowPowerMode) }
         if let thermalState { writer.member("thermalState", thermalState.rawValue) }
@@ -298,8 +293,7 @@ extension JSONWriter {
         self.object { writer in
             writer.member("t", moment)
             writer.member("device", device)
-            writer.key("event")
-            writer.string(event)
+            writer.member("event", event)
             writeMembers(&writer)
         }
     }
@@ -403,8 +397,7 @@ package struct Summary: Hashable, Sendable {
         counters.removeAll { $0.1 == 0 }
         counters += [("pending", self.pending), ("inFlight", self.inFlight)]
         return JSONWriter.object { writer in
-            writer.key("summary")
-            writer.beginObject()
+            writer.beginObject("summary")
             for (name, count) in counters {
                 writer.key(name)
                 writer.integer(count)

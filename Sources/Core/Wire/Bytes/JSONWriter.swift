@@ -277,20 +277,56 @@ extension JSONWriter {
         return json.buffer.view.array
     }
 
+    /// Begins an object as the value of a member.
+    package mutating func beginObject(_ name: StaticString) {
+        self.key(name)
+        self.beginObject()
+    }
+
+    /// Begins an array as the value of a member.
+    package mutating func beginArray(_ name: StaticString) {
+        self.key(name)
+        self.beginArray()
+    }
+
     /// Writes a member; null for nil.
     package mutating func member(_ name: StaticString, _ value: String?) {
         self.key(name)
         if let value { self.string(value) } else { self.null() }
     }
 
+    package mutating func member(_ name: StaticString, _ value: StaticString?) {
+        self.key(name)
+        if let value { self.string(value) } else { self.null() }
+    }
+
+    @inline(__always)
+    package mutating func member(_ name: StaticString, _ value: ByteView) {
+        self.key(name)
+        self.string(value)
+    }
+
+    /// Writes a member whose value `write` appends, as `hex` does.
+    @inline(__always)
+    package mutating func hex(_ name: StaticString, _ write: (inout ByteBuffer) -> Void) {
+        self.key(name)
+        self.hex(write)
+    }
+
+    @inline(__always)
     package mutating func member(_ name: StaticString, _ value: Int64?) {
         self.key(name)
         if let value { self.integer(value) } else { self.null() }
     }
 
-    package mutating func member(_ name: StaticString, _ value: some BinaryInteger) {
+    package mutating func member(_ name: StaticString, _ value: (some BinaryInteger)?) {
         self.key(name)
-        self.integer(value)
+        if let value { self.integer(value) } else { self.null() }
+    }
+
+    package mutating func member(_ name: StaticString, _ value: Double) {
+        self.key(name)
+        self.number(value)
     }
 
     package mutating func member(_ name: StaticString, _ value: Bool?) {
@@ -305,6 +341,11 @@ extension JSONWriter {
 
     /// Writes a member unless its value is nil.
     package mutating func member(_ name: StaticString, ifPresent value: Int64?) {
+        if let value { self.member(name, value) }
+    }
+
+    /// Writes a member unless its value is nil.
+    package mutating func member(_ name: StaticString, ifPresent value: StaticString?) {
         if let value { self.member(name, value) }
     }
 

@@ -27,25 +27,13 @@ package struct APIError: Error, Hashable, Sendable {
     /// Appends the body of the answer: an object of `reason`, `message` and the members that are set.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("reason")
-        writer.string(self.reason)
-        writer.key("message")
-        writer.string(self.message)
-        if let outcome = self.outcome {
-            writer.key("outcome")
-            writer.string(outcome)
-        }
-        if let deadline = self.deadline {
-            writer.key("deadline")
-            writer.integer(deadline)
-        }
-        if let timestamp = self.timestamp {
-            writer.key("timestamp")
-            writer.integer(timestamp)
-        }
+        writer.member("reason", self.reason)
+        writer.member("message", self.message)
+        writer.member("outcome", ifPresent: self.outcome)
+        writer.member("deadline", ifPresent: self.deadline)
+        writer.member("timestamp", ifPresent: self.timestamp)
         if !self.faults.isEmpty {
-            writer.key("faults")
-            writer.beginArray()
+            writer.beginArray("faults")
             for fault in self.faults {
                 writer.beginObject()
                 for (name, text) in [("key", fault.key), ("problem", fault.problem), ("remedy", fault.remedy)] {

@@ -49,12 +49,9 @@ package struct LiveEvent: Hashable, Sendable {
     /// Appends the event as one JSON object with all of its members.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("at")
-        writer.integer(self.at)
-        writer.key("event")
-        writer.string(self.kind.rawValue)
-        writer.key("topic")
-        writer.string(self.topic)
+        writer.member("at", self.at)
+        writer.member("event", self.kind.rawValue)
+        writer.member("topic", self.topic)
         let members: [(StaticString, String?)] = [
             ("device", self.device), ("apnsID", self.apnsID), ("wake", self.wake), ("disposition", self.disposition),
             ("outcome", self.outcome), ("reason", self.reason), ("detail", self.detail),
@@ -99,8 +96,7 @@ package enum LiveNews: Hashable, Sendable {
         case .event(let event): event.write(to: &writer)
         case .missed(let count):
             writer.beginObject()
-            writer.key("count")
-            writer.integer(count)
+            writer.member("count", count)
             writer.endObject()
         }
     }

@@ -186,14 +186,10 @@ extension Wake {
     /// Writes the wake as a JSON object on one line, for a stream's event or a webhook's request.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("wake")
-        writer.hex { self.id.write(to: &$0) }
-        writer.key("kind")
-        writer.string(self.kind.name)
-        writer.key("device")
-        writer.hex { self.device.writeHex(to: &$0) }
-        writer.key("topic")
-        writer.string(self.topic)
+        writer.hex("wake") { self.id.write(to: &$0) }
+        writer.member("kind", self.kind.name)
+        writer.hex("device") { self.device.writeHex(to: &$0) }
+        writer.member("topic", self.topic)
         if let work = self.work {
             work.writeMembers(to: &writer)
             self.terms.writeTaskMembers(to: &writer)
@@ -221,13 +217,10 @@ extension Wake.Work {
     fileprivate func writeMembers(to writer: inout JSONWriter) {
         switch self {
         case .task(let identifier, _, _, _):
-            writer.key("task")
-            writer.string(identifier)
+            writer.member("task", identifier)
         case .session(let name, let count):
-            writer.key("session")
-            writer.string(name)
-            writer.key("count")
-            writer.integer(count)
+            writer.member("session", name)
+            writer.member("count", count)
         }
     }
 
@@ -240,78 +233,52 @@ extension Wake.Work {
             writer.key("resumedFrom")
             writer.null()
         case .progress(let completed, let total, let title, let subtitle)?:
-            writer.key("resumedFrom")
-            writer.beginObject()
-            writer.key("completed")
-            writer.integer(completed)
-            writer.key("total")
-            writer.integer(total)
+            writer.beginObject("resumedFrom")
+            writer.member("completed", completed)
+            writer.member("total", total)
             Self.write(title: title, subtitle: subtitle, to: &writer)
             writer.endObject()
         }
     }
 
     private static func write(title: ByteView, subtitle: ByteView, to writer: inout JSONWriter) {
-        if !title.isEmpty {
-            writer.key("title")
-            writer.string(title)
-        }
-        if !subtitle.isEmpty {
-            writer.key("subtitle")
-            writer.string(subtitle)
-        }
+        if !title.isEmpty { writer.member("title", title) }
+        if !subtitle.isEmpty { writer.member("subtitle", subtitle) }
     }
 }
 
 extension Wake.Terms {
     fileprivate func writeMembers(to writer: inout JSONWriter) {
-        writer.key("priority")
-        writer.integer(Int64(self.priority))
-        writer.key("attempt")
-        writer.integer(Int64(self.attempt))
-        writer.key("coalesced")
-        writer.integer(Int64(self.coalesced))
-        writer.key("receivedAt")
-        writer.integer(self.receivedAt)
-        writer.key("firstReceivedAt")
-        writer.integer(self.firstReceivedAt)
+        writer.member("priority", Int64(self.priority))
+        writer.member("attempt", Int64(self.attempt))
+        writer.member("coalesced", Int64(self.coalesced))
+        writer.member("receivedAt", self.receivedAt)
+        writer.member("firstReceivedAt", self.firstReceivedAt)
         self.writeTime(to: &writer)
     }
 
     fileprivate func writeTaskMembers(to writer: inout JSONWriter) {
-        writer.key("attempt")
-        writer.integer(Int64(self.attempt))
-        writer.key("submittedAt")
-        writer.integer(self.receivedAt)
+        writer.member("attempt", Int64(self.attempt))
+        writer.member("submittedAt", self.receivedAt)
         self.writeTime(to: &writer)
     }
 
     private func writeTime(to writer: inout JSONWriter) {
-        writer.key("deadline")
-        writer.integer(self.deadline)
-        writer.key("timeLeft")
-        writer.integer(self.timeLeft)
+        writer.member("deadline", self.deadline)
+        writer.member("timeLeft", self.timeLeft)
     }
 }
 
 extension WakeTrace {
     fileprivate func writeMembers(to writer: inout JSONWriter) {
-        if let parent = self.parent {
-            writer.key("traceparent")
-            writer.hex { parent.write(to: &$0) }
-        }
-        if !self.state.isEmpty {
-            writer.key("tracestate")
-            writer.string(self.state)
-        }
+        if let parent = self.parent { writer.hex("traceparent") { parent.write(to: &$0) } }
+        if !self.state.isEmpty { writer.member("tracestate", self.state) }
         guard !self.links.isEmpty else { return }
-        writer.key("traceLinks")
-        writer.beginArray()
+        writer.beginArray("traceLinks")
         for link in self.links { writer.hex { link.write(to: &$0) } }
         writer.endArray()
         guard self.linksDropped > 0 else { return }
-        writer.key("traceLinksDropped")
-        writer.integer(self.linksDropped)
+        writer.member("traceLinksDropped", self.linksDropped)
     }
 }
 
@@ -338,12 +305,9 @@ extension Wake {
     ) {
         writer.buffer.append("event: expiring\ndata: ")
         writer.beginObject()
-        writer.key("wake")
-        writer.hex { wake.write(to: &$0) }
-        writer.key("deadline")
-        writer.integer(deadline)
-        writer.key("timeLeft")
-        writer.integer(timeLeft)
+        writer.hex("wake") { wake.write(to: &$0) }
+        writer.member("deadline", deadline)
+        writer.member("timeLeft", timeLeft)
         writer.endObject()
         writer.buffer.append("\n\n")
     }
@@ -352,10 +316,8 @@ extension Wake {
     package static func writeExpiredEvent(_ wake: WakeID, reason: ExpirationReason, to writer: inout JSONWriter) {
         writer.buffer.append("event: expired\ndata: ")
         writer.beginObject()
-        writer.key("wake")
-        writer.hex { wake.write(to: &$0) }
-        writer.key("reason")
-        writer.string(reason.rawValue)
+        writer.hex("wake") { wake.write(to: &$0) }
+        writer.member("reason", reason.rawValue)
         writer.endObject()
         writer.buffer.append("\n\n")
     }
@@ -370,8 +332,7 @@ extension Wake {
     ) {
         writer.buffer.append("event: conditions\ndata: ")
         writer.beginObject()
-        writer.key("device")
-        writer.hex { device.writeHex(to: &$0) }
+        writer.hex("device") { device.writeHex(to: &$0) }
         members(&writer)
         writer.endObject()
         writer.buffer.append("\n\n")

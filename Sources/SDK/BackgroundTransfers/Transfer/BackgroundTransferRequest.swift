@@ -70,8 +70,7 @@ public struct BackgroundTransferRequest: Hashable, Sendable {
             json.member("url", self.url)
             json.member("method", ifPresent: self.method)
             if !self.headers.isEmpty {
-                json.key("headers")
-                json.beginObject()
+                json.beginObject("headers")
                 for (name, value) in self.headers.sorted(by: { $0.key < $1.key }) {
                     json.key(name)
                     json.string(value)

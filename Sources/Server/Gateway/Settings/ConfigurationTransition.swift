@@ -108,17 +108,10 @@ package struct ConfigurationChange: Hashable, Sendable {
     package let old: JSONValue
     package let new: JSONValue
 
-    package init(key: String, old: JSONValue, new: JSONValue) {
-        self.key = key
-        self.old = old
-        self.new = new
-    }
-
     /// Appends the change as an object of `key`, `old` and `new`.
     package func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("key")
-        writer.string(self.key)
+        writer.member("key", self.key)
         for (name, value) in [("old", self.old), ("new", self.new)] {
             writer.key(name)
             value.written.withByteView { writer.raw($0) }

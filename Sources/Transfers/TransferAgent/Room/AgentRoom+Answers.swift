@@ -7,8 +7,7 @@ import Wire
 extension AgentRoom {
     func sessionList() -> [UInt8] {
         JSONWriter.object { json in
-            json.key("sessions")
-            json.beginArray()
+            json.beginArray("sessions")
             for name in self.book.sessionNames {
                 if let number = self.book.number(of: name) { self.session(number).withByteView { json.raw($0) } }
             }
@@ -21,12 +20,9 @@ extension AgentRoom {
         return JSONWriter.object { json in
             json.member("session", self.book.name(of: number) ?? "")
             session.write(to: &json)
-            json.key("requestTimeout")
-            json.seconds(session.requestTimeout)
-            json.key("resourceTimeout")
-            json.seconds(session.resourceTimeout)
-            json.key("transfers")
-            json.counts(counts)
+            json.member("requestTimeout", seconds: session.requestTimeout)
+            json.member("resourceTimeout", seconds: session.resourceTimeout)
+            json.member("transfers", counts)
         }
     }
 
@@ -92,8 +88,7 @@ extension AgentRoom {
         json.member("version", self.settings.version)
         json.member("commit", self.settings.commit)
         json.member("sessions", self.book.sessionNames.count)
-        json.key("transfers")
-        json.counts(self.book.counts)
+        json.member("transfers", self.book.counts)
         json.member("running", self.running.count)
         json.member("metered", conditions.isMetered)
         json.member("constrained", conditions.isConstrained)
@@ -102,8 +97,7 @@ extension AgentRoom {
         json.member("thermal", self.machine.thermal)
         json.member("network", conditions.hasNetwork)
         json.member("gateway", self.settings.gateway.map { Redirection.withoutCredentials($0) })
-        json.key("outbox")
-        json.beginObject()
+        json.beginObject("outbox")
         json.member("waiting", self.outbox.count)
         json.member("lastError", self.outbox.values.compactMap(\.lastError).last)
         json.member("delivered", self.tally.delivered)
@@ -125,8 +119,7 @@ extension AgentRoom {
         self.book.listenerCame(number)
         let state = JSONWriter.object { json in
             json.member("session", self.book.name(of: number) ?? "")
-            json.key("transfers")
-            json.counts(self.book.session(number)?.counts ?? TransferCounts())
+            json.member("transfers", self.book.session(number)?.counts ?? TransferCounts())
         }
         let bytes = AgentEvents.event("state", state)
         // An end of the session in the same turn is counted as announced to this follower, although it was not.
@@ -193,8 +186,8 @@ enum AgentEvents {
 }
 
 extension JSONWriter {
-    mutating func counts(_ counts: TransferCounts) {
-        self.beginObject()
+    mutating func member(_ name: StaticString, _ counts: TransferCounts) {
+        self.beginObject(name)
         for state in TransferState.allCases {
             self.key(state.name)
             self.integer(counts[state])
@@ -203,7 +196,8 @@ extension JSONWriter {
     }
 
     /// Writes milliseconds as seconds.
-    mutating func seconds(_ milliseconds: Int64) {
+    mutating func member(_ name: StaticString, seconds milliseconds: Int64) {
+        self.key(name)
         if milliseconds % 1000 == 0 {
             self.integer(milliseconds / 1000)
         } else {

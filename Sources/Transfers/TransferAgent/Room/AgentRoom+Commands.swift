@@ -246,8 +246,7 @@ extension AgentRoom {
         var shown = 0
         var json = JSONWriter()
         json.beginObject()
-        json.key("transfers")
-        json.beginArray()
+        json.beginArray("transfers")
         for id in found.prefix(limit) where shown == 0 || json.buffer.view.count < Self.listBytesMax {
             self.shown(id).withByteView { json.raw($0) }
             shown += 1

@@ -51,12 +51,13 @@ struct MadeUpOperationContractTests {
     }
 
     private static func answer(_ name: StaticString, _ value: Bool) -> EngineReply {
-        var writer = JSONWriter()
-        writer.beginObject()
-        writer.key(name)
-        writer.bool(value)
-        writer.endObject()
-        return .outcome(.json(writer))
+        .outcome(
+            .json { writer in
+                writer.beginObject()
+                writer.member(name, value)
+                writer.endObject()
+            }
+        )
     }
 
     @Test("The operation reads and changes a device; its change is stored and reported", arguments: EngineKind.all)

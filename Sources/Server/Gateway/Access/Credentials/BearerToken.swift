@@ -56,20 +56,16 @@ extension BearerToken {
     package func text(signedWith key: TokenKey) throws(TransportError) -> String {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("id")
-        writer.string(self.id)
-        writer.key("role")
-        writer.string(self.role.rawValue)
+        writer.member("id", self.id)
+        writer.member("role", self.role.rawValue)
         switch self.scope {
         case .all: break
         case .only(let topics):
-            writer.key("topics")
-            writer.beginArray()
+            writer.beginArray("topics")
             for topic in topics.sorted() { writer.string(topic) }
             writer.endArray()
         }
-        writer.key("expiresAt")
-        writer.integer(self.expiresAt)
+        writer.member("expiresAt", self.expiresAt)
         writer.endObject()
         let message = "\(Self.prefix).\(Base64.urlText(writer.buffer.view))"
         return "\(message).\(Base64.urlText(try MessageCode.make(Array(message.utf8), key: key.bytes)))"
@@ -248,18 +244,13 @@ package enum IssuedTokens {
     package static func add(_ token: BearerToken, issuedAt: Int64, in folder: String) throws(CredentialError) {
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("id")
-        writer.string(token.id)
-        writer.key("role")
-        writer.string(token.role.rawValue)
-        writer.key("topics")
-        writer.beginArray()
+        writer.member("id", token.id)
+        writer.member("role", token.role.rawValue)
+        writer.beginArray("topics")
         if case .only(let topics) = token.scope { for topic in topics.sorted() { writer.string(topic) } }
         writer.endArray()
-        writer.key("issuedAt")
-        writer.integer(issuedAt)
-        writer.key("expiresAt")
-        writer.integer(token.expiresAt)
+        writer.member("issuedAt", issuedAt)
+        writer.member("expiresAt", token.expiresAt)
         writer.endObject()
         let path = "\(folder)/\(self.name)"
         let isNew = try CredentialFile.stamp(path) == nil

@@ -104,18 +104,13 @@ final class FaultService: @unchecked Sendable {
     func write(to writer: inout JSONWriter, warnings: [String] = []) {
         let entries = self.monitor.withLock { self.script.entries }
         writer.beginObject()
-        writer.key("rules")
-        writer.beginArray()
+        writer.beginArray("rules")
         for entry in entries {
             writer.beginObject()
-            writer.key("id")
-            writer.string(entry.id)
-            writer.key("matched")
-            writer.integer(entry.matched)
-            writer.key("fired")
-            writer.integer(entry.fired)
-            writer.key("spent")
-            writer.bool(entry.isSpent)
+            writer.member("id", entry.id)
+            writer.member("matched", entry.matched)
+            writer.member("fired", entry.fired)
+            writer.member("spent", entry.isSpent)
             writer.key("rule")
             entry.rule.text.withByteView { writer.raw($0) }
             writer.endObject()
@@ -127,8 +122,7 @@ final class FaultService: @unchecked Sendable {
 
     /// Writes the member `warnings`.
     static func write(_ warnings: [String], to writer: inout JSONWriter) {
-        writer.key("warnings")
-        writer.beginArray()
+        writer.beginArray("warnings")
         for warning in warnings { writer.string(warning) }
         writer.endArray()
     }

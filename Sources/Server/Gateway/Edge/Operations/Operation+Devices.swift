@@ -21,58 +21,50 @@ extension Operation {
         return .asked(.register(token, topic: topic))
     }
 
-    package static let removeDevice = Operation(
+    package static let removeDevice = ofSubject(
         "removeDevice",
         .delete,
         "/v1/devices/{token}",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 400, 404],
-        afterFailedStore: .refused
+        answers: [204, 400, 404]
     ) { call throws(APIError) in
-        .asked(.unregister(try call.device()))
+        .unregister(try call.device())
     }
 
-    package static let conditions = Operation(
+    package static let conditions = ofSubject(
         "conditions",
         .get,
         "/v1/devices/{token}/conditions",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 410],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404, 410]
     ) { call throws(APIError) in
-        .asked(.conditions(of: try call.device()))
+        .conditions(of: try call.device())
     }
 
-    package static let reportConditions = Operation(
+    package static let reportConditions = ofSubject(
         "reportConditions",
         .patch,
         "/v1/devices/{token}/conditions",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 410],
-        afterFailedStore: .refused
+        answers: [200, 400, 404, 410]
     ) { call throws(APIError) in
         let device = try call.device()
         let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
-        return .asked(.conditions(device, report))
+        return .conditions(device, report)
     }
 
-    package static let listDevices = Operation(
+    package static let listDevices = ofSubject(
         "listDevices",
         .get,
         "/v1/devices",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400]
     ) { call throws(APIError) in
-        .asked(.devices(try DeviceQuestion(query: call.query)))
+        .devices(try DeviceQuestion(query: call.query))
     }
 
     /// Returns the token in a registration; nil if the body is empty or names none.
@@ -166,8 +158,7 @@ extension Workspace {
         let isInOrder = question.order == .token
         var count = 0
         var next = search.isFull ? search.tokens.last : nil
-        writer.key("devices")
-        writer.beginArray()
+        writer.beginArray("devices")
         for token in search.tokens {
             guard let device = self.engine.find(token) else { continue }
             let snapshot = self.engine.snapshot(device)

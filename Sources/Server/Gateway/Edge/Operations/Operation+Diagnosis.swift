@@ -3,18 +3,16 @@ import Policy
 package import Wire
 
 extension Operation {
-    package static let diagnoseDevice = Operation(
+    package static let diagnoseDevice = ofSubject(
         "diagnoseDevice",
         .get,
         "/v1/devices/{token}/diagnosis",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
         let task = try DiagnosisQuery(call.query).task
-        return .asked(.diagnosis(try call.device(), task: task))
+        return .diagnosis(try call.device(), task: task)
     }
 }
 
@@ -41,9 +39,7 @@ extension EngineWork {
                 now: scope.engine.now,
                 offset: scope.workspace.offset
             )
-            var writer = JSONWriter()
-            diagnosis.write(to: &writer)
-            return .outcome(.json(writer))
+            return .json { diagnosis.write(to: &$0) }
         }
     }
 }

@@ -40,8 +40,7 @@ extension Operation {
         var writer = JSONWriter()
         writer.beginObject()
         for rule in read.rules {
-            writer.key("id")
-            writer.string(try service.append(rule))
+            writer.member("id", try service.append(rule))
         }
         FaultService.write(read.warnings, to: &writer)
         writer.endObject()

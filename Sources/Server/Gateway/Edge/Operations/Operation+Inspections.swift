@@ -10,57 +10,49 @@ extension Operation {
         topicWhatIf,
     ]
 
-    package static let explainDevice = Operation(
+    package static let explainDevice = ofSubject(
         "explainDevice",
         .get,
         "/v1/devices/{token}",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
-        .asked(.explain(try call.device()))
+        .explain(try call.device())
     }
 
-    package static let devicePushes = Operation(
+    package static let devicePushes = ofSubject(
         "devicePushes",
         .get,
         "/v1/devices/{token}/pushes",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
-        .asked(.devicePushes(try call.device()))
+        .devicePushes(try call.device())
     }
 
-    package static let deviceEvents = Operation(
+    package static let deviceEvents = ofSubject(
         "deviceEvents",
         .get,
         "/v1/devices/{token}/events",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
         let selection = try EventQuery(call.query).selection
-        return .asked(.deviceEvents(try call.device(), selection))
+        return .deviceEvents(try call.device(), selection)
     }
 
-    package static let deviceTrace = Operation(
+    package static let deviceTrace = ofSubject(
         "deviceTrace",
         .get,
         "/v1/devices/{token}/trace",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
-        .asked(.deviceTrace(try call.device()))
+        .deviceTrace(try call.device())
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
@@ -160,11 +152,11 @@ extension EngineWork {
     /// Answers how a device's recorded pushes and tasks would have fared under another policy.
     package static func whatIf(_ device: Named<DeviceToken>, _ whatIf: WhatIf) -> EngineWork {
         Self.replay(device) { token, replay, recent, offset throws(APIError) in
-            var writer = JSONWriter()
             let isWhole = recent.count < PolicyReplay.eventsMax
             let recorded = replay.recorded(token.hex, recent, offset)
-            try replay.write(token, recorded, whatIf.changes, isWhole: isWhole, to: &writer, offset)
-            return .json(writer)
+            return try .json { writer throws(APIError) in
+                try replay.write(token, recorded, whatIf.changes, isWhole: isWhole, to: &writer, offset)
+            }
         }
     }
 
@@ -254,9 +246,7 @@ extension EngineWork {
                     guard let devices = reading.source.devices(of: listing.devices, reading.key) else {
                         return .more(.listedPushes(listing))
                     }
-                    var writer = JSONWriter()
-                    listing.write(to: &writer, reading.offset) { devices[$0] }
-                    return .outcome(.json(writer))
+                    return .outcome(.json { writer in listing.write(to: &writer, reading.offset) { devices[$0] } })
                 })
             )
         }
@@ -265,9 +255,9 @@ extension EngineWork {
     /// Lists a page of pushes. The engine looks up their devices, which the history cannot.
     private static func listedPushes(_ listing: PushListing) -> EngineWork {
         EngineWork { scope in
-            var writer = JSONWriter()
-            listing.write(to: &writer, scope.workspace.offset) { Self.device(number: $0, scope) }
-            return .outcome(.json(writer))
+            .json { writer in
+                listing.write(to: &writer, scope.workspace.offset) { Self.device(number: $0, scope) }
+            }
         }
     }
 
@@ -289,9 +279,7 @@ extension EngineWork {
                     if way.state == .pending, let device = devices[number] {
                         return .more(.pendingPush(way, device))
                     }
-                    var writer = JSONWriter()
-                    way.write(to: &writer, reading.offset, devices[number], nil)
-                    return .outcome(.json(writer))
+                    return .outcome(.json { way.write(to: &$0, reading.offset, devices[number], nil) })
                 })
             )
         }
@@ -301,18 +289,16 @@ extension EngineWork {
     private static func shownPush(_ way: PushHistory, device number: UInt64) -> EngineWork {
         EngineWork { scope in
             let pending = scope.engine.find(number: number).flatMap { Self.pending(way, $0, scope) }
-            var writer = JSONWriter()
-            way.write(to: &writer, scope.workspace.offset, Self.device(number: number, scope), pending)
-            return .outcome(.json(writer))
+            let device = Self.device(number: number, scope)
+            return .json { way.write(to: &$0, scope.workspace.offset, device, pending) }
         }
     }
 
     /// A push that is pending, with the device that it waits for.
     private static func pendingPush(_ way: PushHistory, _ logged: LoggedDevice) -> EngineWork {
         EngineWork(reading: Named(logged.token)) { scope, device in
-            var writer = JSONWriter()
-            way.write(to: &writer, scope.workspace.offset, logged, Self.pending(way, device.index, scope))
-            return .outcome(.json(writer))
+            let pending = Self.pending(way, device.index, scope)
+            return .json { way.write(to: &$0, scope.workspace.offset, logged, pending) }
         }
     }
 
@@ -342,8 +328,7 @@ extension HistoryQuestion.Subject {
         Self { reading, writer in
             writer.beginObject()
             explanation.writeMembers(to: &writer)
-            writer.key("recent")
-            writer.beginArray()
+            writer.beginArray("recent")
             let (token, topic) = (explanation.device.token, explanation.device.topic)
             let recent = reading.source.entries(
                 device: reading.number(of: token),
@@ -368,8 +353,7 @@ extension HistoryQuestion.Subject {
                 where: { $0.kind.task == nil }
             )
             writer.beginObject()
-            writer.key("token")
-            writer.hex { device.writeHex(to: &$0) }
+            writer.hex("token") { device.writeHex(to: &$0) }
             writer.key("pushes")
             PushList(recent: events).write(to: &writer, reading.offset)
             writer.endObject()
@@ -389,8 +373,7 @@ extension HistoryQuestion.Subject {
                 where: { selection.contains($0) }
             )
             writer.beginObject()
-            writer.key("token")
-            writer.hex { device.writeHex(to: &$0) }
+            writer.hex("token") { device.writeHex(to: &$0) }
             page.writeMembers(to: &writer, reading.offset, reading.policies)
             writer.endObject()
         }

@@ -8,44 +8,38 @@ extension Operation {
         submitTask, listTasks, cancelTasks, cancelTask, transfersFinished, resources, allTasks,
     ]
 
-    package static let submitTask = Operation(
+    package static let submitTask = ofSubject(
         "submitTask",
         .post,
         "/v1/devices/{token}/tasks",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
         answers: [201, 400, 403, 404, 409, 410],
-        rate: .submissions,
-        afterFailedStore: .refused
+        rate: .submissions
     ) { call throws(APIError) in
         var task = try TaskRequest(try RequestBody.object(call.body, reason: "BadTaskRequest"))
         task.details.trace = call.trace.array
-        return .asked(.submitTask(try call.device(), task))
+        return .submitTask(try call.device(), task)
     }
 
-    package static let listTasks = Operation(
+    package static let listTasks = ofSubject(
         "listTasks",
         .get,
         "/v1/devices/{token}/tasks",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 410],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404, 410]
     ) { call throws(APIError) in
-        .asked(.listTasks(try call.device()))
+        .listTasks(try call.device())
     }
 
-    package static let cancelTasks = Operation(
+    package static let cancelTasks = ofSubject(
         "cancelTasks",
         .delete,
         "/v1/devices/{token}/tasks",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 400, 404, 410],
-        afterFailedStore: .refused
+        answers: [204, 400, 404, 410]
     ) { call throws(APIError) in
         // A caller who meant to cancel one request must not cancel all of them by mistake.
         guard call.query.isEmpty else {
@@ -53,36 +47,32 @@ extension Operation {
                 "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
             throw APIError(400, "BadQuery", message)
         }
-        return .asked(.cancelTask(try call.device(), identifier: nil))
+        return .cancelTask(try call.device(), identifier: nil)
     }
 
-    package static let cancelTask = Operation(
+    package static let cancelTask = ofSubject(
         "cancelTask",
         .delete,
         "/v1/devices/{token}/tasks/{identifier}",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 400, 404, 410],
-        afterFailedStore: .refused
+        answers: [204, 400, 404, 410]
     ) { call throws(APIError) in
-        .asked(.cancelTask(try call.device(), identifier: try call.identifier()))
+        .cancelTask(try call.device(), identifier: try call.identifier())
     }
 
-    package static let transfersFinished = Operation(
+    package static let transfersFinished = ofSubject(
         "transfersFinished",
         .post,
         "/v1/devices/{token}/sessions/{session}",
         on: .all,
         by: .worker,
-        reaching: .topicOfSubject,
         answers: [202, 400, 404, 409, 410],
-        rate: .submissions,
-        afterFailedStore: .refused
+        rate: .submissions
     ) { call throws(APIError) in
         let object = try RequestBody.object(call.body, reason: "BadSession")
         let finished = try FinishedTransfers(object, session: try call.session())
-        return .asked(.transfersFinished(try call.device(), finished))
+        return .transfersFinished(try call.device(), finished)
     }
 
     package static let resources = Operation(
@@ -98,17 +88,15 @@ extension Operation {
         .asked(.resources(topic: try call.topic()))
     }
 
-    package static let allTasks = Operation(
+    package static let allTasks = ofSubject(
         "allTasks",
         .get,
         "/v1/tasks",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400]
     ) { call throws(APIError) in
-        .asked(.tasks(try TaskQuestion(query: call.query)))
+        .tasks(try TaskQuestion(query: call.query))
     }
 }
 
@@ -116,30 +104,26 @@ extension Operation {
     /// The operations that simulate a task's launch and expiration, like the commands of the iOS debugger.
     package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]
 
-    package static let simulateTaskLaunch = Operation(
+    package static let simulateTaskLaunch = ofSubject(
         "simulateTaskLaunch",
         .post,
         "/v1/devices/{token}/tasks/{identifier}/simulate-launch",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [202, 400, 404, 409, 410],
-        afterFailedStore: .refused
+        answers: [202, 400, 404, 409, 410]
     ) { call throws(APIError) in
-        .asked(.simulateTaskLaunch(try call.device(), identifier: try call.identifier()))
+        .simulateTaskLaunch(try call.device(), identifier: try call.identifier())
     }
 
-    package static let simulateTaskExpiration = Operation(
+    package static let simulateTaskExpiration = ofSubject(
         "simulateTaskExpiration",
         .post,
         "/v1/devices/{token}/tasks/{identifier}/simulate-expiration",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [202, 400, 404, 409],
-        afterFailedStore: .refused
+        answers: [202, 400, 404, 409]
     ) { call throws(APIError) in
-        .asked(.simulateTaskExpiration(try call.device(), identifier: try call.identifier()))
+        .simulateTaskExpiration(try call.device(), identifier: try call.identifier())
     }
 }
 
@@ -199,9 +183,7 @@ extension EngineWork {
     package static func listTasks(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { scope, device throws(APIError) in
             let snapshot = scope.workspace.snapshot(try scope.registered(device))
-            var writer = JSONWriter()
-            TaskList(device: snapshot, offset: scope.workspace.offset).write(to: &writer)
-            return .outcome(.json(writer))
+            return .outcome(.json { TaskList(device: snapshot, offset: scope.workspace.offset).write(to: &$0) })
         }
     }
 
@@ -217,14 +199,13 @@ extension EngineWork {
     package static func resources(topic: [UInt8]) -> EngineWork {
         EngineWork { scope in
             let topic = topic.withByteView { scope.engine.findTopic($0) }
-            var writer = JSONWriter()
-            writer.beginObject()
-            writer.key("resources")
-            writer.beginArray()
-            for resource in topic.map({ scope.dispatcher.resources($0) }) ?? [] { writer.string(resource) }
-            writer.endArray()
-            writer.endObject()
-            return .outcome(.json(writer))
+            return .json { writer in
+                writer.beginObject()
+                writer.beginArray("resources")
+                for resource in topic.map({ scope.dispatcher.resources($0) }) ?? [] { writer.string(resource) }
+                writer.endArray()
+                writer.endObject()
+            }
         }
     }
 
@@ -283,8 +264,7 @@ extension AuthorizedScope {
 extension Workspace {
     /// Appends the pending and running tasks of the devices in a caller's scope.
     fileprivate func write(_ question: TaskQuestion, for caller: Caller, to writer: inout JSONWriter) {
-        writer.key("tasks")
-        writer.beginArray()
+        writer.beginArray("tasks")
         let topics = self.topics(question.topic, for: caller)
         let filter = TaskFilter(topics: topics, kind: question.kind, state: question.state)
         var list: TaskList?

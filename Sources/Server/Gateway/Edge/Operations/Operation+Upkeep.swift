@@ -77,12 +77,9 @@ extension Operation {
     ) { _ in
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("version")
-        writer.string(wakeGateVersion)
-        writer.key("commit")
-        if let wakeGateCommit { writer.string(wakeGateCommit) } else { writer.null() }
-        writer.key("build")
-        writer.string(BuildKind.name)
+        writer.member("version", wakeGateVersion)
+        writer.member("commit", wakeGateCommit)
+        writer.member("build", BuildKind.name)
         writer.endObject()
         return .answered(OperationAnswer(writer.buffer.view.array))
     }

@@ -24,30 +24,26 @@ extension Operation {
         }
     }
 
-    package static let pendingPush = Operation(
+    package static let pendingPush = ofSubject(
         "pendingPush",
         .get,
         "/v1/devices/{token}/pending",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
+        answers: [200, 400, 404]
     ) { call throws(APIError) in
-        .asked(.pendingPush(try call.device()))
+        .pendingPush(try call.device())
     }
 
-    package static let dropPending = Operation(
+    package static let dropPending = ofSubject(
         "dropPending",
         .delete,
         "/v1/devices/{token}/pending",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 409],
-        afterFailedStore: .refused
+        answers: [200, 400, 404, 409]
     ) { call throws(APIError) in
-        .asked(.cancelPending(try call.device()))
+        .cancelPending(try call.device())
     }
 }
 
@@ -68,22 +64,18 @@ extension EngineWork {
         EngineWork(reading: device) { scope, device throws(APIError) in
             guard let (push, content) = scope.engine.pendingPush(device.index) else { throw .nothingPending }
             let offset = scope.workspace.offset
-            var writer = JSONWriter()
-            writer.beginObject()
-            writer.key("apnsID")
-            writer.hex { content.apnsID.write(to: &$0) }
-            writer.key("priority")
-            writer.integer(push.priority.rawValue)
-            writer.key("receivedAt")
-            writer.moment(push.receivedAt, offset)
-            writer.key("expiresAt")
-            writer.moment(push.expiry, offset)
-            writer.key("collapseID")
-            writer.optional(content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
-            writer.key("payload")
-            writer.raw(content.payload)
-            writer.endObject()
-            return .outcome(.json(writer))
+            return .json { writer in
+                writer.beginObject()
+                writer.hex("apnsID") { content.apnsID.write(to: &$0) }
+                writer.member("priority", push.priority.rawValue)
+                writer.member("receivedAt", push.receivedAt, offset)
+                writer.member("expiresAt", push.expiry, offset)
+                writer.key("collapseID")
+                writer.optional(content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
+                writer.key("payload")
+                writer.raw(content.payload)
+                writer.endObject()
+            }
         }
     }
 
@@ -99,15 +91,13 @@ extension Operation {
     /// The operations that simulate events of a device.
     package static let simulations = [simulateLaunch, simulateExpiration]
 
-    package static let simulateLaunch = Operation(
+    package static let simulateLaunch = ofSubject(
         "simulateLaunch",
         .post,
         "/v1/devices/{token}/simulate-launch",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [202, 400, 404, 409, 410],
-        afterFailedStore: .refused
+        answers: [202, 400, 404, 409, 410]
     ) { call throws(APIError) in
         var isOfPendingAlone = false
         try QueryParameter.forEach(of: call.query) { parameter throws(APIError) in
@@ -116,20 +106,18 @@ extension Operation {
             }
             isOfPendingAlone = try parameter.flag()
         }
-        return .asked(.simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone))
+        return .simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone)
     }
 
-    package static let simulateExpiration = Operation(
+    package static let simulateExpiration = ofSubject(
         "simulateExpiration",
         .post,
         "/v1/devices/{token}/simulate-expiration",
         on: .admin,
         by: .operator,
-        reaching: .topicOfSubject,
-        answers: [202, 400, 404, 409],
-        afterFailedStore: .refused
+        answers: [202, 400, 404, 409]
     ) { call throws(APIError) in
-        .asked(.simulateExpiration(try call.device()))
+        .simulateExpiration(try call.device())
     }
 }
 

@@ -37,61 +37,53 @@ extension Operation {
         return .asked(.report(try call.wake(), report))
     }
 
-    package static let extendWake = Operation(
+    package static let extendWake = ofSubject(
         "extendWake",
         .post,
         "/v1/wakes/{wake}/extend",
         on: .edge,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 409],
-        afterFailedStore: .refused
+        answers: [200, 400, 404, 409]
     ) { call throws(APIError) in
         let milliseconds = try RequestBody.extension(call.body)
-        return .asked(.extend(try call.wake(), milliseconds: milliseconds))
+        return .extend(try call.wake(), milliseconds: milliseconds)
     }
 
-    package static let releaseWake = Operation(
+    package static let releaseWake = ofSubject(
         "releaseWake",
         .post,
         "/v1/wakes/{wake}/release",
         on: .edge,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 400, 404, 409],
-        afterFailedStore: .refused
+        answers: [204, 400, 404, 409]
     ) { call throws(APIError) in
         let reason = try RequestBody.release(call.body)
-        return .asked(.release(try call.wake(), reason: reason))
+        return .release(try call.wake(), reason: reason)
     }
 
-    package static let reportProgress = Operation(
+    package static let reportProgress = ofSubject(
         "reportProgress",
         .post,
         "/v1/wakes/{wake}/progress",
         on: .edge,
         by: .worker,
-        reaching: .topicOfSubject,
         answers: [200, 400, 404, 409],
-        rate: .progress,
-        afterFailedStore: .refused
+        rate: .progress
     ) { call throws(APIError) in
         let progress = try RequestBody.progress(call.body)
-        return .asked(.progress(try call.wake(), progress))
+        return .progress(try call.wake(), progress)
     }
 
-    package static let drainStream = Operation(
+    package static let drainStream = ofSubject(
         "drainStream",
         .post,
         "/v1/streams/{stream}/drain",
         on: .edge,
         by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 404],
-        afterFailedStore: .refused
+        answers: [204, 404]
     ) { call throws(APIError) in
         guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
-        return .asked(.drainStream(.stream(stream)))
+        return .drainStream(.stream(stream))
     }
 }
 

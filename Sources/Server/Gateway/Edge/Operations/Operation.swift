@@ -78,6 +78,34 @@ package final class Operation: Sendable {
         self.action = action
     }
 
+    /// Creates an operation that the engine performs on the devices and wakes of the topics that the caller reaches.
+    ///
+    /// After a failure of the store, a question (GET) is answered from the durable state and a change is refused.
+    static func ofSubject(
+        _ name: String,
+        _ method: HTTPMethod,
+        _ path: PathPattern,
+        on listeners: Listeners,
+        by role: AccessRule.Role,
+        answers: Set<Int>,
+        rate: CredentialRate? = nil,
+        work: @escaping @Sendable (OperationCall) throws(APIError) -> EngineWork
+    ) -> Operation {
+        Operation(
+            name,
+            method,
+            path,
+            on: listeners,
+            by: role,
+            reaching: .topicOfSubject,
+            answers: answers,
+            rate: rate,
+            afterFailedStore: method == .get ? .answeredFromDurableState : .refused
+        ) { call throws(APIError) in
+            .asked(try work(call))
+        }
+    }
+
     /// Performs a request.
     ///
     /// - Throws: `APIError` if the request is invalid.

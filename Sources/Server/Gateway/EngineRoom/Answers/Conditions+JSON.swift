@@ -11,22 +11,14 @@ extension Conditions {
 
     /// Appends all fields as members of the open object.
     package func writeMembers(to writer: inout JSONWriter) {
-        writer.key("appState")
-        writer.string(self.appState.rawValue)
-        writer.key("backgroundRefresh")
-        writer.string(self.backgroundRefresh.rawValue)
-        writer.key("batteryLevel")
-        writer.number(self.batteryLevel)
-        writer.key("charging")
-        writer.bool(self.charging)
-        writer.key("lowPowerMode")
-        writer.bool(self.lowPowerMode)
-        writer.key("thermalState")
-        writer.string(self.thermalState.rawValue)
-        writer.key("memoryPressure")
-        writer.string(self.memoryPressure.rawValue)
-        writer.key("network")
-        writer.bool(self.network)
+        writer.member("appState", self.appState.rawValue)
+        writer.member("backgroundRefresh", self.backgroundRefresh.rawValue)
+        writer.member("batteryLevel", self.batteryLevel)
+        writer.member("charging", self.charging)
+        writer.member("lowPowerMode", self.lowPowerMode)
+        writer.member("thermalState", self.thermalState.rawValue)
+        writer.member("memoryPressure", self.memoryPressure.rawValue)
+        writer.member("network", self.network)
     }
 }
 

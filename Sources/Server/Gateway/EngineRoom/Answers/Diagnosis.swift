@@ -69,23 +69,15 @@ package struct Diagnosis {
     /// Appends an object.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("device")
-        writer.hex { self.device.token.writeHex(to: &$0) }
-        writer.key("topic")
-        writer.string(self.device.topic)
-        writer.key("task")
-        writer.optional(self.task?.name) { writer, name in writer.string(name) }
-        writer.key("kind")
-        writer.string(self.launch.kind.rawValue)
-        writer.key("at")
-        writer.moment(self.launch.now, self.reasoning.offset)
-        writer.key("verdict")
-        writer.string(self.verdict)
-        writer.key("eligibleAt")
+        writer.hex("device") { self.device.token.writeHex(to: &$0) }
+        writer.member("topic", self.device.topic)
+        writer.member("task", self.task?.name)
+        writer.member("kind", self.launch.kind.rawValue)
+        writer.member("at", self.launch.now, self.reasoning.offset)
+        writer.member("verdict", self.verdict)
         let isTimed = self.device.isRegistered && self.task?.isPermitted != false
-        writer.moment(isTimed ? self.launch.answeredEligibleAt : nil, self.reasoning.offset)
-        writer.key("checks")
-        writer.beginArray()
+        writer.member("eligibleAt", isTimed ? self.launch.answeredEligibleAt : nil, self.reasoning.offset)
+        writer.beginArray("checks")
         for check in self.checks { check.write(to: &writer) }
         writer.endArray()
         writer.endObject()
@@ -95,14 +87,10 @@ package struct Diagnosis {
 extension Diagnosis.Check {
     fileprivate func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("check")
-        writer.string(self.name)
-        writer.key("ok")
-        writer.bool(self.isOK)
-        writer.key("detail")
-        writer.string(self.detail)
-        writer.key("remedy")
-        writer.optional(self.remedy) { writer, remedy in writer.string(remedy) }
+        writer.member("check", self.name)
+        writer.member("ok", self.isOK)
+        writer.member("detail", self.detail)
+        writer.member("remedy", self.remedy)
         writer.endObject()
     }
 }

@@ -82,12 +82,10 @@ package struct EventPlace: Hashable, Sendable {
 extension HistoryPage {
     /// Appends the events and the place at which they end, as members of the open object.
     func writeMembers(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
-        writer.key("events")
-        writer.beginArray()
+        writer.beginArray("events")
         for entry in self.entries { entry.write(to: &writer, offset, policies) }
         writer.endArray()
-        writer.key("next")
-        writer.optional(self.next) { writer, next in writer.string(EventPlace(next).text) }
+        writer.member("next", self.next.map { EventPlace($0).text })
     }
 }
 
@@ -97,42 +95,31 @@ extension HistoryEntry {
     /// - Parameter policies: the known policy versions, from which a launch takes the one that decided it.
     func write(to writer: inout JSONWriter, _ offset: WallOffset, _ policies: PolicyVersions) {
         writer.beginObject()
-        writer.key("at")
-        writer.moment(self.event.at, offset)
-        writer.key("event")
+        writer.member("at", self.event.at, offset)
         let (name, detail) = self.text
-        writer.string(name)
+        writer.member("event", name)
         writer.key("apnsID")
         writer.optional(self.event.apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
         if let kind = self.event.kind.task {
-            writer.key("kind")
-            writer.string(kind.rawValue)
-            writer.key(kind == .urlSession ? "session" : "task")
-            writer.optional(self.name) { writer, name in writer.string(name) }
+            writer.member("kind", kind.rawValue)
+            writer.member(kind == .urlSession ? "session" : "task", self.name)
         }
-        writer.key("detail")
-        writer.optional(detail) { writer, detail in writer.string(detail) }
-        if case .discard = self.event.kind {
-            writer.key("held")
-            writer.optional(self.event.waited?.held) { writer, hold in writer.string(hold.name) }
-        }
+        writer.member("detail", detail)
+        if case .discard = self.event.kind { writer.member("held", self.event.waited?.held?.name) }
         if let waited = self.event.waited {
             writer.key("waited")
             waited.write(to: &writer)
         }
         if let changed = self.event.changed {
-            writer.key("changed")
-            writer.beginObject()
+            writer.beginObject("changed")
             changed.writeMembers(to: &writer)
             writer.endObject()
         }
         if let worker {
-            writer.key("worker")
-            writer.string(worker)
+            writer.member("worker", worker)
         }
         if case .launch = self.event.kind, let number = policies.number(at: self.event.at) {
-            writer.key("policyVersion")
-            writer.integer(number)
+            writer.member("policyVersion", number)
         }
         writer.endObject()
     }
@@ -164,17 +151,14 @@ extension Waited {
     /// Appends the wait as an object: the interval, each hold but `worker`, and that, in milliseconds.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("interval")
-        writer.integer(self.interval)
-        writer.key("hold")
-        writer.beginObject()
+        writer.member("interval", self.interval)
+        writer.beginObject("hold")
         for span in self.spans where span.hold != .worker {
             writer.key(span.hold.name)
             writer.integer(span.milliseconds)
         }
         writer.endObject()
-        writer.key("worker")
-        writer.integer(self.milliseconds(.worker))
+        writer.member("worker", self.milliseconds(.worker))
         writer.endObject()
     }
 

@@ -36,12 +36,9 @@ package struct Explanation {
     /// Appends the members of an object, except the recent events, which only the history knows.
     func writeMembers(to writer: inout JSONWriter) {
         let state = self.device.state
-        writer.key("token")
-        writer.hex { self.device.token.writeHex(to: &$0) }
-        writer.key("topic")
-        writer.string(self.device.topic)
-        writer.key("registeredAt")
-        writer.moment(self.device.isRegistered ? self.device.registrationChangedAt : nil, self.offset)
+        writer.hex("token") { self.device.token.writeHex(to: &$0) }
+        writer.member("topic", self.device.topic)
+        writer.member("registeredAt", self.device.isRegistered ? self.device.registrationChangedAt : nil, self.offset)
         writer.key("conditions")
         state.conditions.write(to: &writer)
         writer.key("pending")
@@ -52,28 +49,21 @@ package struct Explanation {
         }
         writer.key("inFlight")
         writer.optional(state.inFlight) { writer, inFlight in self.writeInFlight(inFlight, to: &writer) }
-        writer.key("lastLaunchAt")
-        writer.moment(state.spacing.lastLaunch, self.offset)
-        writer.key("penalty")
-        writer.integer(state.penalty)
-        writer.key("launchesInWindow")
-        writer.integer(self.batchEnd == nil ? 0 : state.spacing.windowCount)
-        writer.key("windowEndsAt")
-        writer.moment(self.batchEnd, self.offset)
-        writer.key("nextEligibleAt")
-        writer.moment(state.eligibleAt(state.pending?.priority ?? .considerate, self.device.parameters), self.offset)
-        writer.key("held")
-        writer.beginArray()
+        writer.member("lastLaunchAt", state.spacing.lastLaunch, self.offset)
+        writer.member("penalty", state.penalty)
+        writer.member("launchesInWindow", self.batchEnd == nil ? 0 : state.spacing.windowCount)
+        writer.member("windowEndsAt", self.batchEnd, self.offset)
+        let eligibleAt = state.eligibleAt(state.pending?.priority ?? .considerate, self.device.parameters)
+        writer.member("nextEligibleAt", eligibleAt, self.offset)
+        writer.beginArray("held")
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
         writer.key("tasks")
         TaskList(device: self.device, offset: self.offset).write(to: &writer)
         writer.key("usage")
         self.writeUsage(to: &writer)
-        writer.key("policyVersion")
-        writer.optional(self.policy) { writer, policy in writer.integer(policy.number) }
-        writer.key("policySince")
-        writer.moment(self.policy?.since, self.offset)
+        writer.member("policyVersion", self.policy?.number)
+        writer.member("policySince", self.policy?.since, self.offset)
         writer.key("why")
         let reasoning = Reasoning(device: self.device, offset: self.offset)
         writer.string(reasoning.push(self.webhook, self.workers, at: self.now))
@@ -81,10 +71,8 @@ package struct Explanation {
 
     private func writeUsage(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("lastUse")
-        writer.moment(self.device.usage.last, self.offset)
-        writer.key("habitualHours")
-        writer.beginArray()
+        writer.member("lastUse", self.device.usage.last, self.offset)
+        writer.beginArray("habitualHours")
         for hour in self.device.usage.habitualHours { writer.integer(hour) }
         writer.endArray()
         writer.endObject()
@@ -99,18 +87,12 @@ package struct Explanation {
     private func writePush(_ push: PendingPush, _ apnsID: APNsID?, to writer: inout JSONWriter) {
         writer.key("apnsID")
         writer.optional(apnsID) { writer, apnsID in writer.hex { apnsID.write(to: &$0) } }
-        writer.key("priority")
-        writer.integer(push.priority.rawValue)
-        writer.key("receivedAt")
-        writer.moment(push.receivedAt, self.offset)
-        writer.key("firstReceivedAt")
-        writer.moment(push.firstReceivedAt, self.offset)
-        writer.key("expiresAt")
-        writer.moment(push.expiry, self.offset)
-        writer.key("attempts")
-        writer.integer(push.attempts)
-        writer.key("coalesced")
-        writer.integer(push.coalesced)
+        writer.member("priority", push.priority.rawValue)
+        writer.member("receivedAt", push.receivedAt, self.offset)
+        writer.member("firstReceivedAt", push.firstReceivedAt, self.offset)
+        writer.member("expiresAt", push.expiry, self.offset)
+        writer.member("attempts", push.attempts)
+        writer.member("coalesced", push.coalesced)
     }
 
     private func writeInFlight(_ inFlight: WakeInFlight, to writer: inout JSONWriter) {
@@ -118,10 +100,8 @@ package struct Explanation {
         writer.key("wake")
         writer.optional(self.device.wake) { writer, wake in writer.hex { wake.write(to: &$0) } }
         self.writePush(inFlight.push, self.device.inFlightID, to: &writer)
-        writer.key("launchedAt")
-        writer.moment(inFlight.launchedAt, self.offset)
-        writer.key("deadline")
-        writer.moment(inFlight.deadline, self.offset)
+        writer.member("launchedAt", inFlight.launchedAt, self.offset)
+        writer.member("deadline", inFlight.deadline, self.offset)
         writer.endObject()
     }
 }
@@ -136,27 +116,19 @@ struct DeviceLine {
         let state = self.device.state
         let push = state.inFlight?.push ?? state.pending
         writer.beginObject()
-        writer.key("token")
-        writer.hex { self.device.token.writeHex(to: &$0) }
-        writer.key("topic")
-        writer.string(self.device.topic)
-        writer.key("state")
-        writer.string(self.device.pushState.rawValue)
-        writer.key("held")
-        writer.beginArray()
+        writer.hex("token") { self.device.token.writeHex(to: &$0) }
+        writer.member("topic", self.device.topic)
+        writer.member("state", self.device.pushState.rawValue)
+        writer.beginArray("held")
         for code in self.device.held { writer.string(code.name) }
         writer.endArray()
-        writer.key("eligibleAt")
         let isTimed = state.pending != nil && self.device.held.isEmpty
-        writer.moment(isTimed ? self.eligibleAt : nil, self.offset)
-        writer.key("lastLaunchAt")
-        writer.moment(state.spacing.lastLaunch, self.offset)
-        writer.key("coalesced")
-        writer.integer(push?.coalesced ?? 0)
-        writer.key("receivedAt")
-        writer.moment(push?.receivedAt, self.offset)
-        writer.key("waitingSince")
-        writer.moment(state.pending?.firstReceivedAt ?? state.inFlight?.push.firstReceivedAt, self.offset)
+        writer.member("eligibleAt", isTimed ? self.eligibleAt : nil, self.offset)
+        writer.member("lastLaunchAt", state.spacing.lastLaunch, self.offset)
+        writer.member("coalesced", push?.coalesced ?? 0)
+        writer.member("receivedAt", push?.receivedAt, self.offset)
+        let waitingSince = state.pending?.firstReceivedAt ?? state.inFlight?.push.firstReceivedAt
+        writer.member("waitingSince", waitingSince, self.offset)
         writer.endObject()
     }
 

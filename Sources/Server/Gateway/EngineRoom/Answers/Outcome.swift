@@ -57,9 +57,11 @@ package enum Outcome: Sendable {
         let bytes: [UInt8]
     }
 
-    /// Returns the outcome that consists of the JSON in a writer.
-    package static func json(_ writer: borrowing JSONWriter) -> Outcome {
-        .document(Document(kind: .json, bytes: writer.buffer.view.array))
+    /// Returns the outcome that consists of the JSON that `write` appends.
+    package static func json<Fault>(_ write: (inout JSONWriter) throws(Fault) -> Void) throws(Fault) -> Outcome {
+        var writer = JSONWriter()
+        try write(&writer)
+        return .document(Document(kind: .json, bytes: writer.buffer.view.array))
     }
 
     /// The HTTP status.
@@ -91,22 +93,17 @@ package enum Outcome: Sendable {
         case .ready: Self.write("ready", to: &writer)
         case .extended(let wake, let deadline, let timeLeft):
             writer.beginObject()
-            writer.key("wake")
-            writer.hex { wake.write(to: &$0) }
-            writer.key("deadline")
-            writer.integer(deadline)
-            writer.key("timeLeft")
-            writer.integer(timeLeft)
+            writer.hex("wake") { wake.write(to: &$0) }
+            writer.member("deadline", deadline)
+            writer.member("timeLeft", timeLeft)
             writer.endObject()
         case .progressed(let deadline):
             writer.beginObject()
-            writer.key("deadline")
-            writer.integer(deadline)
+            writer.member("deadline", deadline)
             writer.endObject()
         case .registered(let token, let topic):
             writer.beginObject()
-            writer.key("token")
-            writer.hex { token.writeHex(to: &$0) }
+            writer.hex("token") { token.writeHex(to: &$0) }
             writer.key("topic")
             topic.withByteView { writer.string($0) }
             writer.endObject()
@@ -114,24 +111,19 @@ package enum Outcome: Sendable {
         case .statistics(let statistics): statistics.write(to: &writer)
         case .paused(let topic, let isPaused):
             writer.beginObject()
-            writer.key("topic")
-            writer.string(topic)
-            writer.key("paused")
-            writer.bool(isPaused)
+            writer.member("topic", topic)
+            writer.member("paused", isPaused)
             writer.endObject()
         case .pushed(let answer): answer.write(to: &writer)
         case .dropped(let count):
             writer.beginObject()
-            writer.key("dropped")
-            writer.integer(count)
+            writer.member("dropped", count)
             writer.endObject()
         case .submitted(let task): task.write(to: &writer)
         case .backedUp(let name, let path):
             writer.beginObject()
-            writer.key("name")
-            writer.string(name)
-            writer.key("path")
-            writer.string(path)
+            writer.member("name", name)
+            writer.member("path", path)
             writer.endObject()
         case .document(let document): document.bytes.withByteView { writer.raw($0) }
         case .refused(let error): error.write(to: &writer)
@@ -177,29 +169,14 @@ extension PushReply {
     /// Appends the status, the apns-id, the disposition or the reason of a refusal, and any warnings.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("status")
-        writer.integer(self.reason?.status ?? 200)
-        writer.key("apnsID")
-        writer.hex { self.apnsID.write(to: &$0) }
-        if let reason = self.reason {
-            writer.key("reason")
-            writer.string(reason.rawValue)
-        }
-        if let disposition = self.disposition {
-            writer.key("disposition")
-            writer.string(disposition.name)
-        }
-        if let seconds = self.eligibleAt {
-            writer.key("eligibleAt")
-            writer.integer(seconds * 1000)
-        }
-        if let held = self.held {
-            writer.key("held")
-            writer.string(held.name)
-        }
+        writer.member("status", self.reason?.status ?? 200)
+        writer.hex("apnsID") { self.apnsID.write(to: &$0) }
+        writer.member("reason", ifPresent: self.reason?.rawValue)
+        writer.member("disposition", ifPresent: self.disposition?.name)
+        if let seconds = self.eligibleAt { writer.member("eligibleAt", seconds * 1000) }
+        writer.member("held", ifPresent: self.held?.name)
         if !self.warnings.isEmpty {
-            writer.key("warnings")
-            writer.beginArray()
+            writer.beginArray("warnings")
             for text in self.warnings.texts { writer.string(text) }
             writer.endArray()
         }
@@ -213,9 +190,16 @@ extension JSONWriter {
         if let value { write(&self, value) } else { self.null() }
     }
 
-    /// Writes a time in milliseconds since 1970; null for `distantPast`.
-    mutating func moment(_ instant: Instant?, _ offset: WallOffset) {
+    /// Writes a time in milliseconds since 1970 as a member; null for nil and `distantPast`.
+    mutating func member(_ name: StaticString, _ instant: Instant?, _ offset: WallOffset) {
+        self.key(name)
         if let instant, instant != .distantPast { self.integer(offset.wall(instant)) } else { self.null() }
+    }
+
+    /// Writes an object of counts as a member.
+    mutating func member(_ name: StaticString, _ counts: [(name: String, count: Int64)]) {
+        self.key(name)
+        self.counts(counts)
     }
 
     /// Writes an object of counts.

@@ -136,16 +136,12 @@ struct PushStep {
 extension PushHistory {
     /// Appends the apns-id, the state and the time of acceptance as members of the open object.
     func writeSummary(to writer: inout JSONWriter, _ offset: WallOffset) {
-        writer.key("apnsID")
-        writer.hex { self.apnsID.write(to: &$0) }
-        writer.key("state")
-        writer.string(self.state.name)
+        writer.hex("apnsID") { self.apnsID.write(to: &$0) }
+        writer.member("state", self.state.name)
         writer.key("into")
         writer.optional(self.ending.into) { writer, other in writer.hex { other.write(to: &$0) } }
-        writer.key("reason")
-        writer.optional(self.ending.reason) { writer, reason in writer.string(reason) }
-        writer.key("receivedAt")
-        writer.moment(self.receivedAt, offset)
+        writer.member("reason", self.ending.reason)
+        writer.member("receivedAt", self.receivedAt, offset)
     }
 
     /// Appends the push with its steps as an object.
@@ -163,36 +159,24 @@ extension PushHistory {
         self.writeSummary(to: &writer, offset)
         writer.key("device")
         writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
-        writer.key("topic")
-        writer.optional(device) { writer, device in writer.string(device.topic) }
-        writer.key("priority")
-        writer.optional(self.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
-        writer.key("payloadBytes")
-        writer.optional(self.payloadBytes) { writer, count in writer.integer(count) }
-        writer.key("attempts")
-        writer.integer(self.attempts)
-        writer.key("worker")
-        writer.optional(self.worker) { writer, name in writer.string(name) }
-        writer.key("held")
-        writer.beginArray()
+        writer.member("topic", device?.topic)
+        writer.member("priority", self.priority.map { Int($0.rawValue) })
+        writer.member("payloadBytes", self.payloadBytes)
+        writer.member("attempts", self.attempts)
+        writer.member("worker", self.worker)
+        writer.beginArray("held")
         for hold in pending?.held ?? [] { writer.string(hold.name) }
         writer.endArray()
-        writer.key("expiresAt")
-        writer.moment(pending?.state.pending?.expiry, offset)
-        writer.key("coalesced")
-        writer.optional(pending?.state.pending) { writer, push in writer.integer(push.coalesced) }
+        writer.member("expiresAt", pending?.state.pending?.expiry, offset)
+        writer.member("coalesced", pending?.state.pending?.coalesced)
         writer.key("waited")
         writer.optional(self.waited) { writer, waited in waited.write(to: &writer) }
-        writer.key("events")
-        writer.beginArray()
+        writer.beginArray("events")
         for step in self.steps {
             writer.beginObject()
-            writer.key("at")
-            writer.moment(step.at, offset)
-            writer.key("event")
-            writer.string(step.event)
-            writer.key("detail")
-            writer.optional(step.detail) { writer, detail in writer.string(detail) }
+            writer.member("at", step.at, offset)
+            writer.member("event", step.event)
+            writer.member("detail", step.detail)
             writer.key("other")
             writer.optional(step.other) { writer, other in writer.hex { other.write(to: &$0) } }
             writer.endObject()

@@ -28,12 +28,9 @@ package struct Statistics: Sendable {
         writer.beginObject()
         writer.key("pushes")
         self.writePushes(to: &writer)
-        writer.key("wakes")
-        writer.beginObject()
-        writer.key("launched")
-        writer.integer(self.counters.launched)
-        writer.key("results")
-        writer.counts(WakeOutcome.allCases.map { ($0.rawValue, self.counters.results[$0]) })
+        writer.beginObject("wakes")
+        writer.member("launched", self.counters.launched)
+        writer.member("results", WakeOutcome.allCases.map { ($0.rawValue, self.counters.results[$0]) })
         writer.endObject()
         writer.key("tasks")
         self.counters.requests.write(results: self.counters.requestResults, to: &writer)
@@ -41,51 +38,38 @@ package struct Statistics: Sendable {
         self.counters.sessions.write(results: self.counters.tasks[.urlSession], to: &writer)
         writer.key("workers")
         self.writeWorkers(to: &writer)
-        writer.key("devices")
-        writer.beginObject()
-        writer.key("registered")
-        writer.integer(self.counters.registered)
-        writer.key("held")
-        writer.counts(Hold.ofPushes.map { ("\($0.name)", self.counters.held[$0]) })
+        writer.beginObject("devices")
+        writer.member("registered", self.counters.registered)
+        writer.member("held", Hold.ofPushes.map { ("\($0.name)", self.counters.held[$0]) })
         writer.endObject()
-        writer.key("pushesPerLaunch")
-        writer.number(self.pushesPerLaunch)
+        writer.member("pushesPerLaunch", self.pushesPerLaunch)
         writer.key("durations")
         self.durations.write(to: &writer)
         writer.key("recent")
         self.recent.write(to: &writer)
-        if let limits = self.limits {
-            writer.key("limits")
-            writer.counts(limits)
-        }
+        if let limits = self.limits { writer.member("limits", limits) }
         if let loss = self.acceptedLoss {
             writer.key("acceptedLoss")
             Self.write(loss, to: &writer)
         }
         self.cluster?.writeMembers(to: &writer)
-        writer.key("since")
-        writer.string(WallTime.text(self.since))
+        writer.member("since", WallTime.text(self.since))
         writer.endObject()
     }
 
     private func writeWorkers(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("connected")
-        writer.integer(self.workers.connected)
-        writer.key("slots")
-        writer.integer(self.workers.slots)
-        writer.key("busy")
-        writer.integer(self.workers.busy)
+        writer.member("connected", self.workers.connected)
+        writer.member("slots", self.workers.slots)
+        writer.member("busy", self.workers.busy)
         self.workers.writeStalls(to: &writer)
         writer.endObject()
     }
 
     private static func write(_ loss: StoreLoss, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("file")
-        writer.string(loss.file)
-        writer.key("cause")
-        writer.string(loss.summary)
+        writer.member("file", loss.file)
+        writer.member("cause", loss.summary)
         for (name, count) in [("rows", loss.rows), ("commits", loss.commits)] {
             guard let count else { continue }
             writer.key(name)
@@ -101,22 +85,14 @@ package struct Statistics: Sendable {
 
     private func writePushes(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("accepted")
-        writer.integer(self.counters.accepted)
-        writer.key("noWake")
-        writer.integer(self.counters.noWake)
-        writer.key("rejected")
-        writer.counts(APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
-        writer.key("completed")
-        writer.integer(self.counters.completed)
-        writer.key("coalesced")
-        writer.integer(self.counters.coalesced)
-        writer.key("discarded")
-        writer.counts(DiscardReason.ofPushes.map { ($0.rawValue, self.counters.discarded[$0]) })
-        writer.key("pending")
-        writer.integer(self.counters.pending)
-        writer.key("inFlight")
-        writer.integer(self.counters.inFlight)
+        writer.member("accepted", self.counters.accepted)
+        writer.member("noWake", self.counters.noWake)
+        writer.member("rejected", APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
+        writer.member("completed", self.counters.completed)
+        writer.member("coalesced", self.counters.coalesced)
+        writer.member("discarded", DiscardReason.ofPushes.map { ($0.rawValue, self.counters.discarded[$0]) })
+        writer.member("pending", self.counters.pending)
+        writer.member("inFlight", self.counters.inFlight)
         writer.endObject()
     }
 
@@ -141,11 +117,9 @@ extension [(name: StaticString, counts: PeriodCounts)] {
 extension Dispatcher.WorkerCounts {
     /// Appends the number of stalled streams, and the reason for one of them.
     func writeStalls(to writer: inout JSONWriter) {
-        writer.key("stalled")
-        writer.integer(self.stalled)
+        writer.member("stalled", self.stalled)
         guard let reason = self.stallReason else { return }
-        writer.key("stallReason")
-        writer.string(reason)
+        writer.member("stallReason", reason)
     }
 }
 
@@ -155,22 +129,14 @@ extension TaskCounters {
     /// - `results`: the number of wakes of requests with each result.
     func write(results: (TaskOutcome) -> Int64, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("submitted")
-        writer.integer(self.submitted.sum)
-        writer.key("refused")
-        writer.counts(TaskRefusal.allCases.map { ($0.rawValue, self.refused[$0]) })
-        writer.key("replaced")
-        writer.integer(self.replaced)
-        writer.key("cancelled")
-        writer.integer(self.cancelled)
-        writer.key("discarded")
-        writer.counts(DiscardReason.ofTasks.map { ($0.rawValue, self.discarded[$0]) })
-        writer.key("results")
-        writer.counts(TaskOutcome.allCases.map { ($0.rawValue, results($0)) })
-        writer.key("waiting")
-        writer.integer(self.waiting.sum)
-        writer.key("inFlight")
-        writer.integer(self.inFlight.sum)
+        writer.member("submitted", self.submitted.sum)
+        writer.member("refused", TaskRefusal.allCases.map { ($0.rawValue, self.refused[$0]) })
+        writer.member("replaced", self.replaced)
+        writer.member("cancelled", self.cancelled)
+        writer.member("discarded", DiscardReason.ofTasks.map { ($0.rawValue, self.discarded[$0]) })
+        writer.member("results", TaskOutcome.allCases.map { ($0.rawValue, results($0)) })
+        writer.member("waiting", self.waiting.sum)
+        writer.member("inFlight", self.inFlight.sum)
         writer.endObject()
     }
 }
@@ -181,20 +147,13 @@ extension SessionCounters {
     /// - `results`: the number of wakes of sessions with each result.
     func write(results: PerCase<TaskOutcome>, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("finished")
-        writer.integer(self.finished)
-        writer.key("refused")
-        writer.integer(self.refused)
-        writer.key("completed")
-        writer.integer(self.completed)
-        writer.key("discarded")
-        writer.counts(DiscardReason.ofTasks.map { ($0.rawValue, self.discarded[$0]) })
-        writer.key("results")
-        writer.counts(TaskOutcome.allCases.map { ($0.rawValue, results[$0]) })
-        writer.key("waiting")
-        writer.integer(self.waiting)
-        writer.key("inFlight")
-        writer.integer(self.inFlight)
+        writer.member("finished", self.finished)
+        writer.member("refused", self.refused)
+        writer.member("completed", self.completed)
+        writer.member("discarded", DiscardReason.ofTasks.map { ($0.rawValue, self.discarded[$0]) })
+        writer.member("results", TaskOutcome.allCases.map { ($0.rawValue, results[$0]) })
+        writer.member("waiting", self.waiting)
+        writer.member("inFlight", self.inFlight)
         writer.endObject()
     }
 }

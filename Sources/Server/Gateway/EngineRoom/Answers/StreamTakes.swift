@@ -7,8 +7,7 @@ extension SubscriptionRequest {
     /// secret.
     func writeTakes(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("pushes")
-        writer.bool(self.takesPushes)
+        writer.member("pushes", self.takesPushes)
         let names = [("tasks", self.tasks.map(\.text)), ("sessions", self.sessions.map(\.text))]
         for (key, names) in names + [("resources", self.resources)] {
             writer.key(key)
@@ -16,8 +15,7 @@ extension SubscriptionRequest {
             for name in names { writer.string(name) }
             writer.endArray()
         }
-        writer.key("devices")
-        writer.optional(self.devices.isEmpty ? nil : self.devices.count) { writer, count in writer.integer(count) }
+        writer.member("devices", self.devices.isEmpty ? nil : self.devices.count)
         writer.endObject()
     }
 }
@@ -26,14 +24,10 @@ extension StreamSnapshot {
     /// Appends a stream as an object for a list of topics.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("name")
-        writer.string(self.label)
-        writer.key("slots")
-        writer.integer(self.slots)
-        writer.key("busy")
-        writer.integer(self.busy)
-        writer.key("state")
-        writer.string(self.state.rawValue)
+        writer.member("name", self.label)
+        writer.member("slots", self.slots)
+        writer.member("busy", self.busy)
+        writer.member("state", self.state.rawValue)
         writer.key("takes")
         self.request.writeTakes(to: &writer)
         writer.endObject()

@@ -26,12 +26,10 @@ package struct TaskList {
     /// Appends a task as an object that names its device.
     func write(_ task: TaskSnapshot, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("device")
-        writer.hex { self.device.token.writeHex(to: &$0) }
-        writer.key("topic")
-        writer.string(self.device.topic)
-        writer.key("state")
-        writer.string(task.isIn(.waiting) ? TaskFilter.State.waiting.rawValue : TaskFilter.State.running.rawValue)
+        writer.hex("device") { self.device.token.writeHex(to: &$0) }
+        writer.member("topic", self.device.topic)
+        let state = task.isIn(.waiting) ? TaskFilter.State.waiting : .running
+        writer.member("state", state.rawValue)
         self.writeMembers(of: task, to: &writer)
         writer.endObject()
     }
@@ -39,22 +37,16 @@ package struct TaskList {
     private func writeMembers(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
         let task = snapshot.task
         if task.kind == .urlSession {
-            writer.key("session")
-            writer.string(snapshot.name)
+            writer.member("session", snapshot.name)
         } else {
-            writer.key("identifier")
-            writer.string(snapshot.name)
+            writer.member("identifier", snapshot.name)
         }
-        writer.key("kind")
-        writer.string(task.kind.rawValue)
-        writer.key("submittedAt")
-        writer.moment(task.arrivedAt, self.offset)
+        writer.member("kind", task.kind.rawValue)
+        writer.member("submittedAt", task.arrivedAt, self.offset)
         self.writeOptions(of: snapshot, to: &writer)
-        writer.key("attempts")
-        writer.integer(task.attempts)
+        writer.member("attempts", task.attempts)
         self.writeState(of: snapshot, to: &writer)
-        writer.key("why")
-        writer.string(Reasoning(device: self.device, offset: self.offset).task(snapshot))
+        writer.member("why", Reasoning(device: self.device, offset: self.offset).task(snapshot))
     }
 
     /// Appends the options with which the request was submitted.
@@ -62,47 +54,36 @@ package struct TaskList {
         let task = snapshot.task
         switch task.kind {
         case .urlSession:
-            writer.key("count")
-            writer.integer(task.transfers)
+            writer.member("count", task.transfers)
             return
         case .appRefresh: break
         case .processing:
-            writer.key("requiresNetworkConnectivity")
-            writer.bool(task.needs.contains(.network))
-            writer.key("requiresExternalPower")
-            writer.bool(task.needs.contains(.externalPower))
+            writer.member("requiresNetworkConnectivity", task.needs.contains(.network))
+            writer.member("requiresExternalPower", task.needs.contains(.externalPower))
         case .continued:
             writer.texts(title: snapshot.details.title, subtitle: snapshot.details.subtitle)
-            writer.key("resources")
-            writer.beginArray()
+            writer.beginArray("resources")
             for resource in snapshot.details.resources { writer.string(resource) }
             writer.endArray()
             return
         }
-        writer.key("earliestBegin")
-        writer.moment(task.waitsSince > task.arrivedAt ? task.waitsSince : nil, self.offset)
+        writer.member("earliestBegin", task.waitsSince > task.arrivedAt ? task.waitsSince : nil, self.offset)
     }
 
     private func writeState(of snapshot: TaskSnapshot, to writer: inout JSONWriter) {
         switch snapshot.state {
         case .waiting(let eligibleAt, let held, _):
-            writer.key("eligibleAt")
-            writer.moment(eligibleAt, self.offset)
-            writer.key("held")
-            writer.optional(held.first) { writer, code in writer.string(code.name) }
+            writer.member("eligibleAt", eligibleAt, self.offset)
+            writer.member("held", held.first?.name)
         case .running(let wake, let launchedAt, let deadline, let progress):
             writer.key("eligibleAt")
             writer.null()
             writer.key("held")
             writer.null()
-            writer.key("wake")
-            writer.hex { wake.write(to: &$0) }
-            writer.key("launchedAt")
-            writer.moment(launchedAt, self.offset)
-            writer.key("deadline")
-            writer.moment(deadline, self.offset)
-            writer.key("worker")
-            writer.optional(snapshot.worker) { writer, name in writer.string(name) }
+            writer.hex("wake") { wake.write(to: &$0) }
+            writer.member("launchedAt", launchedAt, self.offset)
+            writer.member("deadline", deadline, self.offset)
+            writer.member("worker", snapshot.worker)
             guard snapshot.task.kind == .continued else { return }
             writer.key("progress")
             writer.optional(progress) { writer, progress in progress.write(to: &writer) }
@@ -122,10 +103,8 @@ extension TaskSnapshot {
 extension TaskProgress {
     fileprivate func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("completed")
-        writer.integer(self.completed)
-        writer.key("total")
-        writer.integer(self.total)
+        writer.member("completed", self.completed)
+        writer.member("total", self.total)
         writer.texts(title: self.title, subtitle: self.subtitle)
         writer.endObject()
     }
@@ -134,14 +113,8 @@ extension TaskProgress {
 extension JSONWriter {
     /// Writes the texts of a continued task, if it has any.
     fileprivate mutating func texts(title: String?, subtitle: String?) {
-        if let title {
-            self.key("title")
-            self.string(title)
-        }
-        if let subtitle {
-            self.key("subtitle")
-            self.string(subtitle)
-        }
+        self.member("title", ifPresent: title)
+        self.member("subtitle", ifPresent: subtitle)
     }
 }
 
@@ -157,20 +130,12 @@ package struct SubmittedTask: Hashable, Sendable {
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("identifier")
-        writer.string(self.identifier)
-        writer.key("kind")
-        writer.string(self.kind.rawValue)
-        writer.key("disposition")
-        writer.string(self.answer.disposition.rawValue)
-        writer.key("eligibleAt")
-        writer.moment(self.answer.eligibleAt, self.offset)
-        writer.key("held")
-        writer.optional(self.answer.held) { writer, code in writer.string(code.name) }
-        if let hint {
-            writer.key("hint")
-            writer.string(hint)
-        }
+        writer.member("identifier", self.identifier)
+        writer.member("kind", self.kind.rawValue)
+        writer.member("disposition", self.answer.disposition.rawValue)
+        writer.member("eligibleAt", self.answer.eligibleAt, self.offset)
+        writer.member("held", self.answer.held?.name)
+        writer.member("hint", ifPresent: hint)
         writer.endObject()
     }
 }

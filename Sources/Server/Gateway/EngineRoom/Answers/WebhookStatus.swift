@@ -44,18 +44,12 @@ package struct WebhookStatus: Hashable, Sendable {
 
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("url")
-        writer.string(self.url)
-        writer.key("slots")
-        writer.integer(self.slots)
-        writer.key("state")
-        writer.string(self.state.name)
-        writer.key("restingUntil")
-        writer.optional(self.restingUntil) { writer, moment in writer.integer(moment) }
-        writer.key("failures")
-        writer.integer(self.failures)
-        writer.key("lastError")
-        writer.optional(self.lastError) { writer, cause in writer.string(cause) }
+        writer.member("url", self.url)
+        writer.member("slots", self.slots)
+        writer.member("state", self.state.name)
+        writer.member("restingUntil", self.restingUntil)
+        writer.member("failures", self.failures)
+        writer.member("lastError", self.lastError)
         writer.endObject()
     }
 

@@ -141,6 +141,9 @@ package enum EngineReply {
     case list(LongList)
     /// An operator's push is processed like a provider's.
     case push(TestPush, to: DeviceToken, of: [UInt8])
+
+    /// The answer that consists of the JSON that `write` appends.
+    static func json(_ write: (inout JSONWriter) -> Void) -> EngineReply { .outcome(.json(write)) }
 }
 
 /// The rows that work needs from a shared store.
@@ -340,11 +343,13 @@ package struct LongList {
     ) {
         self.search = search
         self.finish = { workspace in
-            var writer = JSONWriter()
-            writer.beginObject()
-            write(workspace, &writer)
-            writer.endObject()
-            return .outcome(.json(writer))
+            .outcome(
+                .json { writer in
+                    writer.beginObject()
+                    write(workspace, &writer)
+                    writer.endObject()
+                }
+            )
         }
     }
 

@@ -18,9 +18,7 @@ package struct HistoryQuestion {
         /// Creates a request whose answer is JSON.
         package init(_ write: @escaping (HistoryReading, inout JSONWriter) throws(APIError) -> Void) {
             self.find = { reading throws(APIError) in
-                var writer = JSONWriter()
-                try write(reading, &writer)
-                return .outcome(.json(writer))
+                .outcome(try .json { writer throws(APIError) in try write(reading, &writer) })
             }
         }
 
@@ -61,7 +59,7 @@ package struct HistoryQuestion {
         if let failure = source.takeFailure() { found = .outcome(.refused(.storeFailed(failure))) }
         switch found {
         case .outcome(let outcome): effects.append(outcome, to: self.request.reply)
-        case .more(let work): effects.append(self.request.going(on: work))
+        case .more(let work): effects.append(.asked(self.request.going(on: work)))
         }
         mailboxes[self.request.reply].deliver(&effects)
     }

@@ -89,8 +89,7 @@ package struct PushListing: Sendable {
         var next = self.next
         var count = 0
         writer.beginObject()
-        writer.key("pushes")
-        writer.beginArray()
+        writer.beginArray("pushes")
         for (number, line) in self.lines.enumerated() {
             let device = find(line.place.device)
             if let topic, device?.topic != topic { continue }
@@ -102,8 +101,7 @@ package struct PushListing: Sendable {
             }
         }
         writer.endArray()
-        writer.key("next")
-        writer.optional(next) { writer, next in writer.string(PushPlace(next).text) }
+        writer.member("next", next.map { PushPlace($0).text })
         writer.endObject()
     }
 
@@ -114,22 +112,15 @@ package struct PushListing: Sendable {
         _ offset: WallOffset
     ) {
         writer.beginObject()
-        writer.key("apnsID")
-        writer.hex { line.apnsID.write(to: &$0) }
+        writer.hex("apnsID") { line.apnsID.write(to: &$0) }
         writer.key("device")
         writer.optional(device) { writer, device in writer.hex { device.token.writeHex(to: &$0) } }
-        writer.key("topic")
-        writer.optional(device) { writer, device in writer.string(device.topic) }
-        writer.key("priority")
-        writer.optional(line.priority) { writer, priority in writer.integer(Int(priority.rawValue)) }
-        writer.key("receivedAt")
-        writer.moment(line.place.at, offset)
-        writer.key("outcome")
-        writer.string(line.outcome)
-        writer.key("outcomeAt")
-        writer.moment(line.endedAt, offset)
-        writer.key("lost")
-        writer.integer(line.lost)
+        writer.member("topic", device?.topic)
+        writer.member("priority", line.priority.map { Int($0.rawValue) })
+        writer.member("receivedAt", line.place.at, offset)
+        writer.member("outcome", line.outcome)
+        writer.member("outcomeAt", line.endedAt, offset)
+        writer.member("lost", line.lost)
         writer.endObject()
     }
 }

@@ -80,9 +80,7 @@ struct TopicReplay: Sendable {
             try next.step(reading)
             guard next.isAtEnd else { return .more(EngineWork { [next] _ in .history(next.question) }) }
             self.ticket.isAnswered.store(true, ordering: .relaxed)
-            var writer = JSONWriter()
-            next.write(to: &writer, reading.offset)
-            return .outcome(.json(writer))
+            return .outcome(.json { next.write(to: &$0, reading.offset) })
         })
     }
 
@@ -134,12 +132,9 @@ struct TopicReplay: Sendable {
 
     private func write(to writer: inout JSONWriter, _ offset: WallOffset) {
         writer.beginObject()
-        writer.key("topic")
-        writer.string(self.topic)
-        writer.key("from")
-        writer.moment(self.from, offset)
-        writer.key("until")
-        writer.moment(self.replay.now, offset)
+        writer.member("topic", self.topic)
+        writer.member("from", self.from, offset)
+        writer.member("until", self.replay.now, offset)
         let counts: [(StaticString, Int64)] = [
             ("devices", Int64(self.replayed)), ("examined", Int64(self.examined)), ("registered", self.registered),
             ("pushes", Int64(self.pushes)), ("tasks", Int64(self.tasks)), ("assumed", Int64(self.assumed)),
@@ -149,8 +144,7 @@ struct TopicReplay: Sendable {
             writer.key(name)
             writer.integer(count)
         }
-        writer.key("isWhole")
-        writer.bool(!self.isCut && Int64(self.examined) >= self.registered)
+        writer.member("isWhole", !self.isCut && Int64(self.examined) >= self.registered)
         self.replay.writePolicies(self.changes, to: &writer)
         for (name, outcome) in [("recorded", self.recorded), ("current", self.current), ("proposed", self.proposed)]
             as [(StaticString, ReplayOutcome)]

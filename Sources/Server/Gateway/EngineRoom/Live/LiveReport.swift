@@ -24,8 +24,7 @@ struct LiveReport {
 
     private func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("at")
-        writer.integer(self.snapshot.at)
+        writer.member("at", self.snapshot.at)
         writer.key("stats")
         self.snapshot.statistics.write(to: &writer)
         writer.key("tasks")
@@ -51,22 +50,17 @@ struct LiveReport {
 
     private func writeTopics(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("count")
-        writer.integer(self.snapshot.topicCount)
-        writer.key("listed")
-        writer.beginArray()
+        writer.member("count", self.snapshot.topicCount)
+        writer.beginArray("listed")
         for topic in self.snapshot.topics {
             writer.beginObject()
-            writer.key("topic")
-            writer.string(topic.name)
+            writer.member("topic", topic.name)
             for (name, count) in Self.counts(of: topic) {
                 writer.key(name)
                 writer.integer(count)
             }
-            writer.key("paused")
-            writer.bool(topic.isPaused)
-            writer.key("recent")
-            writer.beginObject()
+            writer.member("paused", topic.isPaused)
+            writer.beginObject("recent")
             for (name, counts) in topic.recent {
                 writer.key(name)
                 counts.writeSums(to: &writer)
@@ -95,36 +89,22 @@ struct LiveReport {
 
     private func writeStreams(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("count")
-        writer.integer(self.snapshot.streamCount)
-        writer.key("listed")
-        writer.beginArray()
+        writer.member("count", self.snapshot.streamCount)
+        writer.beginArray("listed")
         for stream in self.snapshot.streams {
             writer.beginObject()
-            writer.key("stream")
-            writer.string(stream.snapshot.address.place(loopCount: self.snapshot.loopCount))
-            writer.key("name")
-            writer.string(stream.snapshot.label)
-            writer.key("topic")
-            writer.string(stream.topic)
-            writer.key("slots")
-            writer.integer(stream.snapshot.slots)
-            writer.key("busy")
-            writer.integer(stream.snapshot.busy)
-            writer.key("wakes")
-            writer.integer(stream.snapshot.wakesGiven)
-            writer.key("lag")
-            writer.optional(stream.lag) { writer, lag in writer.integer(lag) }
-            writer.key("executionWindow")
-            writer.integer(stream.executionWindow)
-            writer.key("state")
-            writer.string(stream.snapshot.state.rawValue)
+            writer.member("stream", stream.snapshot.address.place(loopCount: self.snapshot.loopCount))
+            writer.member("name", stream.snapshot.label)
+            writer.member("topic", stream.topic)
+            writer.member("slots", stream.snapshot.slots)
+            writer.member("busy", stream.snapshot.busy)
+            writer.member("wakes", stream.snapshot.wakesGiven)
+            writer.member("lag", stream.lag)
+            writer.member("executionWindow", stream.executionWindow)
+            writer.member("state", stream.snapshot.state.rawValue)
             writer.key("takes")
             stream.snapshot.request.writeTakes(to: &writer)
-            if let trouble = stream.snapshot.trouble {
-                writer.key("reason")
-                writer.string(trouble)
-            }
+            writer.member("reason", ifPresent: stream.snapshot.trouble)
             writer.endObject()
         }
         writer.endArray()
@@ -133,26 +113,17 @@ struct LiveReport {
 
     private func writeGateway(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("version")
-        writer.string(wakeGateVersion)
-        writer.key("commit")
-        writer.optional(wakeGateCommit) { writer, commit in writer.string(commit) }
-        writer.key("build")
-        writer.string(BuildKind.name)
-        writer.key("edge")
-        writer.optional(self.edge) { writer, address in writer.string(address) }
-        writer.key("state")
-        writer.string(self.snapshot.failure != nil ? "failed" : self.snapshot.isDraining ? "draining" : "ready")
-        writer.key("problem")
-        writer.optional(self.snapshot.failure) { writer, problem in writer.string(problem) }
-        writer.key("uptime")
-        writer.integer(self.facts.uptimeSeconds)
-        writer.key("connections")
-        writer.integer(self.facts.connections)
-        writer.key("memory")
-        writer.integer(self.facts.memoryBytes)
-        writer.key("cpu")
-        writer.integer(self.facts.cpuMilliseconds)
+        writer.member("version", wakeGateVersion)
+        writer.member("commit", wakeGateCommit)
+        writer.member("build", BuildKind.name)
+        writer.member("edge", self.edge)
+        let state = self.snapshot.failure != nil ? "failed" : self.snapshot.isDraining ? "draining" : "ready"
+        writer.member("state", state)
+        writer.member("problem", self.snapshot.failure)
+        writer.member("uptime", self.facts.uptimeSeconds)
+        writer.member("connections", self.facts.connections)
+        writer.member("memory", self.facts.memoryBytes)
+        writer.member("cpu", self.facts.cpuMilliseconds)
         writer.endObject()
     }
 }

@@ -63,14 +63,11 @@ package struct SampleSeries {
     package func write(to writer: inout JSONWriter) {
         let width = LiveSample.fields.count
         writer.beginObject()
-        writer.key("every")
-        writer.integer(self.seconds)
-        writer.key("fields")
-        writer.beginArray()
+        writer.member("every", self.seconds)
+        writer.beginArray("fields")
         for field in LiveSample.fields { writer.string(field) }
         writer.endArray()
-        writer.key("samples")
-        writer.beginArray()
+        writer.beginArray("samples")
         for number in 0..<self.count {
             let start = (self.first + number) % self.countMax * width
             writer.beginArray()

@@ -66,26 +66,20 @@ package struct ClusterStatus: Sendable {
 
     /// Appends `gateways` and `configurationDifferences` to an object.
     func writeMembers(to writer: inout JSONWriter) {
-        writer.key("gateways")
-        writer.beginArray()
+        writer.beginArray("gateways")
         for gateway in self.gateways { self.write(gateway, to: &writer) }
         writer.endArray()
-        writer.key("configurationDifferences")
-        writer.beginArray()
+        writer.beginArray("configurationDifferences")
         for key in self.differences { writer.string(key) }
         writer.endArray()
     }
 
     private func write(_ gateway: Member, to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("number")
-        writer.integer(gateway.number)
-        writer.key("name")
-        writer.string(gateway.name)
-        writer.key("version")
-        writer.string(gateway.version)
-        writer.key("since")
-        writer.string(WallTime.text(gateway.since))
+        writer.member("number", gateway.number)
+        writer.member("name", gateway.name)
+        writer.member("version", gateway.version)
+        writer.member("since", WallTime.text(gateway.since))
         let counts: [(StaticString, Int)] = [
             ("workers", gateway.workers), ("slots", gateway.slots), ("busy", gateway.busy), ("wakes", gateway.wakes),
         ]
@@ -93,12 +87,9 @@ package struct ClusterStatus: Sendable {
             writer.key(name)
             writer.integer(count)
         }
-        writer.key("lag")
-        writer.integer(gateway.lag)
-        writer.key("draining")
-        writer.bool(gateway.isDraining)
-        writer.key("own")
-        writer.bool(gateway.number == self.own)
+        writer.member("lag", gateway.lag)
+        writer.member("draining", gateway.isDraining)
+        writer.member("own", gateway.number == self.own)
         writer.endObject()
     }
 }

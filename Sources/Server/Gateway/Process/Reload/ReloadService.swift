@@ -104,9 +104,7 @@ final class ReloadService: Reloads, @unchecked Sendable {
                 let outcome: Outcome
                 switch result {
                 case .success(let report):
-                    var writer = JSONWriter()
-                    report.write(to: &writer)
-                    outcome = .json(writer)
+                    outcome = .json { report.write(to: &$0) }
                 case .failure(let error): outcome = .refused(error)
                 }
                 var effects = EffectBatch()
@@ -260,8 +258,7 @@ struct ReloadReport: Sendable {
     /// Appends the report in the form of the answer to `POST /v1/reload`.
     func write(to writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("policyVersion")
-        writer.integer(self.policyVersion)
+        writer.member("policyVersion", self.policyVersion)
         for (name, changes) in [("changed", self.changed), ("needsRestart", self.needsRestart)] {
             writer.key(name)
             writer.beginArray()
