@@ -477,13 +477,13 @@ package final class EffectStage: DispatchOutput {
 
     /// Begins a stream.
     package func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
-        self.group.effects[address].appendSubscribed(address, warning)
+        self.group.effects[address].append(.subscribed(address, warning))
     }
 
     /// Notifies all outlets that nothing is launched any more.
     package func draining() {
-        for effects in self.group.effects.loops { effects.appendDraining() }
-        self.group.effects.webhooks.appendDraining()
+        for effects in self.group.effects.loops { effects.append(.draining) }
+        self.group.effects.webhooks.append(.draining)
     }
 
     package func deliver(_ wake: borrowing LaunchedWake, to stream: StreamAddress) {
@@ -492,15 +492,15 @@ package final class EffectStage: DispatchOutput {
 
     package func warn(_ wake: WakeID, on stream: StreamAddress, deadline: Instant, timeLeft: Int64) {
         let wall = self.offset.wall(deadline)
-        self.group.effects[stream].appendExpiring(wake, deadline: wall, timeLeft: timeLeft, on: stream)
+        self.group.effects[stream].append(.expiring(stream, wake, deadline: wall, timeLeft: timeLeft))
     }
 
     package func expire(_ wake: WakeID, on stream: StreamAddress, reason: ExpirationReason) {
-        self.group.effects[stream].appendExpired(wake, reason, on: stream)
+        self.group.effects[stream].append(.expired(stream, wake, reason))
     }
 
     package func conditionsChanged(_ token: DeviceToken, _ conditions: Conditions, on stream: StreamAddress) {
-        self.group.effects[stream].append(conditions, of: token, to: stream)
+        self.group.effects[stream].append(.conditions(stream, token, conditions))
     }
 
     package func released(_ wake: WakeID, on stream: StreamAddress) {
@@ -508,7 +508,7 @@ package final class EffectStage: DispatchOutput {
     }
 
     package func drained(_ stream: StreamAddress) {
-        self.group.effects[stream].appendDrained(stream)
+        self.group.effects[stream].append(.drained(stream))
     }
 }
 
@@ -534,7 +534,7 @@ struct EffectRefusal {
                 self.refused.append(.refused(self.error), to: address)
             case .asked(let request): self.refused.append(.refused(self.error), to: request.reply)
             case .wake, .expiring, .expired, .released, .conditions, .drained: break
-            case .draining: self.refused.appendDraining()
+            case .draining: self.refused.append(.draining)
             }
         }
     }

@@ -40,25 +40,16 @@ package final class EffectBatch: @unchecked Sendable {
         case pushAnswer(PushReply)
         /// The next outcome in `outcomes`.
         case answer(StreamAddress)
-        /// The next request in `requests`.
-        case asked
-        /// A subscription, with the next warning in `warnings` if it has one.
-        case subscribed(StreamAddress, isWarned: Bool)
         case wake(StreamAddress, byteCount: UInt32)
-        case expiring(StreamAddress, WakeID, deadline: Int64, timeLeft: Int64)
-        case expired(StreamAddress, WakeID, ExpirationReason)
         case released(StreamAddress, WakeID)
-        /// The next conditions in `conditions`.
-        case conditions(StreamAddress)
-        case drained(StreamAddress)
-        case draining
+        /// The next effect in `others`.
+        case other
     }
 
     private var items: [Item] = []
     private var outcomes: [Outcome] = []
-    private var requests: [EngineRequest] = []
-    private var warnings: [SubscriptionWarning] = []
-    private var conditions: [(device: DeviceToken, now: Conditions)] = []
+    /// The effects that are rare.
+    private var others: [Effect] = []
     private var bytes = ByteBuffer()
 
     package init() {}
@@ -75,16 +66,10 @@ package final class EffectBatch: @unchecked Sendable {
         self.outcomes.append(outcome)
     }
 
-    /// Appends a request that must continue in the engine.
-    func append(_ request: EngineRequest) {
-        self.items.append(.asked)
-        self.requests.append(request)
-    }
-
-    /// Appends the beginning of a stream.
-    func appendSubscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) {
-        self.items.append(.subscribed(address, isWarned: warning != nil))
-        if let warning { self.warnings.append(warning) }
+    /// Appends an effect of any other kind.
+    func append(_ effect: Effect) {
+        self.items.append(.other)
+        self.others.append(effect)
     }
 
     /// Appends a wake for an open stream.
@@ -94,43 +79,15 @@ package final class EffectBatch: @unchecked Sendable {
         self.items.append(.wake(address, byteCount: UInt32(self.bytes.count - before)))
     }
 
-    /// Appends a warning that the deadline of a wake is near.
-    func appendExpiring(_ wake: WakeID, deadline: Int64, timeLeft: Int64, on address: StreamAddress) {
-        self.items.append(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))
-    }
-
-    /// Appends the expiration of a wake that the stream holds.
-    func appendExpired(_ wake: WakeID, _ reason: ExpirationReason, on address: StreamAddress) {
-        self.items.append(.expired(address, wake, reason))
-    }
-
-    /// Appends changed conditions of a device.
-    func append(_ conditions: Conditions, of device: DeviceToken, to address: StreamAddress) {
-        self.items.append(.conditions(address))
-        self.conditions.append((device, conditions))
-    }
-
     /// Appends the end of a wake that the stream held.
     func appendReleased(_ wake: WakeID, from address: StreamAddress) {
         self.items.append(.released(address, wake))
     }
 
-    /// Appends that the stream's worker stops and holds no more wakes.
-    func appendDrained(_ address: StreamAddress) {
-        self.items.append(.drained(address))
-    }
-
-    /// Appends that nothing is launched any more.
-    func appendDraining() {
-        self.items.append(.draining)
-    }
-
     func append(_ other: EffectBatch) {
         self.items.append(contentsOf: other.items)
         if !other.outcomes.isEmpty { self.outcomes.append(contentsOf: other.outcomes) }
-        if !other.requests.isEmpty { self.requests.append(contentsOf: other.requests) }
-        if !other.warnings.isEmpty { self.warnings.append(contentsOf: other.warnings) }
-        if !other.conditions.isEmpty { self.conditions.append(contentsOf: other.conditions) }
+        if !other.others.isEmpty { self.others.append(contentsOf: other.others) }
         self.bytes.append(other.bytes.view)
     }
 
@@ -138,9 +95,7 @@ package final class EffectBatch: @unchecked Sendable {
         // `removeAll` would allocate a new array even if the array is empty.
         if !self.items.isEmpty { self.items.removeAll(keepingCapacity: true) }
         if !self.outcomes.isEmpty { self.outcomes.removeAll(keepingCapacity: true) }
-        if !self.requests.isEmpty { self.requests.removeAll() }
-        if !self.warnings.isEmpty { self.warnings.removeAll() }
-        if !self.conditions.isEmpty { self.conditions.removeAll(keepingCapacity: true) }
+        if !self.others.isEmpty { self.others.removeAll(keepingCapacity: true) }
         self.bytes.removeAll()
     }
 
@@ -155,9 +110,7 @@ package final class EffectBatch: @unchecked Sendable {
         let bytes = self.bytes.view
         var offset = 0
         var nextOutcome = 0
-        var nextRequest = 0
-        var nextWarning = 0
-        var nextConditions = 0
+        var nextOther = 0
         func next(_ count: UInt32) -> ByteView {
             defer { offset += Int(count) }
             return bytes.slice(offset, count: Int(count))
@@ -168,24 +121,11 @@ package final class EffectBatch: @unchecked Sendable {
             case .answer(let address):
                 take(.answer(address, self.outcomes[nextOutcome]))
                 nextOutcome += 1
-            case .asked:
-                take(.asked(self.requests[nextRequest]))
-                nextRequest += 1
-            case .subscribed(let address, isWarned: false): take(.subscribed(address, nil))
-            case .subscribed(let address, isWarned: true):
-                take(.subscribed(address, self.warnings[nextWarning]))
-                nextWarning += 1
             case .wake(let address, let count): take(.wake(address, StagedWake(next(count))))
-            case .expiring(let address, let wake, let deadline, let timeLeft):
-                take(.expiring(address, wake, deadline: deadline, timeLeft: timeLeft))
-            case .expired(let address, let wake, let reason): take(.expired(address, wake, reason))
             case .released(let address, let wake): take(.released(address, wake))
-            case .conditions(let address):
-                let (device, conditions) = self.conditions[nextConditions]
-                take(.conditions(address, device, conditions))
-                nextConditions += 1
-            case .drained(let address): take(.drained(address))
-            case .draining: take(.draining)
+            case .other:
+                take(self.others[nextOther])
+                nextOther += 1
             }
         }
     }
