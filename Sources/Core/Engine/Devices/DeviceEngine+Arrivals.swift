@@ -16,6 +16,14 @@ extension DeviceEngine {
         return isSame ? .device(device) : .refused(.otherTopic)
     }
 
+    /// Returns the device with this token, removed ones included.
+    package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
+        let number = HistoryEvent.device(of: token, self.events.key)
+        guard let device = self.devices.find(token, hash: number) else { return nil }
+        self.events.found(device, number: number)
+        return device
+    }
+
     /// Accepts a push for a device that `admit` returned. A repetition of an accepted push with a client-supplied
     /// apns-id gets the same answer and changes nothing. Call `catchUp` for the device first.
     ///

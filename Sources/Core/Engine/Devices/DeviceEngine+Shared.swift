@@ -235,8 +235,8 @@ extension DeviceEngine {
             let inFlight = self.wakesInFlight(device).filter { lost.contains($0) }
             guard !inFlight.isEmpty else { continue }
             for wake in inFlight {
-                guard let wake = self.inFlight(wake, device) else { continue }
-                self.lose(wake, device, takingBackAttempt: true)
+                guard let launch = self.inFlight(wake, device) else { continue }
+                self.end(launch, device, launch.lost, takingBackAttempt: true)
             }
             self.settle(device)
         }
@@ -381,7 +381,7 @@ extension DeviceEngine {
         let inFlightNow = self.wakesInFlight(device)
         var launched: [(wake: WakeID, deadline: Instant)] = []
         for wake in inFlightNow where !inFlight.contains(wake) {
-            launched.append((wake, self.deadline(wake, device) ?? self.now))
+            launched.append((wake, self.inFlight(wake, device)?.deadline ?? self.now))
         }
         var ended = inFlight.filter { !inFlightNow.contains($0) }
         for wake in record.endedWakes?.elements ?? []
@@ -390,14 +390,6 @@ extension DeviceEngine {
             ended.append(wake.id)
         }
         return (launched, Array(ended))
-    }
-
-    private func deadline(_ wake: WakeID, _ device: DeviceIndex) -> Instant? {
-        switch self.inFlight(wake, device) {
-        case nil: nil
-        case .push: self.devices[device].state.inFlight?.deadline
-        case .task(let wake): wake.deadline
-        }
     }
 }
 

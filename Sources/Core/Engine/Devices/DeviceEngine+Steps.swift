@@ -174,6 +174,48 @@ extension DeviceEngine {
     func count(_ topic: TopicIndex, _ change: (inout ActivityCounters) -> Void) { self.topics.count(topic, change) }
 }
 
+// MARK: - Storing
+
+extension DeviceEngine {
+    /// True if there are changes that `takeStep` has not returned. Reported progress becomes a change after a delay, so
+    /// that frequent reports do not cause more writes.
+    package var hasChanges: Bool {
+        self.devices.hasChanges || self.tasks.hasChanges(at: self.now) || self.topics.hasChanges
+    }
+
+    /// The time at which reported progress becomes a change; nil if none is delayed.
+    package var progressDue: Instant? { self.tasks.progressDue }
+
+    /// Makes delayed progress a change now, for an owner that stops stepping.
+    package func flushProgress() { self.tasks.flushProgress() }
+
+    /// Takes the changes since the last call, which a store must make durable.
+    package func takeStep() -> EngineStep {
+        self.tasks.progressPassed(self.now)
+        return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
+    }
+
+    /// Appends the changed devices, tasks and topics since the last call to `batch`, as records of their current state.
+    package func takeStep(into batch: inout RecordBatch) {
+        self.tasks.progressPassed(self.now)
+        self.topics.takeChanges(into: &batch)
+        self.devices.takeChanges(into: &batch, at: self.now)
+        self.tasks.takeChanges(into: &batch)
+    }
+}
+
+/// The changes made by one step of the engine.
+package struct EngineStep: Sendable {
+    /// Policy time at the step.
+    package let now: Instant
+    /// The devices whose state changed, each once.
+    package let devices: [DeviceIndex]
+    /// The topics whose counters changed, each once.
+    package let topics: [TopicIndex]
+
+    package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
+}
+
 /// Operations on a device with tasks, whose lanes decide.
 extension DeviceEngine {
     func parameters(of device: DeviceIndex) -> Parameters { self.parameters(self.devices[device].topic) }

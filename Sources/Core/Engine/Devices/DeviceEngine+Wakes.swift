@@ -34,7 +34,7 @@ extension DeviceEngine {
         self.change(device) { $0.launched(at: now, parameters, with: &$1) }
         let wake = self.noteLaunch(device)
         self.reconcile(device)
-        return self.launchedWake(wake, .push, device)
+        return self.devices[device].state.inFlight.flatMap { self.launchedWake(wake, .push($0), device) }
     }
 
     /// The number of devices of this topic that wait for a slot.
@@ -49,16 +49,12 @@ extension DeviceEngine {
     @inline(__always)
     private func launchedWake(_ id: WakeID, _ inFlight: InFlight, _ device: DeviceIndex) -> LaunchedWake? {
         let record = self.devices[device]
-        let deadline: Instant
+        let deadline = inFlight.deadline
         let cause: LaunchedWake.Cause
         switch inFlight {
-        case .push:
-            guard let wake = record.state.inFlight else { return nil }
-            deadline = wake.deadline
-            cause = .push(wake.push, content: PushContent(wake.push.handle))
+        case .push(let wake): cause = .push(wake.push, content: PushContent(wake.push.handle))
         case .task(let wake):
             guard let row = self.tasks[device], let flight = row.flight(of: wake.task.arrival) else { return nil }
-            deadline = wake.deadline
             cause = .task(
                 LaunchedTask(
                     name: row.text(wake.task.name),
@@ -86,12 +82,7 @@ extension DeviceEngine {
     /// The initial execution time, in milliseconds, of a wake that is in flight or remembered.
     package func executionWindow(ofWake id: WakeID) -> Int64? {
         guard let device = self.wakes.device(of: id) else { return nil }
-        let kind: LaunchKind?
-        switch self.inFlight(id, device) {
-        case .push: kind = .push
-        case .task(let wake): kind = LaunchKind(wake.task.kind)
-        case nil: kind = self.devices[device].endedWake(id)?.outcome.kind
-        }
+        let kind = self.inFlight(id, device)?.kind ?? self.devices[device].endedWake(id)?.outcome.kind
         return kind.map { DeviceLanes.window($0, self.parameters(of: device)) }
     }
 
@@ -113,49 +104,46 @@ extension DeviceEngine {
     package func report(_ report: WakeReport, wake id: WakeID) -> ReportOutcome {
         guard let device = self.wakes.device(of: id) else { return .unknown }
         self.settleBeforeWakeEnds(device, id)
-        switch (self.inFlight(id, device), report) {
-        case (nil, _):
+        guard let launch = self.inFlight(id, device) else {
             guard let before = self.devices[device].endedWake(id)?.outcome else { return .unknown }
             guard let outcome = report.outcome(of: before.kind) else { return .otherKind }
             return before == outcome ? .repeated : .endedOtherwise(before)
-        case (.push, .push(let result)): self.endPush(device, result.outcome)
-        case (.task(let wake), .task(let result)): self.endTask(wake, device, result.outcome)
-        case (.push, .task), (.task, .push): return .otherKind
         }
+        guard let outcome = report.outcome(of: launch.kind) else { return .otherKind }
+        self.end(launch, device, outcome)
         self.settle(device)
         return .ended
     }
 
-    /// Ends the push in flight. The caller applies what is due then.
+    /// Ends a wake in flight. The caller applies what is due then.
     ///
-    /// - Returns: the wake of the push.
+    /// - `outcome`: an outcome of the wake's kind.
+    /// - Returns: the id of the wake.
     @discardableResult
-    private func endPush(_ device: DeviceIndex, _ outcome: WakeOutcome, takingBackAttempt: Bool = false) -> WakeID {
-        let record = self.devices[device]
-        let (now, parameters) = (self.now, self.parameters(record.topic))
-        let action = self.change(device) {
-            $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, with: &$1)
-        }
-        let wake = record.wake
-        self.noteEnd(device, record, outcome, action)
-        return wake
-    }
-
-    /// Ends a task in flight. The caller applies what is due then.
-    ///
-    /// - Returns: the wake of the task.
-    @discardableResult
-    private func endTask(
-        _ wake: TaskWake,
+    @inline(__always)
+    func end(
+        _ launch: InFlight,
         _ device: DeviceIndex,
-        _ outcome: TaskOutcome,
+        _ outcome: LaunchOutcome,
         takingBackAttempt: Bool = false
     ) -> WakeID {
-        let parameters = self.parameters(of: device)
-        let action = self.changeLanes(device) {
-            $0.taskEnded(wake.task.arrival, outcome, takingBackAttempt: takingBackAttempt, parameters)
+        let record = self.devices[device]
+        let (now, parameters) = (self.now, self.parameters(record.topic))
+        switch (launch, outcome) {
+        case (.push, .push(let outcome)):
+            let action = self.change(device) {
+                $0.wakeEnded(outcome, at: now, takingBackAttempt: takingBackAttempt, parameters, with: &$1)
+            }
+            let wake = record.wake
+            self.noteEnd(device, record, outcome, action)
+            return wake
+        case (.task(let wake), .task(_, let outcome)):
+            let action = self.changeLanes(device) {
+                $0.taskEnded(wake.task.arrival, outcome, takingBackAttempt: takingBackAttempt, parameters)
+            }
+            return self.noteTaskEnd(device, wake, outcome, action)
+        case (.push, .task), (.task, .push): preconditionFailure("the outcome is one of another kind")
         }
-        return self.noteTaskEnd(device, wake, outcome, action)
     }
 
     /// Extends a wake in flight to `milliseconds` from now, at the request of its worker.
@@ -206,17 +194,9 @@ extension DeviceEngine {
     package func lose(_ id: WakeID, takingBackAttempt: Bool = false) {
         guard let device = self.wakes.device(of: id) else { return }
         self.settleBeforeWakeEnds(device, id)
-        guard let inFlight = self.inFlight(id, device) else { return }
-        self.lose(inFlight, device, takingBackAttempt: takingBackAttempt)
+        guard let launch = self.inFlight(id, device) else { return }
+        self.end(launch, device, launch.lost, takingBackAttempt: takingBackAttempt)
         self.settle(device)
-    }
-
-    /// Ends a wake as lost. The caller applies what is due then.
-    func lose(_ inFlight: InFlight, _ device: DeviceIndex, takingBackAttempt: Bool) {
-        switch inFlight {
-        case .push: self.endPush(device, .lost, takingBackAttempt: takingBackAttempt)
-        case .task(let wake): self.endTask(wake, device, .lost, takingBackAttempt: takingBackAttempt)
-        }
     }
 
     /// Applies what was due before an outcome that arrives now. Of events at the same instant, deadlines of this wake
@@ -267,9 +247,9 @@ extension DeviceEngine {
     /// - Returns: the wake; nil if none is in flight.
     package func expireForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
         self.settle(device)
-        if identifier == nil, self.devices[device].state.inFlight != nil {
+        if identifier == nil, let push = self.devices[device].state.inFlight {
             defer { self.settle(device) }
-            return self.endPush(device, .expired)
+            return self.end(.push(push), device, .push(.expired))
         }
         guard let row = self.tasks[device] else { return nil }
         let wakes = row.policy.inFlight.filter { wake in
@@ -277,7 +257,7 @@ extension DeviceEngine {
         }
         guard let wake = wakes.first(where: { $0.task.kind != .urlSession }) ?? wakes.first else { return nil }
         defer { self.settle(device) }
-        return self.endTask(wake, device, .expired)
+        return self.end(.task(wake), device, .task(wake.task.kind, .expired))
     }
 
     func noteLaunch(_ device: DeviceIndex) -> WakeID {
@@ -490,15 +470,33 @@ extension DeviceEngine {
 extension DeviceEngine {
     /// The launch of a wake in flight.
     enum InFlight {
-        case push
-        /// A task, with its wake in flight.
+        case push(WakeInFlight)
         case task(TaskWake)
+
+        @inline(__always)
+        var kind: LaunchKind {
+            switch self {
+            case .push: .push
+            case .task(let wake): LaunchKind(wake.task.kind)
+            }
+        }
+
+        @inline(__always)
+        var deadline: Instant {
+            switch self {
+            case .push(let wake): wake.deadline
+            case .task(let wake): wake.deadline
+            }
+        }
+
+        /// The outcome of a wake of this kind that is lost.
+        var lost: LaunchOutcome { self.kind.task.map { .task($0, .lost) } ?? .push(.lost) }
     }
 
     /// Returns the launch of the wake with this id; nil if it is not in flight.
     @inline(__always)
     func inFlight(_ id: WakeID, _ device: DeviceIndex) -> InFlight? {
-        if self.devices[device].wake == id, self.devices[device].state.inFlight != nil { return .push }
+        if self.devices[device].wake == id, let wake = self.devices[device].state.inFlight { return .push(wake) }
         guard self.devices[device].hasTasks else { return nil }
         return self.tasks[device]?.wake(id).map { .task($0) }
     }

@@ -9,12 +9,8 @@ package import Wire
 extension DeviceEngine {
     /// The time of a wake's warning, and its deadline; nil if the wake is not in flight or `expirationLead` is 0.
     package func warning(ofWake id: WakeID) -> (at: Instant, deadline: Instant)? {
-        guard let device = self.wakes.device(of: id), let inFlight = self.inFlight(id, device) else { return nil }
-        let parameters = self.parameters(of: device)
-        switch inFlight {
-        case .push: return self.devices[device].state.inFlight.flatMap { Self.warning(.push, $0.deadline, parameters) }
-        case .task(let wake): return Self.warning(LaunchKind(wake.task.kind), wake.deadline, parameters)
-        }
+        guard let device = self.wakes.device(of: id), let launch = self.inFlight(id, device) else { return nil }
+        return Self.warning(launch.kind, launch.deadline, self.parameters(of: device))
     }
 
     @inline(__always)

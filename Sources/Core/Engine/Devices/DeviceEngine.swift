@@ -187,48 +187,6 @@ extension DeviceEngine {
     package func takeEvents(into events: inout [HistoryEvent]) { self.events.take(into: &events) }
 }
 
-/// The changes made by one step of the engine.
-package struct EngineStep: Sendable {
-    /// Policy time at the step.
-    package let now: Instant
-    /// The devices whose state changed, each once.
-    package let devices: [DeviceIndex]
-    /// The topics whose counters changed, each once.
-    package let topics: [TopicIndex]
-
-    package var isEmpty: Bool { self.devices.isEmpty && self.topics.isEmpty }
-}
-
-// MARK: - Storing
-
-extension DeviceEngine {
-    /// True if there are changes that `takeStep` has not returned. Reported progress becomes a change after a delay, so
-    /// that frequent reports do not cause more writes.
-    package var hasChanges: Bool {
-        self.devices.hasChanges || self.tasks.hasChanges(at: self.now) || self.topics.hasChanges
-    }
-
-    /// The time at which reported progress becomes a change; nil if none is delayed.
-    package var progressDue: Instant? { self.tasks.progressDue }
-
-    /// Makes delayed progress a change now, for an owner that stops stepping.
-    package func flushProgress() { self.tasks.flushProgress() }
-
-    /// Takes the changes since the last call, which a store must make durable.
-    package func takeStep() -> EngineStep {
-        self.tasks.progressPassed(self.now)
-        return EngineStep(now: self.now, devices: self.devices.takeChanges(), topics: self.topics.takeChanges())
-    }
-
-    /// Appends the changed devices, tasks and topics since the last call to `batch`, as records of their current state.
-    package func takeStep(into batch: inout RecordBatch) {
-        self.tasks.progressPassed(self.now)
-        self.topics.takeChanges(into: &batch)
-        self.devices.takeChanges(into: &batch, at: self.now)
-        self.tasks.takeChanges(into: &batch)
-    }
-}
-
 // MARK: - Restoring
 
 extension DeviceEngine {
@@ -306,11 +264,10 @@ extension DeviceEngine {
     package func loseEveryWake() {
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
-            let isPushInFlight = self.devices[device].state.inFlight != nil
-            let tasks = self.tasks[device]?.policy.inFlight ?? []
-            guard isPushInFlight || !tasks.isEmpty else { continue }
-            if isPushInFlight { self.lose(.push, device, takingBackAttempt: true) }
-            for wake in tasks { self.lose(.task(wake), device, takingBackAttempt: true) }
+            let push = self.devices[device].state.inFlight.map { InFlight.push($0) }
+            let launches = (push.map { [$0] } ?? []) + (self.tasks[device]?.policy.inFlight.map { .task($0) } ?? [])
+            guard !launches.isEmpty else { continue }
+            for launch in launches { self.end(launch, device, launch.lost, takingBackAttempt: true) }
             self.settle(device)
         }
     }
@@ -324,14 +281,6 @@ extension StoreError {
 }
 
 extension DeviceEngine {
-    /// Returns the device with this token, removed ones included.
-    package func find(_ token: borrowing DeviceToken) -> DeviceIndex? {
-        let number = HistoryEvent.device(of: token, self.events.key)
-        guard let device = self.devices.find(token, hash: number) else { return nil }
-        self.events.found(device, number: number)
-        return device
-    }
-
     /// Returns the device with this number in events, removed ones included.
     package func find(number: UInt64) -> DeviceIndex? { self.devices.find(hash: number) }
 
