@@ -42,14 +42,14 @@ enum Bounds {
             text: "an extension of 257 bytes"
         ),
         "StreamState keptBytesMax": Proof(path: transport + "OpenStreamTests.swift", text: "(10_000...16_384)"),
-        "EventLoop+Turns bytesPerPauseMax": Proof(
+        "EventLoop+BusyConnections bytesPerPauseMax": Proof(
             path: transport + "TurnOrderTests.swift",
             text: "In a pause caused by busy connections 64 KiB of the others are read, and nothing of the busy ones"
         ),
-        "EventLoop+Turns busyBytesPerTurnMax": nil,
+        "EventLoop+BusyConnections busyBytesPerTurnMax": nil,
         "FieldCoding codedBytesMax": nil, "FieldCoding keptBytesMax": nil, "FieldTables shortBitsMax": nil,
-        "FieldTables bitsMax": nil, "FieldBlock codedBytesMax": nil, "FieldBlock runsMax": nil,
-        "FieldBlock textBytesMax": nil, "System eventsMax": nil, "FieldCoding shortCountMax": nil,
+        "FieldTables bitsMax": nil, "RepeatedFields codedBytesMax": nil, "RepeatedFields runsMax": nil,
+        "RepeatedFields textBytesMax": nil, "System eventsMax": nil, "FieldCoding shortCountMax": nil,
     ]
 
     /// Returns the bounds that no test names.

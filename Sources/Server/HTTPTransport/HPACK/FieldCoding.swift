@@ -272,10 +272,6 @@ extension FieldDecoder {
         let bytes: ByteView
         var offset = 0
 
-        init(bytes: ByteView) {
-            self.bytes = bytes
-        }
-
         @inline(__always)
         func peek() throws(Stop) -> UInt8 {
             guard self.offset < self.bytes.count else { throw .needs(self.offset + 1) }

@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 /// The events that libnghttp2 reports for the peer's frames: from the bytes of a stream to a request for the handler,
 /// and to the end of the stream.
@@ -270,5 +270,71 @@ extension HTTP2Session {
         let max = self.memory.limits.continuationFramesMax
         let limit = self.budgets.continuationReceived(max: max, now: self.memory.now)
         if let limit { self.endByLimit(limit) }
+    }
+}
+
+/// The state of the field block that is being read, as far as its request needs it.
+package struct FieldBlock {
+    /// A header list longer than this multiple of its limit resets its stream instead of being answered with 431: 16
+    /// KiB of references can stand for a list of up to 60 MiB, which must all be read (RFC 7541 §7.3).
+    static let overlongListFactor = 4
+
+    /// The stream of the block; nil if its fields are not wanted, because libnghttp2 has not accepted its first frame
+    /// or the fields had a fault.
+    package private(set) var stream: Int32?
+    /// The rules with the properties of the fields so far.
+    private(set) var rules = FieldRules.head
+    /// The size of the fields as HTTP/2 counts it, for blocks without a stream state that counts it.
+    private var bytes = 0
+
+    /// Creates the state before the first block.
+    package init() {}
+
+    /// Drops the remaining fields of the block: they are still decoded. The stream is gone, or its fields are not
+    /// wanted.
+    package mutating func drop() {
+        self.stream = nil
+    }
+
+    /// Starts a block whose first frame libnghttp2 has accepted.
+    package mutating func taken(for stream: Int32, isRequest: Bool) {
+        self.stream = stream
+        self.rules = isRequest ? .head : .trailers
+        self.bytes = 0
+    }
+
+    /// Records a run of fields that was taken as a whole and leaves the request within all limits.
+    ///
+    /// - Parameter rules: the rules after the run.
+    mutating func runTaken(_ rules: FieldRules) {
+        self.rules = rules
+    }
+
+    /// Takes a field of a block that is wanted.
+    ///
+    /// - Parameters:
+    ///   - name: its name.
+    ///   - value: its value.
+    ///   - note: the note that `FieldRules.admit` left for the field.
+    ///   - slot: the state of the request; nil or a state that is not receiving to keep nothing.
+    ///   - listBytesMax: the most bytes of a header list.
+    /// - Returns: the error code to reset the stream with; nil without a fault.
+    @inline(__always)
+    package mutating func fieldReceived(
+        _ name: ByteView,
+        _ value: ByteView,
+        _ note: inout UInt32,
+        into slot: @autoclosure () -> StreamSlot?,
+        listBytesMax: @autoclosure () -> Int
+    ) -> HTTP2ErrorCode? {
+        guard let kind = self.rules.admit(name, value, &note) else { return .protocolError }
+        if let slot = slot(), slot.state.phase == .receiving {
+            slot.state.fieldReceived(name, value, kind, headerListBytesMax: listBytesMax())
+            guard slot.state.isHeaderListTooLarge else { return nil }
+            self.bytes = slot.state.headerListBytes
+        } else {
+            self.bytes += name.count + value.count + 32
+        }
+        return self.bytes > listBytesMax() * Self.overlongListFactor ? .enhanceYourCalm : nil
     }
 }

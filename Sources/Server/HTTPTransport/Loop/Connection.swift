@@ -91,12 +91,6 @@ final class Connection {
         self.http1?.wantsToRead == false ? .peerEnded : .readable
     }
 
-    /// Appends bytes to send until there are no more or `output` holds `bytesMax`.
-    func produce(into output: inout ByteBuffer, bytesMax: Int) {
-        self.http2?.produce(into: &output, bytesMax: bytesMax)
-        self.http1?.produce(into: &output, bytesMax: bytesMax)
-    }
-
     /// The token by which epoll reports it.
     var token: UInt64 {
         UInt64(self.id.generation) << 32 | UInt64(self.id.index)

@@ -321,7 +321,8 @@ extension EventLoop {
         guard connection.stage == .http2 || connection.stage == .http1 else { return }
         while connection.output.isEmpty {
             self.produced.removeAll()
-            connection.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            connection.http2?.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
+            connection.http1?.produce(into: &self.produced, bytesMax: self.limits.outputBytesMax)
             guard !self.produced.isEmpty else { break }
             guard self.send(connection) else { return }
         }

@@ -71,7 +71,7 @@ package final class EventLoop: @unchecked Sendable {
     private static let wakeToken = EventLoop.specialToken | 1 << 32
     private static let listenerToken = EventLoop.specialToken | 2 << 32
     /// The token by which `busyPoll` reports `poll`.
-    static let pollToken = EventLoop.specialToken | 3 << 32
+    private static let pollToken = EventLoop.specialToken | 3 << 32
 
     init(index: Int, server: ServerState) throws(TransportError) {
         self.index = index
@@ -156,24 +156,91 @@ package final class EventLoop: @unchecked Sendable {
         self.closeAll()
     }
 
+    /// Waits for events, and reads.
+    ///
+    /// Connections that send little do not wait for those that send much. While both `poll` and `busyPoll` have events,
+    /// turns alternate: one reads all the other connections that are ready, the next reads 16 KiB of the busy ones.
+    /// Events of `busyPoll` that are left are handled in the next such turn. If no connection is busy, all are served
+    /// in order of arrival, and `busyPoll` costs nothing.
+    private func serveSockets() {
+        guard !self.isReadingPaused else { return self.serveWhilePaused() }
+        self.turns.pauseEndsAt = nil
+        guard self.busyConnectionCount > 0 else {
+            return self.serveOthers(waiting: self.waitMilliseconds)
+        }
+        if !self.turns.wasOfOthers, self.haveOthersSomething {
+            self.serveOthers(waiting: 0)
+        } else {
+            self.serveBusy()
+        }
+    }
+
+    /// True if a connection that is not busy, a listener or a wake has an event.
+    private var haveOthersSomething: Bool {
+        if !self.poll.hasEvents { self.poll.wait(milliseconds: 0) }
+        return self.poll.hasEvents
+    }
+
+    /// Serves all connections except the busy ones.
+    ///
+    /// - Parameter milliseconds: the longest wait; -1 for no limit.
+    private func serveOthers(waiting milliseconds: Int32) {
+        self.turns.wasOfOthers = true
+        if !self.poll.hasEvents { self.poll.wait(milliseconds: milliseconds) }
+        self.memory.now = SystemClock.monotonic
+        if !self.isReadingPaused { self.acceptCrowds() }
+        while let event = self.poll.next() {
+            self.dispatch(event.readiness, event.token)
+            if let end = self.turns.pauseEndsAt, self.turns.bytesRead >= end { return }
+        }
+    }
+
+    /// Serves some busy connections, at least one if any is ready.
+    private func serveBusy() {
+        self.turns.wasOfOthers = false
+        // Pending events of `poll` may not be reported again, so this must not wait for `busyPoll`.
+        let wait = self.poll.hasEvents ? 0 : self.waitMilliseconds
+        if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: wait) }
+        self.memory.now = SystemClock.monotonic
+        self.acceptCrowds()
+        let end = self.turns.bytesRead + TurnOrder.busyBytesPerTurnMax
+        while self.turns.bytesRead < end, let event = self.busyPoll.next() {
+            // The next turn serves `poll`.
+            guard event.token != Self.pollToken else { continue }
+            self.dispatch(event.readiness, event.token)
+        }
+    }
+
+    /// Serves a loop whose handler has paused reading. If busy connections caused that, the others may still send some
+    /// bytes.
+    private func serveWhilePaused() {
+        let end = self.turns.pauseEndsAt ?? self.turns.bytesRead + TurnOrder.bytesPerPauseMax
+        self.turns.pauseEndsAt = end
+        if self.busyConnectionCount > 0, self.turns.bytesRead < end {
+            self.serveOthers(waiting: self.millisecondsToWait)
+        } else {
+            self.waitForWake()
+        }
+    }
+
     /// Waits for a wake without reading any socket.
-    func waitForWake() {
+    private func waitForWake() {
         System.wait(self.wakeEvent, milliseconds: self.millisecondsToWait)
         self.memory.now = SystemClock.monotonic
         self.dispatch(.readable, Self.wakeToken)
     }
 
-    var waitMilliseconds: Int32 {
+    private var waitMilliseconds: Int32 {
         if !self.dirty.isEmpty || self.areListenersCrowded.contains(true) { return 0 }
         if self.connectionCount == 0 && self.alarmAt == .max && !self.areListenersWatched.contains(false) { return -1 }
         return self.millisecondsToWait
     }
 
-    var millisecondsToWait: Int32 {
+    private var millisecondsToWait: Int32 {
         Int32(clamping: max(0, min(self.nextSecond, self.alarmAt) - self.memory.now))
     }
 
-    func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
+    private func dispatch(_ readiness: Poll.Readiness, _ token: UInt64) {
         if token & Self.specialToken == 0 {
             let id = ConnectionID(index: UInt32(truncatingIfNeeded: token), generation: UInt32(token >> 32))
             guard let connection = self.connection(id) else { return }

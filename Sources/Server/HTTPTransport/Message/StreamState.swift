@@ -50,7 +50,7 @@ package struct StreamState: ~Copyable {
     var fields: UnsafeMutablePointer<HeaderField>?
     /// The number of regular fields.
     package var fieldCount = 0
-    private var fieldCapacity = 0
+    var fieldCapacity = 0
     var method = HeaderField.none
     var path = HeaderField.none
     var authority = HeaderField.none
@@ -71,72 +71,6 @@ package struct StreamState: ~Copyable {
         unsafe self.fields?.deallocate()
     }
 
-    /// Copies a name and a value to the end of `received`.
-    @inline(__always)
-    mutating func append(name: ByteView, value: ByteView) -> HeaderField {
-        let start = self.received.count
-        self.received.append(name, value)
-        return HeaderField(
-            nameStart: start,
-            nameCount: name.count,
-            valueStart: start + name.count,
-            valueCount: value.count
-        )
-    }
-
-    /// Adds an HTTP/2 field whose name and value `FieldRules` has admitted; ignores it if the list exceeds the limit.
-    @inline(__always)
-    package mutating func fieldReceived(
-        _ name: ByteView,
-        _ value: ByteView,
-        _ kind: FieldRules.Kind,
-        headerListBytesMax: Int
-    ) {
-        self.headerListBytes += name.count + value.count + 32
-        guard self.headerListBytes <= headerListBytesMax else {
-            self.isHeaderListTooLarge = true
-            return
-        }
-        self.take(self.append(name: name, value: value), kind)
-    }
-
-    /// Records a field whose bytes are in `received`.
-    @inline(__always)
-    mutating func take(_ field: HeaderField, _ kind: FieldRules.Kind) {
-        if kind == .regular || kind == .host { self.append(field) }
-        self.name(field, kind)
-    }
-
-    /// Records the position of a field that the request has a property for.
-    @inline(__always)
-    mutating func name(_ field: HeaderField, _ kind: FieldRules.Kind) {
-        switch kind {
-        case .host: self.host = field
-        case .method: self.method = field
-        case .path: self.path = field
-        case .authority: self.authority = field
-        case .regular, .other: ()
-        }
-    }
-
-    /// Calls `body` with the fields whose bytes begin at `start` or later, with positions relative to `start`.
-    ///
-    /// - Parameters:
-    ///   - start: an offset in the bytes of the fields.
-    ///   - first: the index of the first regular field that begins at `start` or later.
-    ///   - body: called with the regular fields in order, and with the others in any order.
-    func forEachPlacedField(from start: Int, regularFrom first: Int, _ body: (PlacedField) -> Void) {
-        for (field, kind) in [(self.method, FieldRules.Kind.method), (self.path, .path), (self.authority, .authority)]
-        where field.nameCount > 0 && Int(field.nameStart) >= start {
-            body(PlacedField(field: field.moved(by: -start), kind: kind))
-        }
-        for index in first..<self.fieldCount {
-            let field = unsafe self.fields.unsafelyUnwrapped[index]
-            let isHost = self.host.nameCount > 0 && self.host.nameStart == field.nameStart
-            body(PlacedField(field: field.moved(by: -start), kind: isHost ? .host : .regular))
-        }
-    }
-
     /// True if the whole body has arrived, by the announced length.
     var isBodyWhole: Bool { (self.bodyBytesMissing ?? 0) == 0 }
 
@@ -148,54 +82,6 @@ package struct StreamState: ~Copyable {
         let (left, isTooMuch) = missing.subtractingReportingOverflow(UInt64(count))
         self.bodyBytesMissing = left
         return !isTooMuch
-    }
-
-    /// Copies a field whose name may have capitals, as HTTP/1.1 allows.
-    mutating func appendField(nameInAnyCase name: ByteView, value: ByteView) {
-        let start = self.received.count
-        for index in 0..<name.count { self.received.append(name[index].lowercasedASCII) }
-        let field = HeaderField(
-            nameStart: start,
-            nameCount: name.count,
-            valueStart: start + name.count,
-            valueCount: value.count
-        )
-        self.received.append(value)
-        self.headerListBytes += name.count + value.count + 32
-        self.append(field)
-        if name.equalsIgnoringCase("host") { self.host = field }
-    }
-
-    @inline(__always)
-    mutating func append(_ field: HeaderField) {
-        if self.fieldCount == self.fieldCapacity { self.growFields() }
-        unsafe (self.fields.unsafelyUnwrapped + self.fieldCount).initialize(to: field)
-        self.fieldCount += 1
-    }
-
-    /// Records regular fields, with positions that are `bytes` higher than the fields say.
-    @inline(__always)
-    mutating func append(_ fields: ArraySlice<HeaderField>, movedBy bytes: Int) {
-        let count = self.fieldCount + fields.count
-        if count > self.fieldCapacity { self.growFields(to: count) }
-        guard var room = unsafe self.fields.map({ unsafe $0 + self.fieldCount }) else { return }
-        for field in fields {
-            unsafe room.initialize(to: field.moved(by: bytes))
-            unsafe room += 1
-        }
-        self.fieldCount = count
-    }
-
-    @inline(never)
-    private mutating func growFields(to count: Int = 0) {
-        let capacity = max(16, count, self.fieldCapacity * 2)
-        let grown = UnsafeMutablePointer<HeaderField>.allocate(capacity: capacity)
-        if let fields = unsafe self.fields {
-            unsafe grown.moveInitialize(from: fields, count: self.fieldCount)
-            unsafe fields.deallocate()
-        }
-        unsafe self.fields = grown
-        self.fieldCapacity = capacity
     }
 
     /// Prepares the state for another request; keeps memory of ordinary size.

@@ -5,19 +5,14 @@ import Wire
 
 /// Checks the authorization of one loop's connections, requests and streams.
 final class CallerAdmission {
-    private let shared: SharedParts
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
-    private let counts: CredentialCounts
+    private let parts: LoopParts
     private var authorization: Authorization
     /// True if clients are asked for certificates.
     private let asksForCertificates: Bool
 
-    init(_ shared: SharedParts, _ outbox: EngineOutbox, _ answers: AnswerWriter, _ counts: CredentialCounts) {
-        self.shared = shared
-        self.outbox = outbox
-        self.answers = answers
-        self.counts = counts
+    init(_ parts: LoopParts) {
+        let shared = parts.shared
+        self.parts = parts
         self.asksForCertificates = shared.clientTrusts != nil
         self.authorization = Authorization(
             tokens: shared.tokens,
@@ -41,10 +36,10 @@ final class CallerAdmission {
         let door: Authorization.Door =
             switch role {
             case .edge, .plain: .workers
-            case .admin: .operators(isLocal: self.shared.areLocal[request.listener])
+            case .admin: .operators(isLocal: self.parts.shared.areLocal[request.listener])
             }
         defer {
-            if door == .workers, self.authorization.tokens.takeFirstKey() { self.outbox.append(.workersAsked) }
+            if door == .workers, self.authorization.tokens.takeFirstKey() { self.parts.outbox.append(.workersAsked) }
         }
         do throws(APIError) {
             return try self.authorization.admit(
@@ -53,11 +48,11 @@ final class CallerAdmission {
                 through: door,
                 by: operation.access,
                 topic: parameter,
-                count: { token throws(APIError) in try self.counts.count(token, on: connection) }
+                count: { token throws(APIError) in try self.parts.counts.count(token, on: connection) }
             )
         } catch {
             if error.status == 401, error != .missingToken {
-                self.shared.log.write(.tokenRefused, ["reason": error.reason, "cause": error.message])
+                self.parts.shared.log.write(.tokenRefused, ["reason": error.reason, "cause": error.message])
             }
             throw error
         }
@@ -89,7 +84,7 @@ final class CallerAdmission {
         } catch {
             return self.end(connection, error)
         }
-        guard let holder = self.holder(of: connection), !self.counts.count(certificateOf: holder.subject) else {
+        guard let holder = self.holder(of: connection), !self.parts.counts.count(certificateOf: holder.subject) else {
             return
         }
         self.authorization.certificates?.connectionClosed(connection)
@@ -100,20 +95,20 @@ final class CallerAdmission {
     /// streams.
     func endConnectionsWithBadCertificates() {
         for (holder, fault) in self.authorization.certificates?.takeFaulty(now: SystemClock.wall) ?? [] {
-            self.counts.uncount(certificateOf: holder.subject)
+            self.parts.counts.uncount(certificateOf: holder.subject)
             self.end(holder.connection, fault)
         }
     }
 
     func connectionClosed(_ connection: ConnectionID) {
-        self.counts.connectionClosed(connection)
-        if let holder = self.holder(of: connection) { self.counts.uncount(certificateOf: holder.subject) }
+        self.parts.counts.connectionClosed(connection)
+        if let holder = self.holder(of: connection) { self.parts.counts.uncount(certificateOf: holder.subject) }
         self.authorization.certificates?.connectionClosed(connection)
     }
 
     private func end(_ connection: ConnectionID, _ fault: CertificateFault) {
-        self.answers.goAway(connection, fault.reason)
+        self.parts.answers.goAway(connection, fault.reason)
         let fields = ["reason": fault.reason.rawValue, "cause": fault.cause, "subject": fault.subject]
-        self.shared.log.write(.clientCertificate, fields)
+        self.parts.shared.log.write(.clientCertificate, fields)
     }
 }

@@ -21,9 +21,7 @@ final class EventFeed {
         var writtenAt: Int64?
     }
 
-    private let loop: EventLoop
-    private let shared: SharedParts
-    private let answers: AnswerWriter
+    private let parts: LoopParts
     private let admission: CallerAdmission
     private var queuedBytesMax: Int
     private var streams: [StreamID: EventStream] = [:]
@@ -31,15 +29,13 @@ final class EventFeed {
     private var follower: Int?
     private var events: [WatchedEvent] = []
 
-    init(_ loop: EventLoop, _ shared: SharedParts, _ answers: AnswerWriter, _ admission: CallerAdmission) {
-        self.loop = loop
-        self.shared = shared
-        self.answers = answers
+    init(_ parts: LoopParts, _ admission: CallerAdmission) {
+        self.parts = parts
         self.admission = admission
-        self.queuedBytesMax = shared.settings.transport.streamingBytesSoftMax
+        self.queuedBytesMax = parts.shared.settings.transport.streamingBytesSoftMax
     }
 
-    private var service: EventService { self.shared.services.events }
+    private var service: EventService { self.parts.shared.services.events }
 
     /// Sets the maximum number of bytes queued on one stream.
     func setQueuedBytesMax(_ count: Int) { self.queuedBytesMax = count }
@@ -49,15 +45,15 @@ final class EventFeed {
     /// - Parameter proof: the proof that the operator showed; nil if none was required.
     /// - Throws: `tooManyEventStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
-        guard !self.shared.isDraining else { throw .shutdown }
+        guard !self.parts.shared.isDraining else { throw .shutdown }
         guard self.service.readerCame() else {
-            self.shared.tally.met(.eventStreamsMax)
+            self.parts.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
         // Earlier events go to the streams that are already open, not to this one.
         self.woken()
-        guard self.answers.beginEvents(stream) else { return self.service.readerWent() }
-        if self.follower == nil { self.follower = self.service.follow { [loop = self.loop] in loop.wake() } }
+        guard self.parts.answers.beginEvents(stream) else { return self.service.readerWent() }
+        if self.follower == nil { self.follower = self.service.follow { [loop = self.parts.loop] in loop.wake() } }
         self.streams[stream] = EventStream(proof: proof, filter: filter)
         self.write(ByteView(": events follow\n\n"), to: stream)
     }
@@ -89,7 +85,7 @@ final class EventFeed {
 
     /// Counts events that the event service dropped because this loop was too slow, and notifies the readers.
     private func noteMissed(_ count: Int) {
-        self.shared.tally.met(.eventsHeldMax)
+        self.parts.shared.tally.met(.eventsHeldMax)
         for stream in self.streams.keys {
             self.streams[stream]?.missed += count
             if self.streams[stream]?.isBehind == false { self.tellMissed(stream) }
@@ -104,7 +100,7 @@ final class EventFeed {
 
     private func write(_ bytes: ByteView, to stream: StreamID) {
         self.streams[stream]?.writtenAt = nil
-        guard let queued = self.loop.write(stream, bytes), queued > self.queuedBytesMax else { return }
+        guard let queued = self.parts.loop.write(stream, bytes), queued > self.queuedBytesMax else { return }
         self.streams[stream]?.isBehind = true
     }
 
@@ -120,7 +116,7 @@ final class EventFeed {
         for (stream, state) in self.streams {
             guard self.admission.admitsOperator(state.proof) else {
                 self.streamClosed(stream)
-                self.loop.finish(stream)
+                self.parts.loop.finish(stream)
                 continue
             }
             guard let writtenAt = state.writtenAt else {
@@ -145,7 +141,7 @@ final class EventFeed {
     func end(_ connection: ConnectionID) {
         for stream in self.streams.keys where stream.connection == connection {
             self.streamClosed(stream)
-            self.loop.finish(stream)
+            self.parts.loop.finish(stream)
         }
     }
 }

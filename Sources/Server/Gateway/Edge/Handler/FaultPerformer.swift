@@ -1,30 +1,19 @@
 import Engine
 import HTTPTransport
+import Platform
 import Wire
 
 /// Performs the effects of fault rules on one loop: after the checks of a push and before the engine, and on the push's
 /// answer.
 final class FaultPerformer {
-    private let loop: EventLoop
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
-    private let limits: StreamLimits
+    private let parts: LoopParts
     private let faults: LoopFaults
     /// True during a shutdown, when pushes are refused without delay.
     private var isDraining = false
 
-    init(
-        _ service: FaultService,
-        _ loop: EventLoop,
-        _ outbox: EngineOutbox,
-        _ answers: AnswerWriter,
-        _ limits: StreamLimits
-    ) {
+    init(_ service: FaultService, _ parts: LoopParts) {
+        self.parts = parts
         self.faults = LoopFaults(service)
-        self.loop = loop
-        self.outbox = outbox
-        self.answers = answers
-        self.limits = limits
     }
 
     /// True if pushes must be checked against the rules or their remaining effects.
@@ -51,8 +40,8 @@ final class FaultPerformer {
     /// this.
     func restoreCleared() {
         guard let cleared = self.faults.takeCleared() else { return }
-        for connection in cleared.limits { self.limits.restore(connection) }
-        for connection in cleared.windows { self.loop.setStreamWindow(connection, to: nil) }
+        for connection in cleared.limits { self.parts.limits.restore(connection) }
+        for connection in cleared.windows { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Passes a push that has passed every check to the rules. If no rule applies, it goes to the engine.
@@ -67,11 +56,11 @@ final class FaultPerformer {
         )
         guard !self.isDraining, let effect = self.faults.service.pushReceived(candidate) else {
             let isAnswerFaulted = self.faults.awaitsSuccess(stream.connection)
-            self.outbox.append(push, from: self.address(stream, isAnswerFaulted: isAnswerFaulted))
+            self.parts.outbox.append(push, from: self.address(stream, isAnswerFaulted: isAnswerFaulted))
             return
         }
-        let caught = FaultedPush(effect, push, from: self.loop.address(stream), authorization)
-        let dueAt = self.loop.now + effect.delayMilliseconds
+        let caught = FaultedPush(effect, push, from: self.parts.loop.address(stream), authorization)
+        let dueAt = self.parts.loop.now + effect.delayMilliseconds
         if effect.delayMilliseconds > 0, self.faults.agenda.add(.push(caught), dueAt: dueAt) {
             self.setAlarm()
         } else {
@@ -85,10 +74,10 @@ final class FaultPerformer {
             switch task {
             case .push(let push): self.perform(push)
             case .limitEnds(let connection, let change):
-                if self.faults.limitEnded(connection, change: change) { self.limits.restore(connection) }
+                if self.faults.limitEnded(connection, change: change) { self.parts.limits.restore(connection) }
             case .windowEnds(let connection, let change):
                 guard self.faults.windowEnded(connection, change: change) else { continue }
-                self.loop.setStreamWindow(connection, to: nil)
+                self.parts.loop.setStreamWindow(connection, to: nil)
             }
         }
         self.setAlarm()
@@ -98,22 +87,22 @@ final class FaultPerformer {
     func startDraining() {
         self.isDraining = true
         self.performDue(now: .max)
-        for stream in self.faults.takeStuck() { self.loop.reset(stream, code: .cancel) }
-        for connection in self.faults.takeWindows() { self.loop.setStreamWindow(connection, to: nil) }
+        for stream in self.faults.takeStuck() { self.parts.loop.reset(stream, code: .cancel) }
+        for connection in self.faults.takeWindows() { self.parts.loop.setStreamWindow(connection, to: nil) }
     }
 
     /// Sends the answer to a push that is subject to a fault rule, unless the rule suppresses it.
     func answer(_ stream: StreamID, _ reply: PushReply) {
         switch self.faults.takeLost(stream) {
         case .close?: self.close(stream.connection)
-        case .reset?: self.loop.reset(stream, code: .internalError)
+        case .reset?: self.parts.loop.reset(stream, code: .internalError)
         case .stuck?: self.faults.leaveStuck(stream)
         case nil:
-            self.answers.answer(stream, reply)
+            self.parts.answers.answer(stream, reply)
             guard reply.reason == nil, self.faults.limitEnded(stream.connection, change: nil) else {
                 return
             }
-            self.limits.restore(stream.connection)
+            self.parts.limits.restore(stream.connection)
         }
     }
 
@@ -127,17 +116,17 @@ final class FaultPerformer {
         case .passed: self.pass(push)
         case .refused(let answer):
             // A push whose stream has closed is not counted, nor is a reason that APNs does not have.
-            let isAnswered = self.answers.refuse(push.stream, answer, push.apnsID)
+            let isAnswered = self.parts.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
             guard let code = HTTP2ErrorCode.allCases.first(where: { $0.number == code }) else { return }
-            self.loop.reset(push.stream, code: code)
+            self.parts.loop.reset(push.stream, code: code)
         case .goneAway(let goAway): self.goAway(push, goAway)
         case .stuck: self.faults.leaveStuck(push.stream)
         case .tokenExpired:
             self.faults.tokenExpired(push.authorization, on: connection)
             let reason = APNSReason.expiredProviderToken
-            if self.answers.refuse(push.stream, reason, push.apnsID) { self.count(reason, push) }
+            if self.parts.answers.refuse(push.stream, reason, push.apnsID) { self.count(reason, push) }
         case .replyLost(let reply):
             self.faults.loseReply(push.stream, reply)
             self.hand(push, isAnswerFaulted: true)
@@ -152,15 +141,15 @@ final class FaultPerformer {
 
     private func hand(_ push: FaultedPush, isAnswerFaulted: Bool) {
         let address = self.address(push.stream, isAnswerFaulted: isAnswerFaulted)
-        push.kept.read { self.outbox.append($0, from: address) }
+        push.kept.read { self.parts.outbox.append($0, from: address) }
     }
 
     private func address(_ stream: StreamID, isAnswerFaulted: Bool) -> StreamAddress {
-        isAnswerFaulted ? self.loop.faultedAddress(stream) : self.loop.address(stream)
+        isAnswerFaulted ? self.parts.loop.faultedAddress(stream) : self.parts.loop.address(stream)
     }
 
     private func count(_ reason: APNSReason, _ push: FaultedPush) {
-        push.kept.read { push in self.outbox.reject(reason, topic: push.topic.array, push.apnsID) { push.token } }
+        push.kept.read { push in self.parts.outbox.reject(reason, topic: push.topic.array, push.apnsID) { push.token } }
     }
 
     private func goAway(_ push: FaultedPush, _ goAway: FaultGoAway) {
@@ -173,37 +162,36 @@ final class FaultPerformer {
         if goAway.inFlight == .answer { self.pass(push) }
         var writer = JSONWriter()
         writer.beginObject()
-        writer.key("reason")
-        writer.string(goAway.reason)
+        writer.member("reason", goAway.reason)
         writer.endObject()
         let connection = push.stream.connection
         let code = HTTP2ErrorCode.allCases.first { $0.number == goAway.code } ?? .noError
-        let last = self.loop.goAway(connection, debugData: writer.buffer.view, code: code, inFlight: inFlight)
+        let last = self.parts.loop.goAway(connection, debugData: writer.buffer.view, code: code, inFlight: inFlight)
         guard let last else { return }
         self.faults.abandon(connection, after: goAway.inFlight == .drop ? 0 : last)
     }
 
     private func close(_ connection: ConnectionID) {
-        self.loop.close(connection)
+        self.parts.loop.close(connection)
         self.faults.abandon(connection, after: 0)
     }
 
     private func set(_ limit: FaultStreamLimit, on connection: ConnectionID) {
-        guard self.loop.setStreamLimit(connection, to: limit.limit) else { return }
+        guard self.parts.loop.setStreamLimit(connection, to: limit.limit) else { return }
         let change = self.faults.limitChanged(connection, endsWithSuccess: limit.end == .success)
         guard case .milliseconds(let milliseconds) = limit.end else { return }
         // If the agenda is full, the changed limit lasts until the connection ends.
         let task = LoopFaults.Task.limitEnds(connection, change: change)
-        if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
+        if self.faults.agenda.add(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
-        guard self.loop.setStreamWindow(connection, to: window.bytes) else { return }
+        guard self.parts.loop.setStreamWindow(connection, to: window.bytes) else { return }
         let change = self.faults.windowChanged(connection)
         guard let milliseconds = window.milliseconds else { return }
         // If the agenda is full, the changed window lasts until the connection ends.
         let task = LoopFaults.Task.windowEnds(connection, change: change)
-        if self.faults.agenda.add(task, dueAt: self.loop.now + milliseconds) { self.setAlarm() }
+        if self.faults.agenda.add(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     // MARK: Small things
@@ -217,6 +205,30 @@ final class FaultPerformer {
     }
 
     private func setAlarm() {
-        self.loop.alarmAt = self.faults.agenda.nextDueAt ?? .max
+        self.parts.loop.alarmAt = self.faults.agenda.nextDueAt ?? .max
+    }
+}
+
+extension AnswerWriter {
+    /// Answers a push as a fault rule specifies.
+    ///
+    /// - Returns: false if the stream has closed.
+    func refuse(_ stream: StreamID, _ answer: FaultAnswer, _ apnsID: APNsID) -> Bool {
+        self.response.begin(status: answer.status)
+        self.addID(apnsID)
+        self.response.add("content-type", "application/json")
+        if let seconds = answer.retryAfterSeconds { self.response.add("retry-after", Int64(seconds)) }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.member("reason", answer.reason)
+        switch answer.timestamp {
+        case .absent: ()
+        case .usual:
+            if answer.status == 410 { writer.member("timestamp", SystemClock.wall) }
+        case .at(let moment):
+            writer.member("timestamp", moment)
+        }
+        writer.endObject()
+        return self.loop.respond(stream, self.response, body: writer.buffer.view)
     }
 }

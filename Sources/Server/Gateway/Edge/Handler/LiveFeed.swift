@@ -15,34 +15,30 @@ final class LiveFeed {
         var lastAt: Int64 = 0
     }
 
-    private let loop: EventLoop
-    private let shared: SharedParts
-    private let answers: AnswerWriter
+    private let parts: LoopParts
     private let admission: CallerAdmission
     private var streams: [StreamID: LiveStream] = [:]
 
-    init(_ loop: EventLoop, _ shared: SharedParts, _ answers: AnswerWriter, _ admission: CallerAdmission) {
-        self.loop = loop
-        self.shared = shared
-        self.answers = answers
+    init(_ parts: LoopParts, _ admission: CallerAdmission) {
+        self.parts = parts
         self.admission = admission
     }
 
-    private var service: LiveService { self.shared.services.live }
+    private var service: LiveService { self.parts.shared.services.live }
 
     /// Opens a stream; its first event follows within a second.
     ///
     /// - Parameter proof: the proof that the operator showed; nil if none was required.
     /// - Throws: `tooManyLiveStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
-        guard !self.shared.isDraining else { throw .shutdown }
+        guard !self.parts.shared.isDraining else { throw .shutdown }
         guard self.service.readerCame() else {
-            self.shared.tally.met(.liveStreamsMax)
+            self.parts.shared.tally.met(.liveStreamsMax)
             throw .tooManyLiveStreams
         }
-        guard self.answers.beginEvents(stream) else { return self.service.readerWent() }
+        guard self.parts.answers.beginEvents(stream) else { return self.service.readerWent() }
         self.streams[stream] = LiveStream(proof: proof)
-        _ = self.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
+        _ = self.parts.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
     }
 
     /// Sends the new events to every stream, and ends the streams whose proof is no longer valid.
@@ -50,16 +46,17 @@ final class LiveFeed {
         for (stream, state) in self.streams {
             guard self.admission.admitsOperator(state.proof) else {
                 self.streamClosed(stream)
-                self.loop.finish(stream)
+                self.parts.loop.finish(stream)
                 continue
             }
-            let facts = { ProcessFacts(connections: self.shared.connectionCount, startedAt: self.service.startedAt) }
+            let (shared, service) = (self.parts.shared, self.service)
+            let facts = { ProcessFacts(connections: shared.connectionCount, startedAt: service.startedAt) }
             guard let event = self.service.event(after: state.lastAt, facts) else { continue }
             self.streams[stream]?.lastAt = event.at
-            let queued = event.bytes.withByteView { self.loop.write(stream, $0) }
+            let queued = event.bytes.withByteView { self.parts.loop.write(stream, $0) }
             guard let queued, queued > Self.queuedBytesMax else { continue }
             self.streamClosed(stream)
-            self.loop.reset(stream, code: .cancel)
+            self.parts.loop.reset(stream, code: .cancel)
         }
     }
 
@@ -73,7 +70,7 @@ final class LiveFeed {
     func end(_ connection: ConnectionID) {
         for stream in self.streams.keys where stream.connection == connection {
             self.streamClosed(stream)
-            self.loop.finish(stream)
+            self.parts.loop.finish(stream)
         }
     }
 }

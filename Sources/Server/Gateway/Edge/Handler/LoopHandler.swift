@@ -3,15 +3,39 @@ import Platform
 import ServiceManager
 import Wire
 
+/// The objects of one loop that the parts of its handler share.
+struct LoopParts {
+    let loop: EventLoop
+    let shared: SharedParts
+    let outbox: EngineOutbox
+    let answers: AnswerWriter
+    let counts: CredentialCounts
+    let limits: StreamLimits
+
+    init(_ loop: EventLoop, _ shared: SharedParts) {
+        let configuration = shared.configuration
+        let most = shared.settings.requestsAtEngineMax
+        // A database commits many batches concurrently, so a lower limit would only slow it down.
+        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
+        self.loop = loop
+        self.shared = shared
+        self.outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
+        self.answers = AnswerWriter(loop)
+        self.counts = CredentialCounts(
+            connections: shared.credentials,
+            workerStreams: shared.workerStreams,
+            rates: shared.rates,
+            tally: shared.tally
+        )
+        let streams = shared.settings.transport.streamsPerConnectionMax
+        self.limits = StreamLimits(loop, beginsWithOne: configuration.appleStreamLimit, usual: streams)
+    }
+}
+
 /// Dispatches the requests of one loop, and the engine's effects for it, to the responsible parts.
 package final class LoopHandler: RequestHandler {
-    private let loop: EventLoop
-    private let shared: SharedParts
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
-    private let counts: CredentialCounts
+    private let parts: LoopParts
     private let admission: CallerAdmission
-    private let limits: StreamLimits
     /// Nil without fault rules; only `wakegate dev` has them.
     private let faults: FaultPerformer?
     private let pushes: PushIntake
@@ -28,51 +52,21 @@ package final class LoopHandler: RequestHandler {
 
     package init(loop: EventLoop, shared: SharedParts) {
         let configuration = shared.configuration
-        let transport = shared.settings.transport
-        self.loop = loop
-        self.shared = shared
         self.pulse = shared.loopPulses[loop.index]
         self.callers = CallerCheck(
             addresses: configuration.admin.addresses + configuration.plain.addresses,
             takesNetworkNames: !configuration.callerNetworks.isEmpty
         )
         self.callerNetworks = configuration.callerNetworks
-        let most = shared.settings.requestsAtEngineMax
-        // A database commits many batches concurrently, so a lower limit would only slow it down.
-        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
-        let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
-        let answers = AnswerWriter(loop)
-        let counts = CredentialCounts(
-            connections: shared.credentials,
-            workerStreams: shared.workerStreams,
-            rates: shared.rates,
-            tally: shared.tally
-        )
-        let admission = CallerAdmission(shared, outbox, answers, counts)
-        let streams = transport.streamsPerConnectionMax
-        let limits = StreamLimits(loop, beginsWithOne: configuration.appleStreamLimit, usual: streams)
-        let faults = shared.services.faults.map { FaultPerformer($0, loop, outbox, answers, limits) }
-        let workers = WorkerFeed(
-            loop,
-            outbox,
-            answers,
-            counts,
-            names: shared.services.streamNames,
-            queuedBytesMax: transport.streamingBytesSoftMax
-        )
-        let live = LiveFeed(loop, shared, answers, admission)
-        let events = EventFeed(loop, shared, answers, admission)
-        self.pushes = PushIntake(loop, shared, outbox, answers, admission, counts, limits, faults)
-        self.router = OperationRouter(loop, shared, outbox, answers, admission, counts, limits, workers, live, events)
-        self.outbox = outbox
-        self.answers = answers
-        self.counts = counts
-        self.admission = admission
-        self.limits = limits
-        self.faults = faults
-        self.workers = workers
-        self.live = live
-        self.events = events
+        let parts = LoopParts(loop, shared)
+        self.parts = parts
+        self.admission = CallerAdmission(parts)
+        self.faults = shared.services.faults.map { FaultPerformer($0, parts) }
+        self.workers = WorkerFeed(parts)
+        self.live = LiveFeed(parts, self.admission)
+        self.events = EventFeed(parts, self.admission)
+        self.pushes = PushIntake(parts, self.admission, self.faults)
+        self.router = OperationRouter(parts, self.admission, self.workers, self.live, self.events)
         shared.mailboxes.loops[loop.index].attach { [loop] in loop.wake() }
     }
 
@@ -80,13 +74,13 @@ package final class LoopHandler: RequestHandler {
 
     package func bodyBytesMax(for request: Request) -> Int {
         guard Self.isPush(request.path) else {
-            return self.router.bodyBytesMax(of: request, self.shared.roles[request.listener])
+            return self.router.bodyBytesMax(of: request, self.parts.shared.roles[request.listener])
         }
         return self.pushes.bodyBytesMax(of: request)
     }
 
     package func requestReceived(_ request: Request) {
-        let role = self.shared.roles[request.listener]
+        let role = self.parts.shared.roles[request.listener]
         if let unknownPeer = self.unknownPeer(request) {
             self.refuse(request, from: unknownPeer)
         } else if role.isCleartext, !self.callers.admits(request, on: role) {
@@ -106,7 +100,7 @@ package final class LoopHandler: RequestHandler {
     /// Returns the network of a caller outside the permitted networks; nil if the caller is permitted or networks are
     /// not restricted.
     private func unknownPeer(_ request: Request) -> ClientNetwork? {
-        guard !self.callerNetworks.isEmpty, let client = self.loop.network(of: request.stream.connection),
+        guard !self.callerNetworks.isEmpty, let client = self.parts.loop.network(of: request.stream.connection),
             !client.isThisMachine, !self.callerNetworks.contains(where: { $0.contains(client) })
         else { return nil }
         return client
@@ -118,13 +112,13 @@ package final class LoopHandler: RequestHandler {
             "\(unknownPeer.text) may not reach this gateway: it is for this machine and \(known). Start it with "
             + "--network \(unknownPeer.text) as well."
         if Self.isPush(request.path) { self.pushes.noteForbidden(request) }
-        self.answers.answer(request.stream, APIError(403, "Forbidden", message))
+        self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message))
     }
 
     /// Refuses a request of a foreign web page.
     private func refuseCaller(_ request: Request) {
         guard !Self.isPush(request.path) else { return self.pushes.refuse(request, .forbidden) }
-        self.answers.answer(request.stream, .foreignPage)
+        self.parts.answers.answer(request.stream, .foreignPage)
     }
 
     /// Refuses a request that was cut short for lack of memory: either this client has begun too many requests, or all
@@ -132,7 +126,7 @@ package final class LoopHandler: RequestHandler {
     private func refuseForShortage(_ request: Request, _ role: ListenerRole) {
         let isOwnFault = request.shortage == .connection
         guard Operation.isOfProviders(path: request.path, on: role) else {
-            return self.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
+            return self.parts.answers.answer(request.stream, isOwnFault ? .tooManyRequests : .overloaded)
         }
         // Most of the requests in progress have arrived completely a second later.
         self.pushes.refuse(request, isOwnFault ? .tooManyRequests : .serviceUnavailable, retryAfterSeconds: 1)
@@ -154,7 +148,7 @@ package final class LoopHandler: RequestHandler {
     package func connectionClosed(_ connection: ConnectionID) {
         self.workers.connectionClosed(connection)
         self.goodbyes.connectionClosed(connection)
-        self.limits.connectionClosed(connection)
+        self.parts.limits.connectionClosed(connection)
         self.pushes.connectionClosed(connection)
         self.admission.connectionClosed(connection)
         self.faults?.connectionClosed(connection)
@@ -164,7 +158,7 @@ package final class LoopHandler: RequestHandler {
         self.admission.certificateShown(certificate, on: connection)
     }
 
-    package func handshakeFailed(_ cause: String) { self.shared.log.write(.handshakeFailed, ["cause": cause]) }
+    package func handshakeFailed(_ cause: String) { self.parts.shared.log.write(.handshakeFailed, ["cause": cause]) }
 
     package func streamDrained(_ stream: StreamID) {
         self.workers.drained(stream)
@@ -174,31 +168,32 @@ package final class LoopHandler: RequestHandler {
     // MARK: Turns
 
     package func turnEnded() {
-        self.outbox.handOver { self.loop.takingWakes($0) }
+        self.parts.outbox.handOver { self.parts.loop.takingWakes($0) }
         // Hands over the commands that resulted from the engine's immediate answers.
-        self.outbox.handOver()
+        self.parts.outbox.handOver()
         self.pauseOrResume()
-        let change = self.loop.connectionCount - self.countedConnections
+        let change = self.parts.loop.connectionCount - self.countedConnections
         guard change != 0 || self.goodbyes.isDraining else { return }
         self.countedConnections += change
-        self.shared.connectionsChanged(by: change)
+        self.parts.shared.connectionsChanged(by: change)
     }
 
     /// Reduces the loop's reading while the engine has the maximum number of pushes.
     private func pauseOrResume() {
-        let count = self.outbox.room.count(now: self.loop.now)
-        let isFull = self.outbox.pushesAtEngine >= count
-        guard isFull != self.loop.isReadingPaused else { return }
-        self.loop.isReadingPaused = isFull
+        let count = self.parts.outbox.room.count(now: self.parts.loop.now)
+        let isFull = self.parts.outbox.pushesAtEngine >= count
+        guard isFull != self.parts.loop.isReadingPaused else { return }
+        self.parts.loop.isReadingPaused = isFull
         let now = SystemClock.monotonicNanoseconds
-        guard isFull else { return self.outbox.room.resumed(now: now) }
-        self.outbox.room.paused(withRoomFor: count, now: now)
-        self.shared.tally.met(.requestsAtEngineMax)
+        guard isFull else { return self.parts.outbox.room.resumed(now: now) }
+        self.parts.outbox.room.paused(withRoomFor: count, now: now)
+        self.parts.shared.tally.met(.requestsAtEngineMax)
     }
 
     package func woken() {
         self.pulse.beat()
-        if let settings = self.shared.mailboxes.loops[self.loop.index].take(into: &self.effects) { self.set(settings) }
+        let mailbox = self.parts.shared.mailboxes.loops[self.parts.loop.index]
+        if let settings = mailbox.take(into: &self.effects) { self.set(settings) }
         self.effects.handOver(pushAnswer: { self.pushes.answer($0) }, other: { self.take($0) })
         self.effects.removeAll()
         self.events.woken()
@@ -206,10 +201,10 @@ package final class LoopHandler: RequestHandler {
 
     /// Applies another configuration.
     private func set(_ settings: LoopSettings) {
-        self.loop.setLimits(settings.transport)
-        self.outbox.room.most = settings.requestsAtEngineMax
+        self.parts.loop.setLimits(settings.transport)
+        self.parts.outbox.room.most = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
-        self.limits.setUsual(settings.transport.streamsPerConnectionMax)
+        self.parts.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
         self.events.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
     }
@@ -220,10 +215,10 @@ package final class LoopHandler: RequestHandler {
         case .pushAnswer(let reply): self.pushes.answer(reply)
         case .answer(let address, let outcome):
             self.workers.refused(StreamID(address))
-            self.answers.answer(StreamID(address), outcome)
-        case .asked(let request): self.outbox.append(.request(request))
+            self.parts.answers.answer(StreamID(address), outcome)
+        case .asked(let request): self.parts.outbox.append(.request(request))
         case .subscribed(let address, let warning):
-            let told = warning?.write(to: self.shared.log) == true ? warning : nil
+            let told = warning?.write(to: self.parts.shared.log) == true ? warning : nil
             if self.workers.subscribed(address, told) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
         case .expiring(let address, let wake, let deadline, let timeLeft):
@@ -244,8 +239,8 @@ package final class LoopHandler: RequestHandler {
         self.live.secondPassed()
         self.events.secondPassed(monotonicMilliseconds)
         self.faults?.restoreCleared()
-        for connection in self.counts.takeExcess() {
-            self.loop.goAway(connection, debugData: ByteView("{\"reason\":\"TooManyRequests\"}"))
+        for connection in self.parts.counts.takeExcess() {
+            self.parts.loop.goAway(connection, debugData: ByteView("{\"reason\":\"TooManyRequests\"}"))
         }
         self.admission.endConnectionsWithBadCertificates()
         for stream in self.workers.streamsWithoutProof(by: self.admission) { self.end(stream) }
@@ -257,7 +252,7 @@ package final class LoopHandler: RequestHandler {
     /// Ends a worker's stream after the bytes already written to it.
     private func end(_ stream: StreamID) {
         self.streamClosed(stream)
-        self.loop.finish(stream)
+        self.parts.loop.finish(stream)
     }
 
     // MARK: Shutdown
@@ -269,13 +264,13 @@ package final class LoopHandler: RequestHandler {
         self.workers.startDraining()
         self.faults?.startDraining()
         var idle: [ConnectionID] = []
-        self.loop.forEachConnection { if !self.workers.holdsWakes($0) { idle.append($0) } }
+        self.parts.loop.forEachConnection { if !self.workers.holdsWakes($0) { idle.append($0) } }
         for connection in idle { self.sayGoodbye(connection) }
     }
 
     /// Sends a GOAWAY to every remaining connection when the time for the shutdown has run out.
     package func loopEnds() {
-        self.loop.forEachConnection { self.loop.goAway($0, debugData: Self.shutdown, inFlight: .dropped) }
+        self.parts.loop.forEachConnection { self.parts.loop.goAway($0, debugData: Self.shutdown, inFlight: .dropped) }
     }
 
     private static var shutdown: ByteView { ByteView("{\"reason\":\"Shutdown\"}") }
@@ -283,7 +278,7 @@ package final class LoopHandler: RequestHandler {
     /// Ends the connections that were opened during the shutdown and have sent no request for a second.
     private func endSilentConnections() {
         var silent: [ConnectionID] = []
-        self.loop.forEachConnection { connection in
+        self.parts.loop.forEachConnection { connection in
             guard !self.workers.carriesStreams(connection), self.goodbyes.isSilent(connection) else { return }
             silent.append(connection)
         }
@@ -297,6 +292,6 @@ package final class LoopHandler: RequestHandler {
         self.live.end(connection)
         self.events.end(connection)
         self.workers.end(connection)
-        self.loop.goAway(connection, debugData: Self.shutdown, inFlight: .answeredFirst)
+        self.parts.loop.goAway(connection, debugData: Self.shutdown, inFlight: .answeredFirst)
     }
 }

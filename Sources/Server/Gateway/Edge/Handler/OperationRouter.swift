@@ -5,13 +5,8 @@ import Wire
 
 /// Routes the requests of one loop that are not pushes: finds the operation of each, admits its caller and performs it.
 final class OperationRouter {
-    private let loop: EventLoop
-    private let shared: SharedParts
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
+    private let parts: LoopParts
     private let admission: CallerAdmission
-    private let counts: CredentialCounts
-    private let limits: StreamLimits
     private let workers: WorkerFeed
     private let live: LiveFeed
     private let events: EventFeed
@@ -20,24 +15,14 @@ final class OperationRouter {
     private var lastMatch: (stream: StreamID, match: OperationMatch)?
 
     init(
-        _ loop: EventLoop,
-        _ shared: SharedParts,
-        _ outbox: EngineOutbox,
-        _ answers: AnswerWriter,
+        _ parts: LoopParts,
         _ admission: CallerAdmission,
-        _ counts: CredentialCounts,
-        _ limits: StreamLimits,
         _ workers: WorkerFeed,
         _ live: LiveFeed,
         _ events: EventFeed
     ) {
-        self.loop = loop
-        self.shared = shared
-        self.outbox = outbox
-        self.answers = answers
+        self.parts = parts
         self.admission = admission
-        self.counts = counts
-        self.limits = limits
         self.workers = workers
         self.live = live
         self.events = events
@@ -59,11 +44,11 @@ final class OperationRouter {
             case .notFound: throw Self.badPath(request.method, path, role)
             case .methodNotAllowed(let allow):
                 let error = Self.badMethod(request.method, path, role, allow: allow)
-                self.answers.answer(request.stream, error, allow: allow)
+                self.parts.answers.answer(request.stream, error, allow: allow)
             case .found(let operation, let place):
                 let parameter = path[place.first]
                 let admission = try self.admission.admit(request, to: operation, parameter, role)
-                self.limits.admitted(request.stream.connection)
+                self.parts.limits.admitted(request.stream.connection)
                 try self.count(request, operation, admission.caller)
                 guard !request.isBodyTooLarge else {
                     let message = "The body is longer than \(self.bytesMax(operation.bodyLimit)) bytes; send less."
@@ -72,19 +57,19 @@ final class OperationRouter {
                 let call = OperationCall(
                     operation,
                     by: admission.caller,
-                    reply: self.loop.address(request.stream),
+                    reply: self.parts.loop.address(request.stream),
                     parameter: parameter,
                     secondParameter: path[place.second],
                     query: query,
                     body: request.body,
                     // Of the operations routed here, only submissions launch anything.
                     trace: operation.rate == .submissions ? self.traces.read(request) : ByteView(),
-                    services: self.shared.services
+                    services: self.parts.shared.services
                 )
                 try self.carryOut(try operation.act(on: call), call, request.stream, admission)
             }
         } catch {
-            self.answers.answer(request.stream, error)
+            self.parts.answers.answer(request.stream, error)
         }
     }
 
@@ -127,8 +112,8 @@ final class OperationRouter {
     /// Counts a request of an operation whose rate per credential is limited.
     private func count(_ request: Request, _ operation: Operation, _ caller: Caller) throws(APIError) {
         guard let rate = operation.rate else { return }
-        let holder = StreamHolder(caller, from: self.loop.network(of: request.stream.connection))
-        try self.counts.count(rate, of: holder, now: SystemClock.monotonic)
+        let holder = StreamHolder(caller, from: self.parts.loop.network(of: request.stream.connection))
+        try self.parts.counts.count(rate, of: holder, now: SystemClock.monotonic)
     }
 
     /// Returns the operation of a request. It is cached if the body arrived directly after the head.
@@ -143,7 +128,7 @@ final class OperationRouter {
     private func bytesMax(_ limit: Operation.BodyLimit) -> Int {
         switch limit {
         case .small: RequestBody.bytesMax
-        case .faultRules: self.shared.services.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
+        case .faultRules: self.parts.shared.services.faults == nil ? RequestBody.bytesMax : FaultRuleReader.bytesMax
         case .payload: PushPayload.bytesMax(type: nil)
         case .testPush: RequestBody.testPushBytesMax
         }
@@ -162,12 +147,12 @@ final class OperationRouter {
         _ admission: AdmittedCaller
     ) throws(APIError) {
         switch outcome {
-        case .answered(let answer): self.answers.answer(stream, answer)
+        case .answered(let answer): self.parts.answers.answer(stream, answer)
         case .asked(let work): self.ask(work, call)
         case .subscribed(let topic, let subscription):
-            guard !self.shared.isDraining else { throw .shutdown }
-            let holder = StreamHolder(admission.caller, from: self.loop.network(of: stream.connection))
-            try self.counts.count(stream, of: holder)
+            guard !self.parts.shared.isDraining else { throw .shutdown }
+            let holder = StreamHolder(admission.caller, from: self.parts.loop.network(of: stream.connection))
+            try self.parts.counts.count(stream, of: holder)
             self.workers.ask(stream, admission.proof)
             self.ask(.subscribe(topic: topic, subscription), call)
         case .watching: try self.live.open(stream, admission.proof)
@@ -178,7 +163,7 @@ final class OperationRouter {
 
     /// Sends a command to the engine on behalf of the caller.
     private func ask(_ work: EngineWork, _ call: OperationCall) {
-        self.outbox.append(
+        self.parts.outbox.append(
             .request(
                 EngineRequest(
                     reply: call.reply,

@@ -1,18 +1,15 @@
 import Engine
 import HTTPTransport
 import Platform
+import Policy
 import ServiceManager
 import Wire
 
 /// Receives the pushes of one loop: performs the checks that need no knowledge of devices, passes the pushes to the
 /// engine, and writes the answers.
 final class PushIntake {
-    private let loop: EventLoop
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
+    private let parts: LoopParts
     private let admission: CallerAdmission
-    private let counts: CredentialCounts
-    private let limits: StreamLimits
     private let log: GatewayLog
     /// Nil without fault rules; only `wakegate dev` has them.
     private let faults: FaultPerformer?
@@ -28,22 +25,10 @@ final class PushIntake {
     /// A random key for the hashes of topics, so that no client can choose topics that collide.
     private let topicKey: HashKey
 
-    init(
-        _ loop: EventLoop,
-        _ shared: SharedParts,
-        _ outbox: EngineOutbox,
-        _ answers: AnswerWriter,
-        _ admission: CallerAdmission,
-        _ counts: CredentialCounts,
-        _ limits: StreamLimits,
-        _ faults: FaultPerformer?
-    ) {
-        self.loop = loop
-        self.outbox = outbox
-        self.answers = answers
+    init(_ parts: LoopParts, _ admission: CallerAdmission, _ faults: FaultPerformer?) {
+        let shared = parts.shared
+        self.parts = parts
         self.admission = admission
-        self.counts = counts
-        self.limits = limits
         self.log = shared.log
         self.faults = faults
         self.providers = shared.providerKeys.map { [environment = shared.configuration.environment] keys in
@@ -110,7 +95,7 @@ final class PushIntake {
                 // As at APNs, a certificate authenticates the provider even if the request shows a token.
                 if let holder { return try holder.authenticate(received) }
                 provider = try self.providers?.token(received.authorization, on: connection, now: SystemClock.wall)
-                self.limits.admitted(connection)
+                self.parts.limits.admitted(connection)
             } authorize: { topic throws(APNSReason) in
                 if let provider, !provider.admits(topic: topic) { throw .topicDisallowed }
                 if let holder, !holder.topics.admits(topic: topic) { throw .topicDisallowed }
@@ -119,24 +104,24 @@ final class PushIntake {
             if received.hasTraceParent { push.trace = self.traces.read(request) }
             self.tellFlow(of: request.stream, push.topic)
             if !push.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(push) }
-            if !push.isDryRun, self.loop.isQuiet(request.stream.connection) {
-                self.outbox.quietPushCame(now: self.loop.now)
+            if !push.isDryRun, self.parts.loop.isQuiet(request.stream.connection) {
+                self.parts.outbox.quietPushCame(now: self.parts.loop.now)
             }
             if let faults = self.faults, faults.isActive, !push.isDryRun {
                 faults.submit(push, request.stream, keyID: provider?.key.keyID, received.authorization)
             } else {
-                self.outbox.append(push, from: self.loop.address(request.stream))
+                self.parts.outbox.append(push, from: self.parts.loop.address(request.stream))
             }
         } catch {
             let apnsID = received.id ?? self.newAPNsID()
             if !received.isDryRun {
                 let topic = received.unverifiedTopic.flatMap { Push.isTopic($0) ? $0.array : nil } ?? []
-                self.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
+                self.parts.outbox.reject(error, topic: topic, apnsID) { Self.device(request.path) }
             }
             if error == .methodNotAllowed, OperationRouter.isOfAdmin(request) {
-                self.answers.answer(request.stream, .methodOfAdmin, allow: "POST", apnsID)
+                self.parts.answers.answer(request.stream, .methodOfAdmin, allow: "POST", apnsID)
             } else {
-                self.answers.refuse(request.stream, error, apnsID)
+                self.parts.answers.refuse(request.stream, error, apnsID)
             }
             self.endIfUseless(request.stream.connection, error)
         }
@@ -145,11 +130,11 @@ final class PushIntake {
     /// Ends a connection on which no further push can be accepted, after the pending answers.
     private func endIfUseless(_ connection: ConnectionID, _ reason: APNSReason) {
         // No other check refuses a push for these reasons.
-        if reason == .tooManyRequests { self.counts.exceeded(connection) }
+        if reason == .tooManyRequests { self.parts.counts.exceeded(connection) }
         guard reason == .expiredProviderToken else { return }
         let isUseless = self.providers?.hasChangedInVain(connection) == true
         if isUseless || self.faults?.hasChangedInVain(connection) == true {
-            self.answers.goAway(connection, reason, inFlight: .announcedFirst)
+            self.parts.answers.goAway(connection, reason, inFlight: .announcedFirst)
         }
     }
 
@@ -172,19 +157,19 @@ final class PushIntake {
         self.pushesUntold += 1
         guard stream.number == 1 || self.pushesUntold >= Self.pushesUntoldMax else { return }
         self.pushesUntold = 0
-        self.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
+        self.parts.loop.setFlow(of: stream.connection, to: self.topicKey.hash(topic))
     }
 
     /// Refuses a request without examining the rest of it.
     func refuse(_ request: Request, _ reason: APNSReason, retryAfterSeconds: UInt32 = 0) {
         let apnsID = self.newAPNsID()
-        self.outbox.reject(reason, apnsID) { Self.device(request.path) }
-        self.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
+        self.parts.outbox.reject(reason, apnsID) { Self.device(request.path) }
+        self.parts.answers.refuse(request.stream, reason, apnsID, retryAfterSeconds: retryAfterSeconds)
     }
 
     /// Records a push that another part refuses because its sender may not reach the gateway.
     func noteForbidden(_ request: Request) {
-        self.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
+        self.parts.outbox.reject(.forbidden, self.newAPNsID()) { Self.device(request.path) }
     }
 
     /// Returns the device in the path of a refused push; nil if there is none.
@@ -202,11 +187,71 @@ final class PushIntake {
 
     /// Writes the engine's answer to a push.
     func answer(_ reply: PushReply) {
-        self.outbox.pushAnswered()
+        self.parts.outbox.pushAnswered()
         if case .faulted = reply.address, let faults = self.faults {
             faults.answer(StreamID(reply.address), reply)
         } else {
-            self.answers.answer(StreamID(reply.address), reply)
+            self.parts.answers.answer(StreamID(reply.address), reply)
         }
+    }
+}
+
+/// The answers to pushes.
+extension AnswerWriter {
+    /// Answers a push with the engine's reply.
+    func answer(_ stream: StreamID, _ reply: PushReply) {
+        if let reason = reply.reason {
+            self.refuse(
+                stream,
+                reason,
+                reply.apnsID,
+                timestamp: reply.timestamp,
+                retryAfterSeconds: reply.retryAfterSeconds
+            )
+            return
+        }
+        self.response.begin(status: 200)
+        self.addID(reply.apnsID)
+        if let disposition = reply.disposition { self.response.add("wakegate-disposition", disposition.name) }
+        if let eligibleAt = reply.eligibleAt { self.response.add("wakegate-eligible-at", eligibleAt) }
+        if let held = reply.held { self.response.add("wakegate-held", held.name) }
+        if !reply.warnings.isEmpty {
+            for text in reply.warnings.texts { self.response.add("wakegate-warning", text) }
+        }
+        _ = self.loop.respond(stream, self.response, body: nil)
+    }
+
+    /// Answers a refused push: one DATA frame with the reason.
+    ///
+    /// - Parameters:
+    ///   - timestamp: the time at which the token was removed, in milliseconds since 1970.
+    ///   - retryAfterSeconds: the delay before the provider should send it again; 0 if unknown.
+    /// - Returns: false if the stream has closed.
+    @discardableResult
+    func refuse(
+        _ stream: StreamID,
+        _ reason: APNSReason,
+        _ apnsID: APNsID,
+        timestamp: Int64? = nil,
+        retryAfterSeconds: UInt32 = 0
+    ) -> Bool {
+        self.response.begin(status: reason.status)
+        self.addID(apnsID)
+        self.response.add("content-type", "application/json")
+        if reason == .methodNotAllowed { self.response.add("allow", "POST") }
+        if retryAfterSeconds > 0 {
+            self.response.add("retry-after", Int64(retryAfterSeconds))
+        } else if reason == .shutdown || reason == .serviceUnavailable {
+            self.response.add("retry-after", "5")
+        } else if reason == .tooManyRequests {
+            self.response.add("retry-after", "60")
+        }
+        reason.writeBody(to: &self.body, timestampMilliseconds: timestamp)
+        defer { self.body.removeAll() }
+        return self.loop.respond(stream, self.response, body: self.body.view)
+    }
+
+    func addID(_ apnsID: APNsID) {
+        self.response.add("apns-id") { apnsID.write(to: &$0) }
     }
 }

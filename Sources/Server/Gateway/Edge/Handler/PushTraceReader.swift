@@ -7,8 +7,6 @@ package struct PushTraceReader: ~Copyable {
     /// The trace that was read last.
     private var bytes = ByteBuffer()
 
-    package init() {}
-
     /// Returns the trace of a request with a `traceparent`, in the form that `PushTrace` stores; empty if the header is
     /// absent or malformed. Valid until the next call.
     ///

@@ -7,11 +7,7 @@ import Wire
 
 /// Delivers wakes to the workers' streams of one loop, and keeps streams and connections alive.
 final class WorkerFeed {
-    private let loop: EventLoop
-    private let outbox: EngineOutbox
-    private let answers: AnswerWriter
-    private let counts: CredentialCounts
-    private let names: StreamNames
+    private let parts: LoopParts
     private var streams = WorkerStreams()
     /// The number of bytes queued on a stream above which it gets no new wakes. It equals the loop's own limit, since
     /// `streamDrained` is only called for streams that have exceeded that.
@@ -21,20 +17,9 @@ final class WorkerFeed {
     /// True if connections without a wake must end.
     private var isDraining = false
 
-    init(
-        _ loop: EventLoop,
-        _ outbox: EngineOutbox,
-        _ answers: AnswerWriter,
-        _ counts: CredentialCounts,
-        names: StreamNames,
-        queuedBytesMax: Int
-    ) {
-        self.loop = loop
-        self.outbox = outbox
-        self.answers = answers
-        self.counts = counts
-        self.names = names
-        self.queuedBytesMax = queuedBytesMax
+    init(_ parts: LoopParts) {
+        self.parts = parts
+        self.queuedBytesMax = parts.shared.settings.transport.streamingBytesSoftMax
     }
 
     func setQueuedBytesMax(_ bytesMax: Int) { self.queuedBytesMax = bytesMax }
@@ -56,7 +41,7 @@ final class WorkerFeed {
     func refused(_ stream: StreamID) {
         guard self.streams.isAsked(stream) else { return }
         self.streams.takeAsked(stream)
-        self.counts.uncount(stream)
+        self.parts.counts.uncount(stream)
     }
 
     /// Begins the answer of a stream that the engine has subscribed, with a warning if there is one.
@@ -65,10 +50,10 @@ final class WorkerFeed {
     func subscribed(_ address: StreamAddress, _ warning: SubscriptionWarning?) -> Bool {
         let stream = StreamID(address)
         let proof = self.streams.takeAsked(stream)
-        let name = self.names.name(of: self.loop.loopStream(stream))
-        guard self.answers.beginEvents(stream, name: name, warning?.text) else {
+        let name = self.parts.shared.services.streamNames.name(of: self.parts.loop.loopStream(stream))
+        guard self.parts.answers.beginEvents(stream, name: name, warning?.text) else {
             // The client closed the stream while its subscription was in progress.
-            self.outbox.append(.streamEnded(address))
+            self.parts.outbox.append(.streamEnded(address))
             return false
         }
         self.streams.begin(stream, proof, now: SystemClock.monotonic)
@@ -82,18 +67,18 @@ final class WorkerFeed {
     /// - Returns: true if its connection must be sent a GOAWAY.
     func streamClosed(_ stream: StreamID) -> Bool {
         self.streams.takeAsked(stream)
-        self.counts.uncount(stream)
+        self.parts.counts.uncount(stream)
         guard self.streams.remove(stream) else { return false }
-        self.outbox.append(.streamEnded(self.loop.address(stream)))
+        self.parts.outbox.append(.streamEnded(self.parts.loop.address(stream)))
         return self.setPing(stream.connection)
     }
 
     /// Ends the workers' streams of a connection that is about to end.
     func end(_ connection: ConnectionID) {
         for stream in self.streams.removeAll(of: connection) {
-            self.counts.uncount(stream)
-            self.outbox.append(.streamEnded(self.loop.address(stream)))
-            self.loop.finish(stream)
+            self.parts.counts.uncount(stream)
+            self.parts.outbox.append(.streamEnded(self.parts.loop.address(stream)))
+            self.parts.loop.finish(stream)
         }
     }
 
@@ -147,7 +132,7 @@ final class WorkerFeed {
     /// Resumes a stream whose queue has drained to half.
     func drained(_ stream: StreamID) {
         guard self.streams.drained(stream) else { return }
-        self.outbox.append(.streamPaused(self.loop.address(stream), false))
+        self.parts.outbox.append(.streamPaused(self.parts.loop.address(stream), false))
     }
 
     /// Writes a comment to the streams that have been silent for too long.
@@ -170,10 +155,10 @@ final class WorkerFeed {
     /// Writes to a stream. If the client does not read, the stream gets no new wakes until half of the queued bytes
     /// have been sent.
     private func write(_ stream: StreamID, _ bytes: ByteView) {
-        guard let queued = self.loop.write(stream, bytes) else { return }
+        guard let queued = self.parts.loop.write(stream, bytes) else { return }
         let (bytesMax, now) = (self.queuedBytesMax, SystemClock.monotonic)
         guard self.streams.wrote(to: stream, queued: queued, bytesMax: bytesMax, now: now) else { return }
-        self.outbox.append(.streamPaused(self.loop.address(stream), true))
+        self.parts.outbox.append(.streamPaused(self.parts.loop.address(stream), true))
     }
 
     /// Adjusts the interval of the connection's PINGs to its wakes and streams.
@@ -182,7 +167,7 @@ final class WorkerFeed {
     private func setPing(_ connection: ConnectionID) -> Bool {
         guard let load = self.streams.load(of: connection) else { return false }
         guard load.wakes > 0 || !self.isDraining else { return true }
-        self.loop.setPing(connection, everySeconds: load.pingSeconds)
+        self.parts.loop.setPing(connection, everySeconds: load.pingSeconds)
         return false
     }
 }

@@ -16,14 +16,8 @@ struct TurnOrder {
     var pauseEndsAt: Int?
 }
 
-/// The selection of the sockets that a turn reads.
-///
-/// Connections that send little do not wait for those that send much. A connection is busy while its flow has sent a
-/// large part of all received bytes; `busyPoll` then watches it instead of `poll`. While both have events, turns
-/// alternate: one reads all the other connections that are ready, the next reads 16 KiB of the busy ones. Events of
-/// `busyPoll` that are left are handled in the next such turn.
-///
-/// If no connection is busy, all are served in order of arrival, and `busyPoll` costs nothing.
+/// Busy connections: those whose flow has sent a large part of all received bytes. `busyPoll` watches them instead of
+/// `poll`.
 extension EventLoop {
     /// Sets the flow that a connection's requests belong to, by a hash of its name. On the loop's thread.
     package func setFlow(of connection: ConnectionID, to flow: UInt64) {
@@ -39,70 +33,6 @@ extension EventLoop {
         // A new connection only becomes busy once its bytes have been weighed.
         return !connection.isBusy && !self.shares.isLarge(connection.flow, wasLarge: true)
     }
-
-    /// Waits for events, and reads.
-    func serveSockets() {
-        guard !self.isReadingPaused else { return self.serveWhilePaused() }
-        self.turns.pauseEndsAt = nil
-        guard self.busyConnectionCount > 0 else {
-            return self.serveOthers(waiting: self.waitMilliseconds)
-        }
-        if !self.turns.wasOfOthers, self.haveOthersSomething {
-            self.serveOthers(waiting: 0)
-        } else {
-            self.serveBusy()
-        }
-    }
-
-    /// True if a connection that is not busy, a listener or a wake has an event.
-    private var haveOthersSomething: Bool {
-        if !self.poll.hasEvents { self.poll.wait(milliseconds: 0) }
-        return self.poll.hasEvents
-    }
-
-    /// Serves all connections except the busy ones.
-    ///
-    /// - Parameter milliseconds: the longest wait; -1 for no limit.
-    private func serveOthers(waiting milliseconds: Int32) {
-        self.turns.wasOfOthers = true
-        if !self.poll.hasEvents { self.poll.wait(milliseconds: milliseconds) }
-        self.memory.now = SystemClock.monotonic
-        if !self.isReadingPaused { self.acceptCrowds() }
-        while let event = self.poll.next() {
-            self.dispatch(event.readiness, event.token)
-            if let end = self.turns.pauseEndsAt, self.turns.bytesRead >= end { return }
-        }
-    }
-
-    /// Serves some busy connections, at least one if any is ready.
-    private func serveBusy() {
-        self.turns.wasOfOthers = false
-        // Pending events of `poll` may not be reported again, so this must not wait for `busyPoll`.
-        let wait = self.poll.hasEvents ? 0 : self.waitMilliseconds
-        if !self.busyPoll.hasEvents { self.busyPoll.wait(milliseconds: wait) }
-        self.memory.now = SystemClock.monotonic
-        self.acceptCrowds()
-        let end = self.turns.bytesRead + TurnOrder.busyBytesPerTurnMax
-        while self.turns.bytesRead < end, let event = self.busyPoll.next() {
-            // The next turn serves `poll`.
-            guard event.token != Self.pollToken else { continue }
-            self.dispatch(event.readiness, event.token)
-        }
-    }
-
-    /// Serves a loop whose handler has paused reading. If busy connections caused that, the others may still send some
-    /// bytes.
-    private func serveWhilePaused() {
-        let end = self.turns.pauseEndsAt ?? self.turns.bytesRead + TurnOrder.bytesPerPauseMax
-        self.turns.pauseEndsAt = end
-        if self.busyConnectionCount > 0, self.turns.bytesRead < end {
-            self.serveOthers(waiting: self.millisecondsToWait)
-        } else {
-            self.waitForWake()
-        }
-    }
-
-    // MARK: Busy connections
 
     /// Returns the poll that watches a connection.
     func poll(of connection: Connection) -> Poll { connection.isBusy ? self.busyPoll : self.poll }
