@@ -66,43 +66,7 @@ package enum APNSReason: String, Error, CaseIterable, BitwiseCopyable, Sendable 
     package static let count = APNSReason.allCases.count
 
     /// The position of the reason in `allCases`, from 0 to `count` - 1.
-    package var index: Int {
-        switch self {
-        case .badCollapseId: 0
-        case .badDeviceToken: 1
-        case .badExpirationDate: 2
-        case .badMessageId: 3
-        case .badPriority: 4
-        case .badTopic: 5
-        case .deviceTokenNotForTopic: 6
-        case .duplicateHeaders: 7
-        case .idleTimeout: 8
-        case .invalidPushType: 9
-        case .missingDeviceToken: 10
-        case .missingTopic: 11
-        case .payloadEmpty: 12
-        case .topicDisallowed: 13
-        case .badCertificate: 14
-        case .badCertificateEnvironment: 15
-        case .expiredProviderToken: 16
-        case .forbidden: 17
-        case .invalidProviderToken: 18
-        case .missingProviderToken: 19
-        case .unrelatedKeyIdInToken: 20
-        case .badEnvironmentKeyIdInToken: 21
-        case .badPath: 22
-        case .methodNotAllowed: 23
-        case .expiredToken: 24
-        case .unregistered: 25
-        case .payloadTooLarge: 26
-        case .tooManyProviderTokenUpdates: 27
-        case .tooManyRequests: 28
-        case .internalServerError: 29
-        case .serviceUnavailable: 30
-        case .shutdown: 31
-        case .badDryRun: 32
-        }
-    }
+    package var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// Appends the body of the answer: `{"reason":"..."}`; for status 410 also the integer member `timestamp`.
     ///
