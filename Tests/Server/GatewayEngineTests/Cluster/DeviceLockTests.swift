@@ -2,6 +2,7 @@ import Engine
 import Gateway
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("Device rows locked by another database session", .timeLimit(.minutes(15)))
 struct DeviceLockTests {
@@ -19,6 +20,7 @@ struct DeviceLockTests {
     @Test("Questions about a device are answered while its row is locked, and lock nothing")
     func questions() throws {
         let (rig, other, lock) = try self.scene(devices: 2, locked: 1)
+        let whatIf = try WhatIf(JSONReader.read(#"{"policy":{"launchInterval":5}}"#))
         let loads = rig.database.log.counts[.load]
         rig.ask(0) { requests in
             requests.explain(100, 1)
@@ -26,12 +28,17 @@ struct DeviceLockTests {
             requests.pendingPush(102, 1)
             requests.devicePushes(103, 1)
             requests.deviceEvents(104, 1)
-            requests.explain(105, 9)
+            requests.diagnose(105, 1)
+            requests.diagnose(106, 1, task: "a")
+            requests.readConditions(107, 1)
+            requests.trace(108, 1)
+            requests.whatIf(109, 1, whatIf)
+            requests.explain(110, 9)
         }
         #expect(rig.database.log.counts[.load] == loads)
-        for request in [101, 102] { #expect(rig[0].answer(request) == "200") }
-        #expect(rig[0].answer(105) == "404 UnknownDevice")
-        for request in 100...104 { #expect(rig[0].answerCount(request) == 1, "\(request)") }
+        for request in [101, 102, 105, 106, 107] { #expect(rig[0].answer(request) == "200", "\(request)") }
+        #expect(rig[0].answer(110) == "404 UnknownDevice")
+        for request in 100...109 { #expect(rig[0].answerCount(request) == 1, "\(request)") }
         other.store.submit(.abandon(lock))
         #expect(rig.database.log.misuses.isEmpty, "\(rig.database.log.misuses)")
     }
