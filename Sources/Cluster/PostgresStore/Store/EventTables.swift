@@ -226,9 +226,6 @@ package struct BundleFilter {
     private var keys: [UInt64] = []
     private var lastDevice: UInt64?
 
-    /// Creates an empty filter.
-    init() {}
-
     /// Removes every key and keeps the memory.
     mutating func removeAll() {
         self.keys.removeAll(keepingCapacity: true)
@@ -290,9 +287,6 @@ struct ImportedEvents: ~Copyable {
     private var pushed = PostgresArray(.uuid)
     private var pushedDevices = PostgresArray(.int8)
     private var pushedMoments = PostgresArray(.int8)
-
-    /// Creates an empty set.
-    init() {}
 
     /// Appends all events of one device.
     ///

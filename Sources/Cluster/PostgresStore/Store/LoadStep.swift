@@ -293,9 +293,6 @@ struct RowVersions {
     /// The index after the version found last.
     private var next = 0
 
-    /// Creates an empty set.
-    init() {}
-
     var count: Int { self.tokens.count }
 
     mutating func reserveCapacity(_ count: Int) {

@@ -91,8 +91,6 @@ package struct TaskWakeCounters: Hashable, Sendable {
     private var continued = PerCase<TaskOutcome>()
     private var urlSession = PerCase<TaskOutcome>()
 
-    package init() {}
-
     /// Ended wakes of one kind, by outcome.
     package subscript(kind: TaskKind) -> PerCase<TaskOutcome> {
         get {
@@ -180,8 +178,6 @@ package struct TaskCounters: Hashable, Sendable {
     package var inFlight = PerCase<TaskKind>()
     /// Pending requests that are held, by the first hold that applies.
     package var held = PerCase<Hold>()
-
-    package init() {}
 }
 
 /// The counters of finished transfers. A wake counts for all transfers it was launched for.
@@ -198,8 +194,6 @@ package struct SessionCounters: Hashable, Sendable {
     package var inFlight: Int64 = 0
     /// Session wakes that are pending or in flight.
     package var wakes: Int64 = 0
-
-    package init() {}
 
     /// The sum that must equal `finished`.
     package var accountedFor: Int64 { self.completed + self.discarded.sum + self.waiting + self.inFlight }

@@ -29,11 +29,6 @@ package struct ExpiredWake: Hashable, Sendable {
 package struct ExpiringWake: Hashable, Sendable {
     package let id: WakeID
     package let deadline: Instant
-
-    package init(id: WakeID, deadline: Instant) {
-        self.id = id
-        self.deadline = deadline
-    }
 }
 
 /// An index from wakes to devices: wakes in flight and ended wakes that are remembered. Also queues wakes that are near

@@ -43,9 +43,6 @@ struct ConditionsLog {
     /// The number of streams in this round that do not read and have unsent changes.
     private var laggards = 0
 
-    /// Creates a log without streams.
-    init() {}
-
     /// True if no stream has a change that can be sent now.
     var isDone: Bool { self.streamsLeft == 0 && self.naming.isEmpty }
 

@@ -16,10 +16,6 @@ struct SharedStreams {
     /// Returns true if another gateway may have a free slot for a push of this topic.
     let mayLaunchElsewhere: (TopicIndex) -> Bool
 
-    init(mayLaunchElsewhere: @escaping (TopicIndex) -> Bool) {
-        self.mayLaunchElsewhere = mayLaunchElsewhere
-    }
-
     mutating func note(_ change: StreamChanges.Change) {
         if !self.isSilent { self.changes.changes.append(change) }
     }

@@ -65,9 +65,6 @@ struct TaskRotations {
     /// The number of streams examined one by one, for tasks that need several resources.
     private(set) var searched: Int64 = 0
 
-    /// Creates a value without streams.
-    init() {}
-
     /// Adds a stream that names no device.
     mutating func insert(_ stream: Subscription) {
         guard stream.request.takesTasks else { return }

@@ -41,9 +41,6 @@ struct WaitingTasks {
     /// The next place of the scan.
     private var hand = 0
 
-    /// Creates a value without tasks.
-    init() {}
-
     /// The number of tasks, including obsolete tasks that were not dropped yet.
     var count: Int { self.nodes.count }
 

@@ -187,8 +187,6 @@ package struct FaultEffect: Hashable, Sendable {
     /// The new stream window announced to the client; nil for no change.
     package var streamWindow: FaultStreamWindow?
     package var outcome = FaultOutcome.passed
-
-    package init() {}
 }
 
 /// A temporary limit of the open streams of a connection.

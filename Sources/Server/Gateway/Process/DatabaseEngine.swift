@@ -170,8 +170,6 @@ final class StoreWakeup: @unchecked Sendable {
     private let monitor = Monitor()
     private var hasRung = false
 
-    init() {}
-
     func signal() {
         self.monitor.withLock {
             self.hasRung = true

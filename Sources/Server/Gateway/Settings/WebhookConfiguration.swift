@@ -26,8 +26,6 @@ package struct WebhookConfiguration: Hashable, Sendable {
     /// True if the receiver may have a loopback, link-local or private address.
     package var allowsPrivate = false
 
-    package init() {}
-
     /// The maximum number of patterns of tasks, and of sessions.
     package static let patternsMax = 64
     /// The maximum size of an answer in bytes; a result takes a few dozen.

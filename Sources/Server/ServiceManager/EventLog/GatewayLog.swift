@@ -283,8 +283,6 @@ package struct StandardError: LogSink {
 
 /// Writes entries to systemd's journal with separate fields, which `journalctl` can search.
 package struct SystemJournal: LogSink {
-    package init() {}
-
     package func write(_ line: LogLine, _ format: LogFormat) -> Bool {
         // If the journal does not accept the entry, its stream on standard error may.
         Systemd.sendToJournal(Self.fields(line)) || StandardError().write(line, format)

@@ -290,11 +290,6 @@ package struct LoggedPushes: Hashable, Sendable {
     package var pushes: [LoggedPush]
     /// The push after which the next page continues; nil if nothing is left.
     package var next: LoggedPush?
-
-    package init(pushes: [LoggedPush], next: LoggedPush?) {
-        self.pushes = pushes
-        self.next = next
-    }
 }
 
 /// Collects the newest pushes after a place.

@@ -45,8 +45,6 @@ package struct DatabaseRows {
     /// The latest policy time of a commit.
     package private(set) var lastMoment = Instant.distantPast
 
-    init() {}
-
     /// Returns the sums of all counters.
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = ActivityCounters()
@@ -294,8 +292,6 @@ package struct DatabaseLog {
         case failover, survivor, castaway, clockBack, clockForth
         case lostNotice, doubledNotice, notice
     }
-
-    init() {}
 
     mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
 

@@ -236,8 +236,6 @@ package struct DatabaseFaults: Sendable {
     package var lostNotices = 0
     package var doubledNotices = 0
 
-    package init() {}
-
     package static let none = DatabaseFaults()
 }
 
@@ -249,12 +247,6 @@ package struct DatabasePace: Sendable {
     package var replication: ClosedRange<Int>
     /// The time from the loss of a connection until there is a new one.
     package var reconnection: ClosedRange<Int>
-
-    package init(way: ClosedRange<Int>, replication: ClosedRange<Int>, reconnection: ClosedRange<Int>) {
-        self.way = way
-        self.replication = replication
-        self.reconnection = reconnection
-    }
 
     /// Every action is completed immediately.
     package static let immediate = DatabasePace(way: 0...0, replication: 0...0, reconnection: 0...0)

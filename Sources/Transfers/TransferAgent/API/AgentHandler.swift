@@ -12,8 +12,6 @@ package final class AgentOutputQueue: @unchecked Sendable {
     private var waiting: [AgentOutput] = []
     private var loop: EventLoop?
 
-    package init() {}
-
     func attach(_ loop: EventLoop) {
         self.monitor.withLock { self.loop = loop }
     }

@@ -20,8 +20,6 @@ package final class FileWorker: Sendable {
         var jobs: [Job] = []
         var isEmpty: Bool { self.jobs.isEmpty }
 
-        init() {}
-
         func append(_ other: Jobs) { self.jobs += other.jobs }
         func removeAll() { self.jobs.removeAll() }
     }

@@ -13,8 +13,6 @@ package enum AgentProcess {
         var messages: [AgentMessage] = []
         var isEmpty: Bool { self.messages.isEmpty }
 
-        init() {}
-
         func append(_ other: Messages) { self.messages += other.messages }
         func removeAll() { self.messages.removeAll() }
     }

@@ -179,6 +179,4 @@ extension PathPattern {
 package struct PathParameters: Hashable, Sendable {
     package var first = 0..<0
     package var second = 0..<0
-
-    package init() {}
 }

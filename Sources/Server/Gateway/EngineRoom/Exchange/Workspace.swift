@@ -259,8 +259,6 @@ package final class RemoteWorkers {
     /// The locks of other sessions of the database that devices wait for.
     var locks: [DeviceLocks] = []
 
-    package init() {}
-
     /// Removes all workers.
     func removeAll() {
         self.total = Dispatcher.WorkerCounts()

@@ -14,16 +14,6 @@ package final class MetricsService: Sendable {
         package let certificateExpiry: @Sendable () -> Int64?
         /// The topics named in the configuration.
         package let topics: @Sendable () -> [String]
-
-        package init(
-            connections: @escaping @Sendable () -> [(role: ListenerRole, count: Int)],
-            certificateExpiry: @escaping @Sendable () -> Int64?,
-            topics: @escaping @Sendable () -> [String]
-        ) {
-            self.connections = connections
-            self.certificateExpiry = certificateExpiry
-            self.topics = topics
-        }
     }
 
     private let engine: Mailbox<CommandBatch>
