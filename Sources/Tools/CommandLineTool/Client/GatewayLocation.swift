@@ -18,8 +18,6 @@ package struct GatewayLocation: Sendable {
     package private(set) var settings = HTTPClientSettings()
     /// The source of the bearer token.
     let proof: Proof
-    /// True if the gateway is that of a `wakegate dev` in the working directory, and nothing else named it.
-    package let isOfFolder: Bool
     private let bearerToken: String?
 
     /// A bearer token, or the path of its file.
@@ -44,7 +42,6 @@ package struct GatewayLocation: Sendable {
         self.settings.certificateFile = sources.certificate
         self.settings.privateKeyFile = sources.key
         self.proof = sources.proof
-        self.isOfFolder = sources.urlName == GatewayFile.name
         self.bearerToken = try Self.bearerToken(sources.proof)
         try Self.checkAuthority(sources.authority, sources.authorityName)
         try Self.checkCertificate(sources)
