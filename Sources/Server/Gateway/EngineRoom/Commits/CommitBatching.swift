@@ -2,9 +2,9 @@
 ///
 /// A commit contains the pushes that arrived during the previous one. If syncs are short, that is a handful, and most
 /// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, the
-/// store rests after a commit. The rest ends two milliseconds after the commit's start (0.8 below 20,000 pushes a
-/// second). It ends earlier when as many pushes are waiting as were in the commit or waiting at its end, or when a push
-/// of a quiet topic is waiting among those of busy topics. The next commit takes them together.
+/// store rests after a commit. The rest ends two milliseconds after the commit's start. It ends earlier when as many
+/// pushes are waiting as were in the commit or waiting at its end, or when a push of a quiet topic is waiting among
+/// those of busy topics. The next commit takes them together.
 ///
 /// A single client that waits for each answer before its next push is not delayed, because each of its pushes has a
 /// commit to itself. From time to time it is measured whether more pushes arrive without rests. If so, the store does
@@ -14,11 +14,7 @@
 package struct CommitBatching {
     /// The maximum time between the starts of two commits for which the store rests.
     package static let intervalMax: Int64 = 2_000
-    /// The same at a rate below `easyPushesPerSecondMax`: more commits then cost less than the wait for them.
-    package static let easyIntervalMax: Int64 = 800
-    /// The rate of pushes from which the longer interval applies, per second.
-    package static let easyPushesPerSecondMax: Int64 = 20_000
-    /// The minimum rate of pushes at which the store rests, per second.
+    /// The minimum rate of pushes at which the store rests, per second: eight in the longest interval.
     package static let pushesPerSecondMin: Int64 = 4_000
     /// The time over which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
@@ -37,8 +33,6 @@ package struct CommitBatching {
     package private(set) var batchEnd = Int64.min
     /// The number of waiting pushes that ends the rest.
     private var batchPushes: Int64 = 0
-    /// The maximum time between the starts of two commits at the last rate.
-    private var interval = CommitBatching.intervalMax
     /// The number of pushes waiting for the next commit.
     private var waiting: Int64 = 0
     /// True if a push of a quiet topic is among them.
@@ -90,14 +84,13 @@ package struct CommitBatching {
         self.pushes += pushes
         if pushes > 0 { self.commits += 1 }
         if end - self.windowStart >= Self.window { self.judge(at: end) }
-        self.batchEnd = self.isResting ? start + self.interval : .min
+        self.batchEnd = self.isResting ? start + Self.intervalMax : .min
         self.batchPushes = pushes + self.waiting
     }
 
     private mutating func judge(at now: Int64) {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
-        self.interval = rate < Self.easyPushesPerSecondMax ? Self.easyIntervalMax : Self.intervalMax
         // Clients whose pushes each have a commit to themselves wait for every answer before the next push.
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
