@@ -162,7 +162,7 @@ struct StateImportTests {
         let folder = try RestartFolder()
         try folder.end(try folder.start(), SIGTERM)
         let none = try ChildProcess.run(RunningGateway.program, ["import", "--from", folder.state.path])
-        #expect(none.status == 78)
+        #expect(none.status == EX_CONFIG)
         #expect(none.errors.contains("store names no database"), "\(none.errors)")
         let empty = folder.folder.appendingPathComponent("empty")
         try FileManager.default.createDirectory(at: empty, withIntermediateDirectories: false)
