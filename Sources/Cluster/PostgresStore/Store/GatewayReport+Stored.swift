@@ -13,10 +13,10 @@ package import Wire
 /// are of a newer version, and ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 3
-    /// The most bytes of the stored offers, since all gateways read all of them each second. Offers beyond the limit
-    /// are omitted.
+    /// The maximum size of the stored offers, in bytes, because every gateway reads all of them each second. Offers
+    /// beyond the limit are omitted.
     package static let offerBytesMax = 16_384
-    /// The most bytes of the durations that are kept: those of topics, then of the workers that take longest.
+    /// The maximum size of the stored durations, in bytes: those of topics, then those of the slowest workers.
     package static let durationBytesMax = 16_384
 
     /// Encodes the report.
@@ -148,14 +148,14 @@ extension GatewayReport {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
             var counts = DurationCounts()
-            // Bounded, so that no sum of many rows overflows.
+            // The value is limited so that sums of many rows do not overflow.
             let (sum, longest) = (fields.word(), fields.word())
             counts.add(sum: min(Int64(clamping: sum), 1 << 44), max: min(Int64(clamping: longest), 1 << 44))
             for _ in 0..<fields.count() where !fields.isShort {
                 let (bucket, times) = (fields.halfWord(), fields.halfWord())
                 if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }
             }
-            // A kind that only newer gateways know is passed over.
+            // Kinds of newer gateways are skipped.
             guard let kind = LaunchKind.allCases.first(where: { ($0.task?.storedCode ?? 0) == kind }) else { continue }
             let name = isOfWorker ? worker : nil
             self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))

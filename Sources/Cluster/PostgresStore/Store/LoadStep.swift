@@ -48,8 +48,8 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The most groups of waiting rows that a claim examines, shared by all names and patterns of its streams, and the
-    /// fewest for each of them.
+    /// The maximum number of groups of waiting rows that a claim examines, shared by all names and patterns of its
+    /// streams, and the minimum number for each of them.
     private static let groupsMax = 256
     private static let groupsOfRangeMin = 8
 
@@ -248,7 +248,7 @@ struct LoadStep {
 }
 
 extension LockHolder {
-    /// The most characters of an application's name.
+    /// The maximum number of characters of an application's name.
     private static let applicationMax = 63
 
     /// Reads a session from the columns starting at `first`; nil if they are NULL. A client sets the application's

@@ -3,7 +3,7 @@ package import Policy
 /// Devices that wait only for a slot: a queue for each topic, in the order of `ReadyOrder`.
 ///
 /// Devices that were never used form a linked list in order of arrival. Its links are in the device records, so it
-/// needs no memory of its own. Used devices are in a heap. The next device is the first of list and heap.
+/// needs no separate memory. Used devices are in a heap. The next device is the first of the list or of the heap.
 package struct ReadyQueues: ~Copyable {
     private struct Queue {
         var first = DeviceIndex.none
@@ -37,8 +37,8 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The position of a device among all that wait. A use after it began to wait does not move it within one engine. A
-    /// shared store orders by the last use known when the row is read.
+    /// The position of a device among all waiting devices. Within one engine, a use after the wait began does not
+    /// change the position. A shared store uses the last use that is known when it reads the row.
     ///
     /// - Parameter moment: the time at which it began to wait.
     package func order(
@@ -288,7 +288,7 @@ package struct ReadyTask: Sendable {
     package let device: DeviceIndex
     package let topic: TopicIndex
     package let target: LaunchTarget
-    /// The position among all that wait.
+    /// The position among all waiting launches.
     package let order: ReadyOrder
     /// The arrival number of the device's task.
     let arrival: UInt64
