@@ -42,7 +42,7 @@ struct CommitServiceTests {
         func heard() -> [String] {
             var effects = EffectBatch()
             self.loop.take(into: &effects)
-            return Heard.all(in: effects).compactMap { heard in
+            return EngineOutput.all(in: effects).compactMap { heard in
                 guard case .answer(let request, let outcome) = heard else { return nil }
                 return "\(request): \(outcome.status)"
             }
@@ -361,11 +361,11 @@ struct CommitPipelineTests {
         let rig = try GatewayEngineRig(batching: Self.resting)
         let before = rig.store.commits
         rig.step { $0.explain(1, 1) }
-        rig.takeTold()
+        rig.takeOutputs()
         #expect(rig.answer(1)?.kind == .answer)
         for request in 2...3 {
             rig.step { $0.push(request, request) }
-            rig.takeTold()
+            rig.takeOutputs()
             #expect(rig.answer(request) == nil && rig.store.commits == before)
         }
         rig.step { $0.push(4, 4) }
@@ -379,7 +379,7 @@ struct CommitPipelineTests {
         let rig = try GatewayEngineRig(batching: Self.resting)
         let before = rig.store.commits
         rig.step { $0.push(1, 1) }
-        rig.takeTold()
+        rig.takeOutputs()
         #expect(rig.answer(1) == nil && rig.store.commits == before)
         rig.step { requests in
             requests.push(2, 2)

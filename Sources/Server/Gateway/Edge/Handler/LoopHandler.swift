@@ -39,8 +39,8 @@ package final class LoopHandler: RequestHandler {
         self.callerNetworks = configuration.callerNetworks
         let most = shared.settings.requestsAtEngineMax
         // A database commits many batches concurrently, so a lower limit would only slow it down.
-        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
-        let outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
+        let window = configuration.database != nil ? PushWindow(most: most, least: .max) : PushWindow(most: most)
+        let outbox = EngineOutbox(shared.engine, window: window, events: shared.services.events)
         let answers = AnswerWriter(loop)
         let counts = CredentialCounts(
             connections: shared.credentials,
@@ -186,13 +186,13 @@ package final class LoopHandler: RequestHandler {
 
     /// Reduces the loop's reading while the engine has the maximum number of pushes.
     private func pauseOrResume() {
-        let count = self.outbox.room.count(now: self.loop.now)
+        let count = self.outbox.window.count(now: self.loop.now)
         let isFull = self.outbox.pushesAtEngine >= count
         guard isFull != self.loop.isReadingPaused else { return }
         self.loop.isReadingPaused = isFull
         let now = SystemClock.monotonicNanoseconds
-        guard isFull else { return self.outbox.room.resumed(now: now) }
-        self.outbox.room.paused(withRoomFor: count, now: now)
+        guard isFull else { return self.outbox.window.resumed(now: now) }
+        self.outbox.window.paused(atLimit: count, now: now)
         self.shared.tally.met(.requestsAtEngineMax)
     }
 
@@ -207,7 +207,7 @@ package final class LoopHandler: RequestHandler {
     /// Applies another configuration.
     private func set(_ settings: LoopSettings) {
         self.loop.setLimits(settings.transport)
-        self.outbox.room.most = settings.requestsAtEngineMax
+        self.outbox.window.most = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
         self.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
@@ -223,8 +223,8 @@ package final class LoopHandler: RequestHandler {
             self.answers.answer(StreamID(address), outcome)
         case .asked(let request): self.outbox.append(.request(request))
         case .subscribed(let address, let warning):
-            let told = warning?.write(to: self.shared.log) == true ? warning : nil
-            if self.workers.subscribed(address, told) { self.sayGoodbye(StreamID(address).connection) }
+            let reported = warning?.write(to: self.shared.log) == true ? warning : nil
+            if self.workers.subscribed(address, reported) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self.workers.expiring(wake, deadline: deadline, timeLeft: timeLeft, on: address)
