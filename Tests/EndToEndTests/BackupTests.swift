@@ -66,6 +66,36 @@ struct BackupTests {
         #expect(try serve.finish().status == 0)
     }
 
+    @Test("After a return to a copy, the delivery log has no push that came after it")
+    func rolledBack() throws {
+        let folder = try RestartFolder()
+        let gateway = try folder.start()
+        let kept = try #require(try gateway.push(self.token, topic: self.topic).headers["apns-id"])
+        #expect(try gateway.admin("/v1/backup", "-d", #"{"name":"before"}"#).status == 201)
+        let undone = try #require(try gateway.push(self.token, topic: self.topic).headers["apns-id"])
+        let other = try #require(
+            try gateway.push(String(repeating: "cd", count: 32), topic: self.topic).headers["apns-id"]
+        )
+        try folder.end(gateway, SIGTERM)
+        for end in ["", "-wal", "-shm", "-mark"] {
+            try? FileManager.default.removeItem(atPath: folder.journal.path + end)
+        }
+        let copy = folder.state.appendingPathComponent("backups/before/journal.sqlite")
+        try FileManager.default.copyItem(at: copy, to: folder.journal)
+        for life in 0..<2 {
+            let restored = try folder.start()
+            #expect(try restored.admin("/v1/pushes/\(kept)").value("state") as? String == "pending")
+            for apnsID in [undone, other] { #expect(try restored.admin("/v1/pushes/\(apnsID)").status == 404) }
+            let list = try restored.admin("/v1/pushes?outcome=pending")
+            #expect((list.value("pushes") as? [Any])?.count == life + 1, "\(list.body)")
+            let errors = restored.process.errors
+            #expect(errors.contains("journal was restored") == (life == 0), "\(errors)")
+            // From the first event on, the log follows the restored journal.
+            #expect(try restored.push(String(repeating: "ef", count: 32), topic: self.topic).status == 200)
+            try folder.end(restored, SIGTERM)
+        }
+    }
+
     @Test("A copy accepts and refuses the same tokens of workers as its gateway")
     func tokens() throws {
         let gateway = try ServedGateway()

@@ -20,6 +20,24 @@ struct DatabaseCheckTests {
         for word in words + ["store: "] { #expect(ended.errors.contains(word), "line \(line): \(ended.errors)") }
     }
 
+    @Test("A fault of a file names its absolute path")
+    func path() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let settings = ["tls.certificate=no.pem", "tls.key=no.key", "providerKeys=keys", "state=."]
+        let ended = try ChildProcess.run(
+            RunningGateway.program,
+            ["serve", "--check", "--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+                + settings.flatMap { ["--set", $0] },
+            folder: folder
+        )
+        #expect(ended.status == 78)
+        for file in ["no.pem", "no.key", "keys"] {
+            #expect(ended.errors.contains(": \(folder.path)/\(file) "), "\(ended.errors)")
+        }
+    }
+
     @Test("A usable database passes the check, before its tables are created and after; the check creates nothing")
     func good() throws {
         let server = try PostgresServer()

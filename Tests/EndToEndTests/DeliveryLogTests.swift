@@ -42,6 +42,31 @@ struct DeliveryLogTests {
         #expect(states == ["completed", "coalesced"])
     }
 
+    @Test("push show follows a burst to the push that woke the device, and the past of a device is listed")
+    func followed() throws {
+        let gateway = try RunningGateway()
+        let ids = try (0..<4).map { _ in
+            try #require(try gateway.push(self.token, topic: self.topic).headers["apns-id"])
+        }
+        let pending = try gateway.wakegate("push", "show", ids[3]).output
+        #expect(pending.contains(/\nexpires +20/) && pending.contains("\nreplaced  3\n"), "\(pending)")
+        let worker = try self.worker(gateway, "exit 0")
+        try gateway.eventually("its result") { try gateway.stats().integer("pushes", "completed") == 1 }
+        let shown = try gateway.wakegate("push", "show", ids[0]).output
+        #expect(shown.contains("coalesced; woken as \(ids[3]) at 20") && shown.contains(" (completed)"), "\(shown)")
+        #expect(shown.hasSuffix("see also: wakegate push show \(ids[3])\n"), "\(shown)")
+        let pushes = try gateway.wakegate("push", "list", "--device", self.token).output
+        #expect(ids.allSatisfy { pushes.contains($0) }, "\(pushes)")
+        let events = try gateway.wakegate("device", "events", self.token, "--since", "1h", "--limit", "2")
+        #expect(events.output.contains(" result ") && events.output.contains(" launch "), "\(events)")
+        let next = try #require(events.errors.split(separator: " ").last?.split(separator: "\n").first)
+        let rest = try gateway.wakegate("device", "events", self.token, "--after", String(next)).output
+        #expect(rest.contains(ids[0]) && !rest.contains(" launch "), "\(rest)")
+        let none = try gateway.wakegate("device", "events", self.token, "--until", "1h")
+        #expect(none.status == 0 && none.output.isEmpty && none.errors.contains("no such event"), "\(none)")
+        worker.send(SIGTERM)
+    }
+
     @Test("push --wait fails when the push is discarded, cannot wake or is still pending, and says which")
     func failed() throws {
         let gateway = try RunningGateway()

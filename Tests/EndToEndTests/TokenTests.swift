@@ -58,6 +58,9 @@ struct TokenTests {
         #expect(try self.reason(gateway, token) == "BadQuery")
         try gateway.revoke(id)
         #expect(try self.reason(gateway, token) == "RevokedToken")
+        try gateway.eventually("a line in the log") {
+            gateway.process.errors.contains("tokenRefused") && gateway.process.errors.contains("reason=RevokedToken")
+        }
         #expect(try worker.next() == nil)
         try gateway.eventually("one worker") { try gateway.workerCount() == 1 }
         #expect(try self.reason(gateway, other) == "BadQuery")
@@ -226,9 +229,9 @@ struct TokenTests {
             (["issue", "--role", "worker", "--topic", "a b"], 64, "--topic is \"a b\""),
             (["issue", "--role", "worker", "--topic", "t", "--expires", "soon"], 64, "such as 90d"),
             (["revoke", "0123"], 64, "32 digits"),
-            (["revoke", String(repeating: "0", count: 32)], 1, "token.key is missing"),
-            (["issue", "--role", "worker", "--topic", "t"], 1, "\(folder.state.path) does not exist"),
-            (["list"], 1, "\(folder.state.path) does not exist"),
+            (["revoke", String(repeating: "0", count: 32)], 1, "the state folder \(folder.state.path) does not exist"),
+            (["issue", "--role", "worker", "--topic", "t"], 1, "the state folder \(folder.state.path) does not exist"),
+            (["list"], 1, "the state folder \(folder.state.path) does not exist"),
         ] {
             let line = ["token"] + words + ["--state", folder.state.path]
             let ended = try ChildProcess.run(RunningGateway.program, line)
@@ -236,5 +239,20 @@ struct TokenTests {
             #expect(ended.errors.contains(message), "\(words): \(ended.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: folder.state.path))
+        // Without the option it is the folder of a service, which none of these commands makes.
+        let service = "/var/lib/wakegate"
+        guard !FileManager.default.fileExists(atPath: service) else { return }
+        let unnamed = try ChildProcess.run(
+            RunningGateway.program,
+            ["token", "issue", "--role", "worker", "--topic", "t"],
+            folder: folder.folder
+        )
+        #expect(unnamed.status == 1 && unnamed.errors.contains("the state folder \(service) does not exist"))
+        #expect(!FileManager.default.fileExists(atPath: service))
+        let made = try ChildProcess.run(
+            RunningGateway.program,
+            ["token", "issue", "--role", "worker", "--topic", "t", "--state", folder.folder.path]
+        )
+        #expect(made.status == 0 && made.errors.contains("(worker, t) of \(folder.folder.path) is good until"))
     }
 }

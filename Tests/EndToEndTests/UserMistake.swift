@@ -47,6 +47,20 @@ extension UserMistake {
         # a misspelt command of a group: 64
         $ wakegate token isue
         wakegate: unknown command "token isue"; did you mean `wakegate token issue`?
+        # a misspelt command behind push: 64
+        $ wakegate push shwo 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f
+        wakegate: unknown command "push shwo"; did you mean `wakegate push show`?
+        # a command that other programs have: 64
+        $ wakegate device show {token}
+        wakegate: unknown command "device show"; `wakegate stats --device {token}` explains a device, and `wakegate \#
+        doctor {token}` says what would help
+        # a device as an option: 64
+        $ wakegate doctor --device {token}
+        wakegate: unknown option --device; write `wakegate doctor DEVICE`
+        ...
+        # a policy of a topic that is tried: 64
+        $ wakegate what-if --set topics.a.b.policy.launchInterval=10m
+        wakegate: write launchInterval with --topic a.b: --topic a.b --set launchInterval=600
         # a misspelt option: 64
         $ wakegate push {token} --topc a
         wakegate: unknown option --topc; did you mean --topic?
@@ -174,8 +188,7 @@ extension UserMistake {
         wakegate: --role is "worke"; write worker or operator; did you mean worker?
         # a state folder that is none: 1
         $ wakegate token issue --role worker --topic {topic} --state {folder}/wrong
-        wakegate: the folder {folder}/wrong does not exist; name the state folder of a gateway, which makes it \#
-        when it starts
+        wakegate: the state folder {folder}/wrong does not exist; name the gateway's with --state DIR or --config FILE
         # a token to revoke that was never issued: 1
         $ wakegate token revoke 0123456789abcdef0123456789abcdef --state {folder}/state
         wakegate: no token 0123456789abcdef0123456789abcdef was issued from {folder}/state, and nothing is \#
@@ -217,7 +230,7 @@ extension UserMistake {
         ...
         # a certificate that is missing: 78
         $ wakegate serve --check --config files.json5
-          tls.certificate: no.pem cannot be read (no such file); name a readable PEM file
+          tls.certificate: {folder}/no.pem cannot be read (no such file); name a readable PEM file
         ...
         # a port that is in use: 78
         $ wakegate serve --check --edge off --admin {admin} --state {folder}/state
@@ -345,8 +358,38 @@ extension UserMistake {
         `wakegate topic list` shows the topics there are
         # a device that nobody knows: 1
         $ wakegate stats --device {stranger}
-        wakegate: the gateway answered 404 UnknownDevice: No device has this token; ...
-        `wakegate device list` shows the devices there are, and `wakegate device register` makes one known
+        wakegate: the gateway answered 404 UnknownDevice: No device has this token; `wakegate device list` shows \#
+        the devices there are, and `wakegate device register` makes one known
+        # a list of a topic that nobody knows: 0
+        $ wakegate push list --topic com.example.unknown
+        wakegate: the gateway answered 404 UnknownTopic: No device and no worker ever named this topic.
+        `wakegate topic list` shows the topics there are
+        ...
+        # workers of a topic that nobody knows: 0
+        $ wakegate worker list --topic com.example.unknown
+        wakegate: the gateway answered 404 UnknownTopic: No device and no worker ever named this topic.
+        `wakegate topic list` shows the topics there are
+        ...
+        # devices of a topic that nobody knows: 0
+        $ wakegate device list --topic com.example.unknown
+        wakegate: the gateway answered 404 UnknownTopic: No device and no worker ever named this topic.
+        ...
+        # events of an outcome that is none: 1
+        $ wakegate events --outcome nosuch
+        ...The words are push, refused, launched, ...
+        ...
+        # a device token for an apns-id: 64
+        $ wakegate push show {token}
+        wakegate: "{token}" is not an apns-id; `wakegate push list` shows them
+        # a push of another device: 1
+        $ wakegate push show 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f --device {stranger}
+        wakegate: the gateway answered 404 UnknownPush: ...
+        no push of this device has this apns-id; leave --device out
+        ...
+        # a task to launch that does not wait: 1
+        $ wakegate task launch {token} com.example.refresh
+        wakegate: the gateway answered 409 TaskNotWaiting: No request of this identifier waits on the device; it may \#
+        run already, or have ended: `wakegate task list {token}` shows the tasks of the device
         # a gateway that is not there: 1
         $ wakegate health --gateway http://127.0.0.1:1
         wakegate: no gateway answers at http://127.0.0.1:1 ...

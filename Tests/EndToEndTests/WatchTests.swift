@@ -106,7 +106,7 @@ struct WatchTests {
             RunningGateway.program,
             ["stats", "--watch", "--gateway", "http://127.0.0.1:1"]
         )
-        #expect(absent.status == 1 && absent.errors.contains("start one with"), "\(absent.errors)")
+        #expect(absent.status == 1 && absent.errors.contains("start it, or name another"), "\(absent.errors)")
         let gateway = try ServedGateway()
         let refused = try ChildProcess.run(
             RunningGateway.program,

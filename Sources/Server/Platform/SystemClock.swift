@@ -44,15 +44,15 @@ package enum SystemClock {
 
 /// Wall-clock times for people.
 package enum WallTime {
-    /// Returns the time in RFC 3339 format in UTC, whole seconds: `2026-11-21T07:30:00Z`.
+    /// Returns the time in RFC 3339 format in UTC, rounded down to whole seconds: `2026-11-21T07:30:00Z`.
     ///
     /// - Parameter milliseconds: the milliseconds since 1970.
     package static func text(_ milliseconds: Int64) -> String {
-        Date(timeIntervalSince1970: Double(milliseconds) / 1000).formatted(.iso8601)
+        Date(timeIntervalSince1970: (Double(milliseconds) / 1000).rounded(.down)).formatted(.iso8601)
     }
 
-    /// Returns the time in RFC 3339 format, rounded up to whole seconds, as in every answer to people: nothing happens
-    /// before the time shown, and times derived from each other are consistent.
+    /// Returns the time in RFC 3339 format, rounded up to whole seconds, for what is still to happen: nothing happens
+    /// before the time shown.
     ///
     /// - Parameter milliseconds: the milliseconds since 1970.
     package static func textRoundedUp(_ milliseconds: Int64) -> String {

@@ -60,6 +60,8 @@ package enum ServeCommand {
         configuration.acceptsLoss = parsed.isSet("--accept-loss")
         let sockets = parsed.isSet("--check") ? [] : try self.takeSockets()
         if parsed.isSet("--check") {
+            // The faults name files as another working directory needs them.
+            configuration.mapPaths(CommandFile.absolute)
             let database = GatewayDatabase.check(configuration)
             for warning in database.warnings { Console.error("wakegate: warning: \(warning.description)") }
             let faults = self.startFaults(configuration) + self.portFaults(configuration) + database.faults

@@ -94,14 +94,8 @@ enum TokenCommands {
         let role = try self.role(parsed.text("--role") ?? "")
         let topics = try self.topics(parsed.all("--topic"), role)
         let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
-        let named = CommandFile.absolute(try self.folder(parsed))
-        guard !parsed.isSet("--state") || FileSystem.exists(named) else {
-            throw CommandFailure(
-                .failed,
-                "the folder \(named) does not exist; name the state folder of a gateway, which makes it when it starts"
-            )
-        }
-        let folder = try StateFolder.prepare(named, admitsRoot: true)
+        let isConfigured = !parsed.isSet("--state") && parsed.isSet("--config")
+        let folder = try StateFolder.prepare(try self.folder(parsed, mayBeNew: isConfigured), admitsRoot: true)
         let issuedAt = SystemClock.wall / 1000
         let token = BearerToken(
             id: BearerToken.newID(),
@@ -119,7 +113,7 @@ enum TokenCommands {
         Console.out("\(text)\n")
         let scope = topics.isEmpty ? "every topic" : topics.joined(separator: ", ")
         Console.error(
-            "wakegate: token \(token.id) (\(role.rawValue), \(scope)) is good until "
+            "wakegate: token \(token.id) (\(role.rawValue), \(scope)) of \(folder) is good until "
                 + "\(TimeText.instant(Double(token.expiresAt) * 1000))"
         )
         return 0
@@ -130,7 +124,7 @@ enum TokenCommands {
         guard BearerToken.isID(id) else {
             throw .usage("\"\(id)\" is not a token's id; write the 32 digits that `wakegate token issue` showed")
         }
-        let folder = CommandFile.absolute(try self.folder(parsed))
+        let folder = try self.folder(parsed)
         guard TokenKey.exists(in: folder) else {
             throw CommandFailure(
                 .failed,
@@ -145,7 +139,7 @@ enum TokenCommands {
         } catch {
             throw CommandFailure(.failed, error.message)
         }
-        Console.error("wakegate: token \(id) is revoked")
+        Console.error("wakegate: token \(id) of \(folder) is revoked")
         return 0
     }
 
@@ -178,16 +172,29 @@ enum TokenCommands {
         return topics
     }
 
-    /// Returns the state directory named by `--state` or by the configuration.
-    static func folder(_ parsed: ParsedCommand) throws(CommandFailure) -> String {
-        if let folder = parsed.text("--state") { return folder }
-        let configuration = try ServeCommand.configuration(
-            parsed,
-            file: parsed.text("--config"),
-            base: GatewayConfiguration(),
-            isWhole: false
-        )
-        return configuration.stateFolder
+    /// Returns the state directory named by `--state` or by the configuration, as an absolute path.
+    ///
+    /// - Throws: if there is none, unless it `mayBeNew`.
+    static func folder(_ parsed: ParsedCommand, mayBeNew: Bool = false) throws(CommandFailure) -> String {
+        let named: String
+        if let folder = parsed.text("--state") {
+            named = folder
+        } else {
+            named = try ServeCommand.configuration(
+                parsed,
+                file: parsed.text("--config"),
+                base: GatewayConfiguration(),
+                isWhole: false
+            ).stateFolder
+        }
+        let folder = CommandFile.absolute(named)
+        guard mayBeNew || FileSystem.exists(folder) else {
+            throw CommandFailure(
+                .failed,
+                "the state folder \(folder) does not exist; name the gateway's with --state DIR or --config FILE"
+            )
+        }
+        return folder
     }
 }
 
@@ -228,10 +235,7 @@ enum TokenListCommand {
     }
 
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let folder = CommandFile.absolute(try TokenCommands.folder(parsed))
-        guard FileSystem.exists(folder) else {
-            throw CommandFailure(.failed, "\(folder) does not exist; name the gateway's folder with --state DIR")
-        }
+        let folder = try TokenCommands.folder(parsed)
         let rows: [Row]
         do throws(CredentialError) { rows = try self.rows(in: folder) } catch {
             throw CommandFailure(.failed, error.message)

@@ -253,6 +253,10 @@ def device(page):
     page.locator(".events .link").first.click()
     expect(page.locator("#inspector-title")).to_contain_text("Push")
     inspect_device(page)
+    use(page.get_by_role("button", name="Older"))
+    expect(page.get_by_role("button", name="Older")).to_be_hidden()
+    use(page.get_by_role("button", name="Newest"))
+    expect(page.get_by_role("button", name="Older")).to_be_visible()
     for index in range(page.locator(".events").count()):
         use(page.locator(".events").nth(index), "focus")
     test_push(page)

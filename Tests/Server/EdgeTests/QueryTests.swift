@@ -32,6 +32,7 @@ struct EventFilterTests {
         arguments: [
             ("outcome=colesced", "(coalesced?)"), ("outcome=", "not \"\""), ("outcome=lost,", "not \"\""),
             ("outcome=lost&outcome=colesced", "(coalesced?)"),
+            ("outcome=nosuchword", "The words are push, refused, launched,"),
             ("topic=a&topic=b", "topic may come only once."), ("topik=a", "topik is not a parameter (topic?)"),
         ]
     )
@@ -60,6 +61,8 @@ struct EventQueryTests {
         #expect(none.kind == nil && none.limit == EventSelection.limitByDefault && none.before == nil)
         let all = try Self.selection("before=5.1&limit=1000&kind=task")
         #expect(all.kind == .task && all.limit == 1000 && all.before == EventPlace("5.1"))
+        let period = try Self.selection("since=5&until=6")
+        #expect(period.since == 5 && period.until == 6)
         for kind in EventSelection.Kind.allCases {
             #expect(try Self.selection("kind=\(kind.rawValue)").kind == kind)
         }
@@ -71,6 +74,7 @@ struct EventQueryTests {
             ("kind=tasks", "kind is push, task, conditions or subscription, not \"tasks\"."),
             ("limit=0", "limit is a whole number from 1 to 1000, not \"0\"."),
             ("limit=1001", "limit is a whole number from 1 to 1000, not \"1001\"."), ("limit", "not \"\"."),
+            ("since=6&until=6", "until must be later than since, not 6."),
             ("before=1", "before must be the next value of the previous page."),
             ("limit=1&limit=1", "limit may come only once."), ("limt=1", "limt is not a parameter (limit?)"),
         ]

@@ -48,6 +48,26 @@ struct EngineOutboxTests {
         #expect(outbox.pushesAtEngine == 3 && self.taken() == 1)
     }
 
+    @Test("A push of a quiet topic lowers the limit, and ends the store's rest with its own batch only")
+    func quietTopic() {
+        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        var batch = CommandBatch()
+        func takeEndsRest() -> Bool {
+            batch.removeAll()
+            _ = self.mailbox.take(into: &batch, waitingAtMost: 0)
+            return batch.endsRest
+        }
+        self.append(outbox)
+        outbox.handOver()
+        self.append(outbox)
+        outbox.quietPushCame(now: 0)
+        outbox.handOver()
+        #expect(takeEndsRest() && batch.answersDue == 2 && outbox.room.count(now: 0) == PushRoom.besideQuietMin)
+        self.append(outbox)
+        outbox.handOver()
+        #expect(!takeEndsRest() && batch.answersDue == 1)
+    }
+
     @Test("Short batches are run by the loop while the engine's thread sleeps, and others by the thread")
     func stepping() throws {
         let steps = Mutex<[Int]>([])

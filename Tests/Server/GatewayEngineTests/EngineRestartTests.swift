@@ -225,7 +225,10 @@ struct RefusedStartTests {
         let journal = try Journal(path: path)
         try journal.begin()
         var batch = RecordBatch()
-        for (key, content) in records { batch.append(key) { $0.append(content) } }
+        // Records of events are in the order of their numbers, as the journal has them.
+        for (key, content) in records.sorted(by: { $0.key.index < $1.key.index }) {
+            batch.append(key) { $0.append(content) }
+        }
         try journal.commit(batch)
     }
 

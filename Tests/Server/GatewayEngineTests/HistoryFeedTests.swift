@@ -63,8 +63,8 @@ struct HistoryFeedTests {
         }
 
         /// Passes the events to the history that a former process had not written.
-        func recover(_ recovery: EventRecovery) {
-            let now = Instant(milliseconds: 10)
+        func recover(_ recovery: EventRecovery, at milliseconds: Int64 = 10) {
+            let now = Instant(milliseconds: milliseconds)
             recovery.compare(with: self.file.found)
             let offset = WallOffset(wall: 10, now: now)
             recovery.finish(at: EventRecovery.Start(isFirst: false, now: now, offset: offset))
@@ -166,14 +166,49 @@ struct HistoryFeedTests {
         let recovery = EventRecovery(EngineRig.historyKey)
         let rig = try Rig(folder, after: 2 * other, recovery: recovery)
         #expect(rig.file.found?.leftOff == [1])
-        rig.recover(recovery)
+        rig.recover(recovery, at: 4)
         #expect(!rig.feed.isBehind && rig.file.durableSequence == other + 1)
-        #expect(rig.faults.count == 1 && rig.faults[0].contains("was undone"))
+        #expect(rig.faults.count == 1 && rig.faults[0].contains("another journal was restored"))
         rig.feed.take(try rig.commit(11, device: 4))
         rig.catchUp()
         rig.feed.flush()
-        #expect((1...4).map { rig.count(device: $0) } == [5, 7, 9, 11])
+        #expect((1...4).map { rig.count(device: $0) } == [5, 7, 0, 11])
         #expect(rig.feed.takeDropped() == 0)
+    }
+
+    @Test("Events that a restored journal never had are void, until the journal that had them returns")
+    func undone() throws {
+        let folder = try Folder()
+        do {
+            let rig = try Rig(folder)
+            for device in 1...3 as ClosedRange<UInt64> { rig.feed.take(try rig.commit(5, device: device)) }
+            rig.feed.flush()
+            rig.feed.sync()
+        }
+        // Record 1 is the last one that the restored journal has, and record 2 that of another, newer copy.
+        for (last, first, counts) in [(1, 4, [5, 0, 0, 5]), (2, 5, [5, 5, 0, 0, 5])] as [(Int, Int64, [Int])] {
+            let recovery = EventRecovery(EngineRig.historyKey)
+            var record = ByteBuffer()
+            _ = EventRecord.write(
+                [HistoryEvent(device: UInt64(last), at: Instant(milliseconds: Int64(last)), kind: .conditions)],
+                from: 0,
+                sequence: UInt64(last),
+                keyMark: HistoryEvent.mark(of: EngineRig.historyKey),
+                to: &record
+            )
+            try recovery.take(record.view)
+            let numbering = EventRecord.sequencesOfSecond * (1_700_000_000 + UInt64(last))
+            let rig = try Rig(folder, after: numbering, path: folder.copy + "\(last)")
+            rig.recover(recovery, at: first)
+            rig.feed.take(try rig.commit(5, device: UInt64(first)))
+            rig.catchUp()
+            rig.feed.flush()
+            rig.feed.sync()
+            #expect((1...UInt64(counts.count)).map { rig.count(device: $0) } == counts, "\(rig.faults)")
+        }
+        // A start without another journal leaves them void.
+        let rig = try Rig(folder, after: 99, path: folder.copy + "2")
+        #expect((1...5).map { rig.count(device: $0) } == [5, 5, 0, 0, 5])
     }
 
     @Test("A history restarted at run time gets the journal's remaining events, and reports since when")
@@ -275,7 +310,10 @@ struct EventRecoveryTests {
         recovery.compare(with: Self.found(9))
         let fault = try #require(recovery.faults.first)
         #expect(recovery.faults.count == 1)
-        #expect(fault.contains("to record 9, of 1970-01-01T09:00:00") && fault.contains("the journal to 3"), "\(fault)")
+        #expect(fault.contains("up to 9, of 1970-01-01T09:00:00") && fault.contains("journal ends at 3"), "\(fault)")
+        #expect(fault.hasSuffix("records 4 to 9 are void"), "\(fault)")
+        func hour(_ number: Int64) -> Instant { Instant(milliseconds: number * Self.hour) }
+        #expect(recovery.undone == VoidEvents(after: hour(3), until: hour(10)))
         #expect(Self.next(recovery.numbers(wall: 0)) == 10)
         let new = try Self.recovery([], isFirst: true)
         new.compare(with: Self.found(9))
@@ -289,7 +327,7 @@ struct EventRecoveryTests {
         let recovery = try Self.recovery([2, 3, 4, 5])
         recovery.compare(with: Self.found(other + 7, leftOff: [3]))
         #expect(recovery.faults.count == 1)
-        #expect(recovery.faults.first?.hasSuffix("what the history has beyond it was undone") == true)
+        #expect(recovery.faults.first?.hasSuffix("its events since 1970-01-01T05:00:00Z are void") == true)
         #expect(Self.next(recovery.numbers(wall: wall)) > other + EventRecord.sequencesOfSecond)
         #expect(recovery.takeRecords().map(\.sequence) == [4, 5])
         // The journal has dropped two of those.
@@ -335,7 +373,10 @@ struct EventRecoveryTests {
         let restored = try Self.recovery([2, 3, beginning, beginning + 2])
         restored.compare(with: Self.found(9))
         #expect(restored.faults.count == 2)
-        #expect(restored.faults.first?.contains("the journal to 3: the journal is an older one") == true)
+        #expect(restored.faults.first?.contains("the journal ends at 3: an older journal was restored") == true)
+        // The former start after the restoration is the end of what is void, since the history took nothing from it.
+        let began = Instant(milliseconds: Int64(beginning % 1000) * Self.hour)
+        #expect(restored.undone == VoidEvents(after: Instant(milliseconds: 3 * Self.hour), until: began))
         #expect(restored.faults.last?.contains("the events of 1 records") == true)
         #expect(restored.takeRecords().map(\.sequence) == [beginning, beginning + 2])
     }
@@ -369,7 +410,7 @@ struct EngineHistoryTests {
     }
 
     @Test("Tokens that collide under a known hash seed do not share a history")
-    func unknown() throws {
+    func unknownDevices() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
         // The second eight bytes cancel those before them. Without a key, all such tokens would have the same number.

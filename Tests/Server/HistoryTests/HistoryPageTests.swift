@@ -79,6 +79,10 @@ struct HistoryPageTests {
         #expect(none.entries == [] && none.next == nil)
         let place = HistoryPlace(moment: rig.now, count: 2)
         #expect(rig.open().page(device: 0, before: place, countMax: 9).entries == Array(rig.entries(0).suffix(2)))
+        let latest = rig.open().page(device: 0, before: nil, notBefore: rig.now, countMax: 9)
+        #expect(latest.entries == rig.entries(0).filter { $0.event.at >= rig.now } && latest.next == nil)
+        let later = rig.open().page(device: 0, before: nil, notBefore: rig.now + 1, countMax: 9)
+        #expect(later.entries == [])
         let beginning = HistoryPlace(moment: .distantPast, count: 2)
         #expect(rig.open().page(device: 0, before: beginning, countMax: 9).entries == [])
     }

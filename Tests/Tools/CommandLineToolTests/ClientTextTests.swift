@@ -108,6 +108,41 @@ struct ClientTextTests {
         #expect(text.contains("next eligible       at once"))
         #expect(text.contains("charging=false"))
         #expect(text.contains("1970-01-01T00:00:00Z  launched  X"))
+        let discarded = #""event":"discard","detail":"expired","held":null,"waited":{"interval":5000,"worker":0}"#
+        let expired = ExplainText.text(try JSONReader.read(#"{"recent":[{"at":0,\#(discarded)}]}"#))
+        #expect(expired.hasSuffix("  1970-01-01T00:00:00Z  discard  expired, waited 5 s interval\n"))
+    }
+
+    @Test("A wake that was lost or returned is explained")
+    func lost() throws {
+        let event = #"{"at":0,"event":"result","apnsID":"X","detail":"lost"}"#
+        let explained = "lost: its worker returned it or was cut off; it launches again"
+        #expect(ExplainText.text(try JSONReader.read("{\"recent\":[\(event)]}")).contains("result  X  \(explained)"))
+        let push = try JSONReader.read("{\"events\":[\(event)]}")
+        #expect(PushShowCommand.text(push, push).contains("result  \(explained)"))
+        var way = PushWayText("X")
+        #expect(way.newLines(push) == ["1970-01-01T00:00:00Z result \(explained)"])
+    }
+
+    @Test("The limits met do not include those that normal work reaches")
+    func limits() throws {
+        let stats = try JSONReader.read(#"{"limits":{"outputBytesMax":3,"headerListBytesMax":1}}"#)
+        #expect(StatsText.totals(stats).contains("limits met                1 (headerListBytesMax 1)\n"))
+        #expect(StatsText.routineLimits.isSubset(of: GatewayLimit.routineNames))
+    }
+
+    @Test("The error for a missing gateway says how to start it")
+    func unreachable() throws {
+        let error = HTTPClientError(.unreachable, "connection refused")
+        for (url, remedy) in [
+            ("http://127.0.0.1:9197", "start one with `wakegate dev`, or name another with --gateway URL"),
+            ("http://127.0.0.1:3197", "start it, or name another with --gateway URL"),
+        ] {
+            let location = try GatewayLocation(try ParsedCommand.running("stats --gateway \(url)"), side: .admin)
+            #expect(
+                location.explain(error) == "no gateway answers at \(url) (connection refused); \(remedy)"
+            )
+        }
     }
 
     @Test("Statistics list the parts of a sum")
@@ -153,6 +188,16 @@ struct ClientTextTests {
         #expect(durations[3] == "(no name)      a.b    push  2      7 ms    999 ms  999 ms")
         #expect(durations[4] == "(all workers)  a.b    push  3      7 ms    1.2 s   1.2 s")
         #expect(StatsText.recent(.null).isEmpty && StatsText.durations(.null).isEmpty)
+    }
+
+    @Test("A period that counts less than was asked for says so")
+    func shortfall() throws {
+        let parsed = try ParsedCommand.running("stats --topic a.b --since 1h")
+        let stats = try JSONReader.read(#"{"recent":{"since":{"since":"1970-01-01T01:30:00Z"}}}"#)
+        let text = StatsText.shortfall(stats, parsed, now: 7_200_000)
+        #expect(text.hasPrefix("\ncounted since 1970-01-01T01:30:00Z, not the whole period"))
+        #expect(text.contains("`wakegate push list --topic a.b --outcome coalesced --since 1h`"))
+        #expect(StatsText.shortfall(stats, parsed, now: 9_000_000).isEmpty)
     }
 
     @Test("Less than one push per launch is explained, and zero is not shown as a number")
@@ -211,7 +256,7 @@ struct EventTextTests {
 
     @Test("Each event is a line with its time, kind, outcome and subject")
     func lines() {
-        let (at, of) = ("2025-11-21T07:20:00Z", "com.example.app  \(Self.token)")
+        let (at, of) = ("2025-11-21T07:19:59Z", "com.example.app  \(Self.token)")
         let push = self.event(.push) {
             $0.disposition = "scheduled"
             $0.apnsID = "X"

@@ -62,9 +62,16 @@ struct CommandParserTests {
             ("--verison", "unknown option --verison; did you mean --version?"),
             (
                 "device",
-                "`wakegate device` needs one of: list, register, remove, conditions, watch, launch, drop, expire"
+                "`wakegate device` needs one of: list, register, remove, conditions, events, watch, launch, drop, "
+                    + "expire"
             ),
             ("device remoev a", "unknown command \"device remoev\"; did you mean `wakegate device remove`?"),
+            (
+                "why ab",
+                "unknown command \"why\"; `wakegate stats --device TOKEN` explains a device, and "
+                    + "`wakegate doctor TOKEN` says what would help"
+            ),
+            ("push lst", "unknown command \"push lst\"; did you mean `wakegate push list`?"),
             ("task", "`wakegate task` needs one of: submit, list, cancel, launch, expire, finished"),
             ("task submit ab --kind appRefresh", "ID is missing"),
             ("task submit ab a.b", "--kind KIND is missing"),

@@ -1,4 +1,6 @@
 import CommandLineTool
+import Glibc
+import HTTPClient
 import Testing
 import WakeWorker
 import Wire
@@ -86,6 +88,24 @@ struct CommandRunTests {
     func expiration() {
         let reasons = BackgroundTaskExpiration.allCases
         #expect(Set(reasons.map { WorkerLog.text($0) }).count == reasons.count)
+    }
+
+    @Test("The end of a subscription is not blamed on a setting")
+    func ended() {
+        let broken = HTTPClientError(.broken, "Transferred a partial file")
+        let text = WorkerLog.ending(broken, wasSubscribed: true)
+        #expect(text == "the connection ended; the gateway may be restarting")
+        #expect(WorkerLog.ending(broken, wasSubscribed: false) == nil)
+        #expect(WorkerLog.ending(HTTPClientError(.untrusted, ""), wasSubscribed: true) == nil)
+    }
+
+    @Test("A script that exists but cannot be started may lack its interpreter")
+    func interpreter() {
+        let missing = "cannot be started: No such file or directory"
+        #expect(WorkerLog.startFailure("./missing-script", ENOENT) == "./missing-script \(missing)")
+        let interpreter = "(the interpreter that its first line names)"
+        #expect(WorkerLog.startFailure("/bin/sh", ENOENT) == "/bin/sh \(missing) \(interpreter)")
+        #expect(!WorkerLog.startFailure("/bin/sh", EACCES).contains("interpreter"))
     }
 
     @Test("The line about a wake that is not a push names the wake and its kind, and says that it is not answered")

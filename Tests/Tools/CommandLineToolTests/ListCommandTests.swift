@@ -36,6 +36,15 @@ struct DeviceListCommandTests {
     }
 }
 
+struct DeviceEventsCommandTests {
+    @Test("The events of a device are requested by period and kind, and continue before a place")
+    func paths() throws {
+        let parsed = try ParsedCommand.running("device events ab --kind task")
+        let path = "/v1/devices/ab/events?since=5&kind=task&limit=9&before=1.2"
+        #expect(DeviceEventsCommand.path(parsed, ["since=5"], limit: 9, after: "1.2") == path)
+    }
+}
+
 struct PushShowCommandTests {
     @Test("A push is requested by its apns-id, and by its device if one is named")
     func path() throws {
@@ -48,13 +57,13 @@ struct PushShowCommandTests {
         let waiting = """
             {"apnsID": "9a", "state": "pending", "into": null, "reason": null, "receivedAt": 1700000000000,
              "device": "ab", "topic": "a.b", "priority": 5, "payloadBytes": 228, "attempts": 1, "worker": "builder",
-             "held": ["network", "battery"],
+             "held": ["network", "battery"], "expiresAt": 1700000900000, "coalesced": 3,
              "waited": {"interval": 900000, "hold": {"thermal": 61000}, "worker": 0}, "events": [
               {"at": 1700000000000, "event": "received", "detail": "scheduled", "other": null},
               {"at": 1700000000000, "event": "absorbed", "detail": null, "other": "9b"}]}
             """
         #expect(
-            PushShowCommand.text(try JSONReader.read(waiting)) == """
+            PushShowCommand.text(try JSONReader.read(waiting), try JSONReader.read(waiting)) == """
                 push      9a
                 state     pending
                 device    ab
@@ -66,6 +75,8 @@ struct PushShowCommandTests {
                 worker    builder
                 held by   network, battery
                 waited    15 min interval, 1 min 1 s thermal
+                expires   2023-11-14T22:28:20Z
+                replaced  3
 
                 2023-11-14T22:13:20Z  received  scheduled
                 2023-11-14T22:13:20Z  absorbed  9b
@@ -79,9 +90,22 @@ struct PushShowCommandTests {
              "topic": null, "priority": null, "attempts": 0, "events": [
               {"at": 1700000000000, "event": "coalesced", "detail": null, "other": "9c"}]}
             """
-        let text = PushShowCommand.text(try JSONReader.read(merged))
+        let push = try JSONReader.read(merged)
+        let text = PushShowCommand.text(push, push)
         #expect(text.contains("state     coalesced into 9c\ndevice    -\n"))
         #expect(text.hasSuffix("coalesced  into 9c\n\nsee also: wakegate push show 9c\n"))
+        func state(_ heir: String) throws -> String {
+            let lines = PushShowCommand.text(push, try JSONReader.read(heir)).split(separator: "\n")
+            #expect(lines.last == "see also: wakegate push show 9f")
+            return String(lines[1])
+        }
+        let launched = #""events": [{"at": 1700000000000, "event": "launched"}]"#
+        let completed =
+            #"{"apnsID": "9f", "state": "completed", "waited": {"hold": {"battery": 38000}}, \#(launched)}"#
+        let woken = "state     coalesced; woken as 9f at 2023-11-14T22:13:20Z (completed), waited 38 s battery"
+        #expect(try state(completed) == woken)
+        let discarded = #"{"apnsID": "9f", "state": "discarded", "reason": "expired", "events": []}"#
+        #expect(try state(discarded) == "state     coalesced; 9f is discarded: expired")
     }
 }
 
@@ -127,7 +151,9 @@ struct WhatIfCommandTests {
         #expect(text.hasPrefix(head))
         #expect(text.contains("waiting       0         0           1\n"))
         #expect(text.contains("mean wait     2 s       -           600 s\n"))
-        #expect(!WhatIfCommand.text(try answer("{}")).contains("what if"))
+        let unchanged = WhatIfCommand.text(try answer("{}"))
+        #expect(!unchanged.split(separator: "\n").contains { $0.contains("recorded  own") && $0.contains("what if") })
+        #expect(text.contains("\n\nA replay assumes that workers are free") && text.hasSuffix("with what if.\n"))
     }
 
     @Test("Of a topic it says how many devices were replayed, and tasks have rows of their own")
@@ -176,6 +202,18 @@ struct PushListCommandTests {
             let path = "/v1/pushes?outcome=expired,lost&limit=7"
             #expect(PushListCommand.path(several, [], limit: 7, after: nil) == path)
         }
+    }
+
+    @Test("The word discarded means every reason, and the pushes of a device have a route of their own")
+    func words() throws {
+        let discarded = try ParsedCommand.running("push list --outcome lost,discarded")
+        let all = "lost,expired,exhausted,forceQuit,unregistered,cancelled"
+        #expect(PushListCommand.path(discarded, [], limit: 7, after: nil) == "/v1/pushes?outcome=\(all)&limit=7")
+        let device = try ParsedCommand.running("push list --device ab")
+        #expect(PushListCommand.path(device, [], limit: 7, after: nil) == "/v1/devices/ab/pushes")
+        let push = try JSONReader.read(#"{"apnsID": "9a", "state": "discarded", "reason": "expired"}"#)
+        let text = PushListCommand.text([push], device: "ab", withHead: false)
+        #expect(text.contains(/^- +expired +- +9a +- +ab\n$/))
     }
 
     @Test("A device token may look like a subcommand of push")

@@ -88,6 +88,7 @@ struct TaskCommandTests {
             (409, "TooManyPendingTaskRequests", "`wakegate task cancel ab ID`"),
             (409, "ImmediateRunIneligible", "--strategy queue"),
             (404, "UnknownDevice", "`wakegate device register ab --topic TOPIC`"),
+            (409, "TaskNotWaiting", "`wakegate task list ab` shows the tasks of the device"),
             (410, "Unregistered", "`wakegate device register ab --topic TOPIC`"),
         ]
     )

@@ -120,6 +120,17 @@ struct TaskProgressTests {
         #expect(lines[5] == "q quits")
     }
 
+    @Test("A reason without room behind its task is below it, wrapped")
+    func reason() throws {
+        var model = TaskListModel(title: "here")
+        let why = "The task waits until the device is charging, and its interval has passed since the last launch."
+        let task = #"{"identifier":"a.clean","kind":"processing","state":"waiting","device":"cd","why":"\#(why)"}"#
+        model.take(try JSONReader.read(#"{"tasks":[\#(task)]}"#), at: 0)
+        let lines = self.lines(model, width: 80)
+        #expect(lines[1] == "a.clean  processing  waiting  cd")
+        #expect(lines[2...3].map { $0.drop { $0 == " " } }.joined(separator: " ") == why)
+    }
+
     @Test("The view fits any terminal, and says how many it does not show", arguments: 1...8)
     func small(height: Int) throws {
         let lines = self.lines(try self.model([40]), width: 30, height: height)

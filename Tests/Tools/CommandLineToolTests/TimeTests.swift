@@ -130,9 +130,13 @@ struct WrappedTextTests {
         #expect(WrappedText.lines("ab", width: 1) == ["a", "b"])
     }
 
-    @Test("Every time is rounded up", arguments: [(999, 1), (1000, 1), (1001, 2), (0, 0)])
-    func moment(milliseconds: Int, seconds: Int) {
-        #expect(TimeText.instant(Double(milliseconds)) == "1970-01-01T00:00:0\(seconds)Z")
+    @Test(
+        "The time of a launch to come is rounded up, and every other time down",
+        arguments: [(999, 0, 1), (1000, 1, 1), (1001, 1, 2), (0, 0, 0)]
+    )
+    func moment(milliseconds: Int, past: Int, due: Int) {
+        #expect(TimeText.instant(Double(milliseconds)) == "1970-01-01T00:00:0\(past)Z")
+        #expect(TimeText.due(Double(milliseconds)) == "1970-01-01T00:00:0\(due)Z")
     }
 
     @Test(

@@ -128,6 +128,20 @@ struct NetworkTests {
         #expect(told == Set(operations) && operations.count == told.count)
     }
 
+    @Test("Sessions and transfers have the same limits of timeouts, which the error names", arguments: [true, false])
+    func timeouts(ofSession: Bool) throws {
+        func read(_ timeout: String) throws(APIError) -> Int64? {
+            let json = #"{"kind":"download","url":"http://h/","requestTimeout":\#(timeout)}"#
+            guard ofSession else { return try AgentInput.submission(JSONValue(Array(json.utf8))).spec.requestTimeout }
+            return try AgentInput.change(JSONValue(Array("{\"requestTimeout\":\(timeout)}".utf8))).requestTimeout
+        }
+        #expect(try read("0.001") == 1 && read("31622400") == 31_622_400_000)
+        for timeout in ["0", "-1", "0.0001", "31622400.001", "\"1\""] {
+            let error = #expect(throws: APIError.self) { try read(timeout) }
+            #expect(error?.message.contains("at most 31622400, with") == true, "\(timeout)")
+        }
+    }
+
     @Test(
         "How a gateway's answer is interpreted",
         arguments: [

@@ -65,7 +65,7 @@ class Connection:
             raise Lost(is_open=True) from None
 
     async def events(self, path: str) -> AsyncIterator[bytes]:
-        """Yields the events of a stream until it ends. Raises `Lost` if there is no stream."""
+        """Yields the events of a stream until it ends. Raises `Lost` if the answer is not a stream."""
         self.send("GET", path, "accept: text/event-stream\r\n", b"")
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

@@ -118,7 +118,9 @@ class Running:
         time.sleep(self.load.warm_up_seconds * 2 / 3)
         for child in self.children:
             if child.poll() is None:
-                os.sched_setaffinity(child.pid, self.load.cores)
+                # h2load sends on a thread of its own.
+                for thread in os.listdir(f"/proc/{child.pid}/task"):
+                    os.sched_setaffinity(int(thread), self.load.cores)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,11 +61,13 @@ def test_the_log_says_once_why_a_wake_ended(wakegate: WakeGate, caplog: pytest.L
             wakegate.push()
             assert await asyncio.to_thread(started.wait, 10)
             wakegate.ask("POST", f"/v1/devices/{DEVICE}/simulate-expiration")
-            await asyncio.to_thread(eventually, lambda: "has ended" in caplog.text, "a line")
+            await asyncio.to_thread(eventually, lambda: "was ended" in caplog.text, "a line")
 
     asyncio.run(play())
-    lines = [each.getMessage() for each in caplog.records if each.name == "wakegate" and "<push " in each.getMessage()]
-    assert len(lines) == 1 and lines[0].endswith("has ended without a result: operator"), lines
+    lines = [each.getMessage() for each in caplog.records if each.name == "wakegate" and "(wake " in each.getMessage()]
+    assert len(lines) == 1 and re.fullmatch(
+        r"push of com.example.app \(wake [0-9a-f]{32}\) was ended: an operator ended it", lines[0]
+    ), lines
 
 
 def test_sync_and_async_handlers(wakegate: WakeGate) -> None:
@@ -115,6 +118,11 @@ def test_progress_and_conditions(wakegate: WakeGate) -> None:
         task.progress.total = 100
         for _ in range(100):
             task.progress.add()
+        task.progress.update(completed=0, total=2)
+        part = task.progress.child(2, 100)
+        for _ in range(100):
+            part.add()
+        assert task.progress.completed == 2
         task.progress.subtitle = "done"
 
     @worker.conditions
@@ -267,6 +275,51 @@ def test_errors_name_a_remedy(wakegate: WakeGate, tmp_path: Path) -> None:
     with pytest.raises(TaskError) as caught:
         asyncio.run(worker.scheduler_for("00" * 16).submit("a b"))
     assert caught.value.code == "badTaskRequest"
+    with pytest.raises(TaskError, match="earliest_begin is seconds, or a datetime") as caught:
+        asyncio.run(worker.scheduler_for("00" * 16).submit("a", earliest_begin="5m"))  # type: ignore[arg-type]
+    assert caught.value.code == "badTaskRequest"
+
+
+def test_a_handler_that_cannot_be_called_is_refused_when_it_is_registered() -> None:
+    worker = Worker("https://127.0.0.1:1", topic=TOPIC)
+    usual: Any = lambda task: None  # noqa: E731
+    lonely: Any = lambda: None  # noqa: E731
+
+    def remedy(register: Callable[[], object], code: str = "badArgument") -> str:
+        with pytest.raises(WakeGateError) as caught:
+            register()
+        assert caught.value.code == code
+        return caught.value.remedy
+
+    for kind in ("app_refresh", "processing", "continued", "session"):
+        decorator = getattr(worker, kind)
+        assert remedy(lambda: decorator(usual)) == f'write @worker.{kind}("com.example.refresh")'
+        assert remedy(lambda: decorator("a")(lonely)) == "write def handler(task)"
+        decorator(f"com.example.{kind}")(usual)
+    assert remedy(lambda: worker.push(lonely)) == "write def handler(push)"
+    assert remedy(lambda: worker.conditions(usual)) == "write def handler(device, fields)"
+    assert remedy(lambda: worker.processing("a b")).startswith("write 1 to 255 letters, digits, full stops, hyphens")
+    worker.push(usual)
+    assert remedy(lambda: worker.push(usual), "duplicateTask") == "register one handler for each kind"
+    again = worker.app_refresh("com.example.app_refresh")
+    assert remedy(lambda: again(usual), "duplicateTask") == "register one handler for each identifier"
+
+
+def test_parts_of_a_progress_count_as_the_units_that_they_stand_for() -> None:
+    progress = Task.sample("com.example.app.export", "continued").progress
+    progress.total = 10
+    read, written = progress.child(4, 8), progress.child(6, 3)
+    read.completed, written.completed = 2, 1
+    assert (progress.completed, progress.report()) == (0, {"completed": 3000, "total": 10_000})
+    inner = written.child(1, 100)
+    inner.add(50)
+    assert progress.report() == {"completed": 4000, "total": 10_000}
+    inner.add(50)
+    read.add(6)
+    assert (written.completed, progress.completed) == (2, 4)
+    read.add()  # A part that has finished counts once.
+    written.add()
+    assert (progress.completed, progress.report()) == (10, {"completed": 10_000, "total": 10_000})
 
 
 def test_a_handler_needs_no_gateway() -> None:

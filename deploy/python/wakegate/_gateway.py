@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
-from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, Set, TypeVar
+from typing import Any, AsyncIterator, Awaitable, Mapping, Optional, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -69,7 +70,6 @@ class Gateway:
         self.url = f"unix:{location.socket}" if location.socket else location.url
         self._client: Optional[httpx.AsyncClient] = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._closings: Set[asyncio.Task[None]] = set()
 
     def _made(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(base_url=self.location.url, transport=self.location.transport(), timeout=self.timeout)
@@ -81,17 +81,15 @@ class Gateway:
         try:
             yield
         finally:
-            self.renew()
             self._loop = None
-            await asyncio.gather(*self._closings, return_exceptions=True)
+            await self.renew()
 
-    def renew(self) -> None:
+    async def renew(self) -> None:
         """Closes the connection, if there is one; the next request opens another."""
         client, self._client = self._client, None
         if client is not None:
-            closing = asyncio.ensure_future(client.aclose())
-            self._closings.add(closing)
-            closing.add_done_callback(self._closings.discard)
+            with contextlib.suppress(Exception):
+                await limited(client.aclose(), 1)
 
     @contextlib.asynccontextmanager
     async def _used(self) -> AsyncIterator[httpx.AsyncClient]:
@@ -145,7 +143,7 @@ class Gateway:
         """Sends a request, with limited retries. A request that may have arrived is retried only if that does no
         harm."""
         backoff = Backoff(0.2, 5)
-        for tries in range(1, TRIES + 1):
+        for tries in itertools.count(1):
             try:
                 return await self.once(method, path, body)
             except WakeGateError as error:
@@ -154,7 +152,6 @@ class Gateway:
                 if tries == TRIES or not error.is_passing or not harmless or wait > RETRY_WAIT_MAX:
                     raise
                 await asyncio.sleep(max(backoff.failed(), wait))
-        raise AssertionError("not reached")
 
     def _refusal(self, response: httpx.Response) -> WakeGateError:
         error = refusal(response.status_code, response.headers, _json(response), self.who)

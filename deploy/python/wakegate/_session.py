@@ -20,7 +20,7 @@ import httpx
 from ._gateway import Backoff, limited, segment
 from ._stream import Event, EventReader
 from .errors import Release, WakeGateError, raise_unanswered
-from .wakes import Push, Result, Task, Wake
+from .wakes import REASONS, Push, Result, Task, Wake
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -90,7 +90,7 @@ class Session:
         finally:
             for wake in self.wakes.values():
                 wake._stop()
-                log.warning("the worker ended before the result of %r was delivered", wake)
+                log.warning("the worker ended before the result of %s was delivered", wake)
             left = [each for each in (self._subscription, teller, *self._jobs) if each is not None]
             for each in left:
                 each.cancel()
@@ -132,7 +132,7 @@ class Session:
                 for wake in list(self.wakes.values()):  # They are launched again elsewhere.
                     self._wake_ended(wake, "lost")
             if self._is_renewed:
-                self.gateway.renew()  # httpx does not reset an abandoned stream. Only the connection's end does.
+                await self.gateway.renew()  # httpx does not reset an abandoned stream. Only the connection's end does.
                 continue
             error = self._end_of_stream(self._reading)
             if self._is_open:
@@ -142,7 +142,7 @@ class Session:
             if not error.is_passing:
                 raise error
             if error.status is None:
-                self.gateway.renew()  # The connection may be dead.
+                await self.gateway.renew()  # The connection may be dead.
             wait = random.uniform(*self.timing.first_wait) if self._is_open else backoff.failed()
             # With 503, the gateway reports when it will have restarted, but workers choose their own waits.
             wait += min(error.retry_after or 0, 300) if error.status == 429 else 0
@@ -252,7 +252,7 @@ class Session:
     def _wake_ended(self, wake: Wake, reason: str) -> None:
         if wake._ended is None:
             wake._ended = wake.expiration_reason = reason
-            log.warning("%r has ended without a result: %s", wake, reason)
+            log.warning("%s was ended: %s", wake, REASONS.get(reason, reason))
             wake._stop()
 
     async def _handle(self, wake: Wake, handler: Handler) -> None:
@@ -267,14 +267,14 @@ class Session:
                 finally:
                     self._handlers -= 1
                     self._note_change()
-                    wake._let_go()
             if outcome is not None:
                 if isinstance(wake, Task):
                     await wake._tell_last()
                 await self._deliver(wake, outcome)
         finally:
-            if wake._timer is not None:
-                wake._timer.cancel()
+            for each in (wake._timer, wake._reporter):
+                if each is not None:
+                    each.cancel()
             del self.wakes[wake.id]
             self._note_change()
 
@@ -302,7 +302,7 @@ class Session:
                 raise
         except Exception:
             if wake._ended != "lost":
-                log.exception("the handler of %r failed", wake)
+                log.exception("the handler of %s failed", wake)
         return None if wake._ended == "lost" else outcome
 
     async def _deliver(self, wake: Wake, outcome: Outcome) -> None:
@@ -321,10 +321,10 @@ class Session:
                 late += wake._ended is not None
                 wait = backoff.failed() + ((error.retry_after or 0) if error.status == 429 else 0)
                 if not error.is_passing or late >= 2 or time.monotonic() + wait > wake.deadline + self.timing.late:
-                    log.log(logging.DEBUG if wake._ended else logging.WARNING, "%r has no result: %s", wake, error)
+                    log.log(logging.DEBUG if wake._ended else logging.WARNING, "%s has no result: %s", wake, error)
                     return
                 await asyncio.sleep(wait)
-        log.debug("%r: %s", wake, outcome)
+        log.debug("%s: %s", wake, outcome)
         if isinstance(outcome, Release):
             self._released(outcome)
         else:

@@ -36,19 +36,15 @@ class Location:
         if token and token_file:
             raise WakeGateError("badArgument", "both a token and a token file are given", "give one of them")
         self.ca, self.token, self.token_file, self.cert, self.key = ca, token, token_file, cert, key
-        found: Dict[str, Any] = _context(context, variables) if context else {}
-        self._take(found)
-        if not url and not context:
-            url = variables.get("WAKEGATE_URL") or None
-            if not url:
-                found = _context(None, variables)
-                url = _edge(found) if found else None
-        elif not url:
-            url = _edge(found)
+        named = _context(context, variables) if context else {}
+        self._take(named)
+        url = url or _edge(named) or variables.get("WAKEGATE_URL")
+        used = {} if url else _context(None, variables)
+        url = url or _edge(used)
         running = {} if url else _running(folder)
         names = {"ca": "CA", "tokenFile": "TOKEN_FILE", "token": "TOKEN", "cert": "CERT", "key": "KEY"}
         self._take({each: variables.get(f"WAKEGATE_{name}") or None for each, name in names.items()})
-        self._take(found)
+        self._take(used)
         self.ca = self.ca or running.get("ca")
         self.url = self._checked(url or _running_edge(running) or DEFAULT_URL)
         self.is_http2 = True
@@ -84,9 +80,8 @@ class Location:
         return httpx.AsyncHTTPTransport(verify=self._trust(), http1=not is_http2, http2=is_http2, uds=self.socket)
 
     def _trust(self) -> ssl.SSLContext:
-        named = "the files that the credentials name"
+        named = self.ca or "the system's authorities"
         try:
-            named = self.ca or named
             trust = ssl.create_default_context(cafile=self.ca)
             if self.cert:
                 named = self.cert
@@ -156,9 +151,9 @@ def _context(name: Optional[str], variables: Mapping[str, str]) -> Dict[str, Any
     return {**contexts[name], "name": name}
 
 
-def _edge(context: Mapping[str, Any]) -> str:
-    url = context.get("gateway")
-    if not isinstance(url, str):
+def _edge(context: Mapping[str, Any]) -> Optional[str]:
+    url: Optional[str] = context.get("gateway")
+    if context and not isinstance(url, str):
         text = f"the context {context.get('name')} names no edge"
         raise WakeGateError("badArgument", text, "name the gateway, or add the context anew")
     return url

@@ -14,12 +14,11 @@ import json
 import os
 import select
 import shutil
-import signal
 import ssl
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict, Generator, Iterator, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Optional, Sequence
 
 import httpx
 import pytest
@@ -31,7 +30,6 @@ from .wakes import Push
 DEVICE = "0badcafe" * 8
 Settings = Mapping[str, Any]
 Rules = Sequence[Mapping[str, Any]]
-_GATEWAY = pytest.StashKey["WakeGate"]()
 
 
 class PushAnswer(NamedTuple):
@@ -43,6 +41,8 @@ class PushAnswer(NamedTuple):
     reason: Optional[str]
     #: launched, scheduled, coalesced, discarded or no-wake.
     disposition: Optional[str]
+    #: What `wakegate dev` finds wrong with an accepted push, such as background-priority: see the article "Reasons".
+    warning: Optional[str]
 
 
 class WakeGate:
@@ -62,7 +62,23 @@ class WakeGate:
             command += ["--set", f"{key}={value if isinstance(value, str) else json.dumps(value)}"]
         with self.log_file.open("wb") as log:
             self._process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log)
-        ready = self._ready()
+        try:
+            self._connect(folder)
+            if faults:
+                self.faults(faults)
+        except BaseException as error:
+            self._process.kill()
+            self._process.communicate()
+            if isinstance(error, AssertionError):
+                raise pytest.fail.Exception(str(error), pytrace=False) from None
+            raise
+
+    def _connect(self, folder: Path) -> None:
+        output = self._process.stdout
+        line = output.readline() if output is not None and select.select([output], [], [], 30)[0] else b""
+        if not line:
+            raise AssertionError(f"wakegate dev did not start:\n{self.log()}")
+        ready = json.loads(line)
         #: The URLs for providers and workers: over TLS; and in cleartext, HTTP/2 or HTTP/1.1.
         self.url, self.plain_url = f"https://{ready['edge']}", f"http://{ready['plain']}"
         #: The URL for operators.
@@ -77,20 +93,10 @@ class WakeGate:
         self.port = int(port)
         self._edge = self._connection()
         self._admin = httpx.Client(base_url=self.admin_url, trust_env=False, timeout=10)
-        if faults:
-            self.faults(faults)
 
     def _connection(self) -> httpx.Client:
         trust = ssl.create_default_context(cafile=self.ca)
         return httpx.Client(base_url=self.url, http2=True, verify=trust, trust_env=False, timeout=10)
-
-    def _ready(self) -> Dict[str, Any]:
-        output = self._process.stdout
-        line = output.readline() if output is not None and select.select([output], [], [], 30)[0] else b""
-        if not line:
-            self._process.kill()
-            pytest.fail(f"wakegate dev did not start:\n{self.log()}", pytrace=False)
-        return dict(json.loads(line))
 
     def log(self) -> str:
         """Returns the gateway's log."""
@@ -99,7 +105,7 @@ class WakeGate:
     def close(self) -> None:
         self._edge.close()
         self._admin.close()
-        self._process.send_signal(signal.SIGTERM)
+        self._process.terminate()
         try:
             self._process.communicate(timeout=15)
         except subprocess.TimeoutExpired:
@@ -119,25 +125,26 @@ class WakeGate:
         """Pushes like a provider. Further headers are keyword arguments with Python names: `apns_id=...`."""
         names = {"apns-topic": topic, "apns-push-type": push_type, "apns-priority": str(priority)}
         names.update({name.replace("_", "-"): value for name, value in headers.items()})
-        body = payload or {"aps": {"content-available": 1}}
+        body = {"aps": {"content-available": 1}} if payload is None else payload
         response = self._edge.post(f"/3/device/{device}", headers=names, json=body)
         reason = response.json().get("reason") if response.content else None
         found = response.headers
-        return PushAnswer(response.status_code, found.get("apns-id", ""), reason, found.get("wakegate-disposition"))
+        disposition, warning = found.get("wakegate-disposition"), found.get("wakegate-warning")
+        return PushAnswer(response.status_code, found.get("apns-id", ""), reason, disposition, warning)
 
     def faults(self, rules: Rules) -> None:
         """Replaces the fault rules, which refuse, delay or drop pushes: see the article "Fault mode"."""
         self.ask("PUT", "/v1/faults", {"rules": list(rules)})
 
     def outcome(self, apns_id: str, timeout: float = 10) -> str:
-        """Returns the outcome of a push: completed, coalesced, discarded ...; waits until it is no longer pending."""
+        """Returns the outcome of a push: completed, coalesced, discarded ...; waits until it is no longer pending.
+
+        Raises LookupError if no push with this id was accepted.
+        """
         end = time.monotonic() + timeout
         while True:
-            try:
-                state = str(self.ask("GET", f"/v1/pushes/{apns_id}")["state"])
-            except LookupError:
-                state = "unknown"
-            if state not in ("pending", "inFlight", "unknown") or time.monotonic() > end:
+            state = str(self.ask("GET", f"/v1/pushes/{apns_id}")["state"])
+            if state not in ("pending", "inFlight") or time.monotonic() > end:
                 return state
             time.sleep(0.02)
 
@@ -149,26 +156,34 @@ class WakeGate:
         Fails the test if no wake arrives in time. With `pass_interval` the launch interval ends immediately. If the
         test has its own worker, use `outcome` instead.
         """
+        __tracebackhide__ = True  # A failure is shown at the line of the test.
         end, reader, limit = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout)
         path = f"/v1/topics/{topic}/wakes?slots=1&name=pytest"
         # A separate connection, whose end also ends the stream. httpx does not reset abandoned streams.
-        with contextlib.suppress(httpx.ReadTimeout), self._connection() as client, client.stream(
-            "GET", path, timeout=limit
-        ) as stream:
+        with self._connection() as client, client.stream("GET", path, timeout=limit) as stream:
             if pass_interval:
                 self.pass_interval(topic)
-            for chunk in stream.raise_for_status().iter_raw():
-                for event in reader.feed(chunk):
-                    if event.name == "wake":
-                        push = Push(json.loads(event.data))
-                        self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
-                        self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
-                        return push
-                if time.monotonic() > end:
-                    break
-        pushes = self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"]
-        why = "; ".join(f"{each['device'][:8]}...: {self.explain(each['device'])['why']}" for each in pushes)
-        pytest.fail(f"no wake of {topic} came within {timeout:g} s; {why or 'nothing was pushed to it'}")
+            with contextlib.suppress(httpx.ReadTimeout):
+                for chunk in stream.raise_for_status().iter_raw():
+                    for event in reader.feed(chunk):
+                        if event.name == "wake":
+                            push = Push(json.loads(event.data))
+                            self._edge.post(f"/v1/streams/{stream.headers['wakegate-stream']}/drain")
+                            self._edge.post(f"/v1/wakes/{push.id}", json={"result": result}).raise_for_status()
+                            return push
+                    if time.monotonic() > end:
+                        break
+            why = self._why(topic)  # While this worker is subscribed.
+        pytest.fail(f"no wake of {topic} came within {timeout:g} s{why}")
+
+    def _why(self, topic: str) -> str:
+        """Returns a line for each device of a topic that was pushed to."""
+        tokens = dict.fromkeys(each["device"] for each in self.ask("GET", f"/v1/pushes?topic={topic}")["pushes"])
+        found = [self.explain(token) for token in tokens]
+        lines = [f"{each['token'][:8]}...: {each['why']}" for each in found] or ["nothing was pushed to it"]
+        if any(each["pending"] and each["nextEligibleAt"] for each in found):
+            lines.append("to let the launch interval pass at once, write wait_for_wake(..., pass_interval=True)")
+        return "".join(f"\n  {line}" for line in lines)
 
     def pass_interval(self, topic: str = "com.example.app") -> None:
         """Launches the pending pushes of a topic as if the launch interval had passed. Needs a connected worker."""
@@ -188,7 +203,8 @@ class WakeGate:
         response = self._admin.request(method, path, json=body)
         if response.status_code == 404:
             raise LookupError(response.text)
-        assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
+        if not response.is_success:
+            raise AssertionError(f"{method} {path}: {response.status_code} {response.text}")
         return response.json() if response.content else None
 
 
@@ -206,24 +222,20 @@ def find_program() -> str:
 def wakegate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WakeGate]:
     """A gateway that runs during the test. Pushes to a device may be launched 1 ms apart by default."""
     marker = request.node.get_closest_marker("wakegate")
-    gateway = WakeGate(find_program(), tmp_path, **(marker.kwargs if marker else {}))
-    request.node.stash[_GATEWAY] = gateway
+    given = marker.kwargs if marker else {}
+    if marker and (marker.args or not given.keys() <= {"launch_interval", "faults", "settings"}):
+        wrong = ", ".join([*map(repr, marker.args), *given])
+        pytest.fail(f"the marker wakegate takes launch_interval, faults, settings, not {wrong}", pytrace=False)
+    gateway = WakeGate(find_program(), tmp_path, **given)
+    failures = request.session.testsfailed
     try:
         yield gateway
     finally:
         gateway.close()
+        if request.session.testsfailed > failures:  # Shown with what the test wrote.
+            print("wakegate dev:", gateway.log(), sep="\n")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     text = "wakegate(launch_interval, faults, settings): how the gateway of the fixture `wakegate` is set up"
     config.addinivalue_line("markers", text)
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
-    """Prints the gateway's log with a test that failed."""
-    outcome = yield
-    report = outcome.get_result()
-    gateway = item.stash.get(_GATEWAY, None)
-    if report.failed and gateway is not None:
-        report.sections.append(("wakegate dev", gateway.log()))

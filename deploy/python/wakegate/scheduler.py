@@ -10,6 +10,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 from ._gateway import Gateway, segment
 from .errors import TaskError, WakeGateError
 
+#: The names of tasks and sessions, and what to do about another one.
+IDENTIFIER = re.compile(r"[A-Za-z0-9._-]{1,255}")
+IDENTIFIER_REMEDY = "write 1 to 255 letters, digits, full stops, hyphens and underscores"
 Moment = Union[float, int, datetime.timedelta, datetime.datetime]
 
 
@@ -59,9 +62,8 @@ class Scheduler:
         members["requiresNetworkConnectivity"] = requires_network or None
         members["requiresExternalPower"] = requires_power or None
         body = {name: value for name, value in members.items() if value is not None}
-        answer = await self._ask("POST", "/tasks", body) or {}
-        found = str(answer.get("disposition"))
-        return Submission(identifier, kind, found, answer.get("eligibleAt"), answer.get("held"))
+        found = await self._ask("POST", "/tasks", body) or {}
+        return Submission(identifier, kind, str(found.get("disposition")), found.get("eligibleAt"), found.get("held"))
 
     async def pending(self) -> List[Dict[str, Any]]:
         """Returns the pending requests, in the gateway's format."""
@@ -96,9 +98,8 @@ class Scheduler:
 
 
 def check_identifier(text: str, field: str = "identifier") -> None:
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,255}", text):
-        remedy = "write 1 to 255 letters, digits, full stops, hyphens and underscores"
-        raise TaskError("badTaskRequest", f'{field} is "{text}"', remedy)
+    if not IDENTIFIER.fullmatch(text):
+        raise TaskError("badTaskRequest", f'{field} is "{text}"', IDENTIFIER_REMEDY)
 
 
 def hexadecimal(token: str) -> str:
@@ -114,4 +115,6 @@ def _milliseconds(moment: Moment) -> int:
         moment = datetime.timedelta(seconds=moment)
     if isinstance(moment, datetime.timedelta):
         moment = datetime.datetime.now(datetime.timezone.utc) + moment
+    if not isinstance(moment, datetime.datetime):
+        raise TaskError("badTaskRequest", f"earliest_begin is {moment!r}", "earliest_begin is seconds, or a datetime")
     return int(moment.timestamp() * 1000)

@@ -25,6 +25,18 @@ _EXTENSION, _EXTENSION_RETRY = 30.0, 1.0
 _TOLERANCE = 0.5
 
 
+#: The reasons for which the gateway ends a wake, each with its explanation.
+REASONS = {
+    "deadline": "it brought no result before its deadline",
+    "progress": "it reported no progress for too long",
+    "conditions": "its device is in use, has lost external power, or is too hot",
+    "pressure": "memory is short, or fewer tasks may run at a time",
+    "cancelled": "the task was cancelled",
+    "operator": "an operator ended it",
+    "lost": "its connection broke or the gateway gave it up, and it launches again",
+}
+
+
 class Result(str, enum.Enum):
     """The result of handling a push, with the values of iOS's UIBackgroundFetchResult."""
 
@@ -51,7 +63,7 @@ class Wake:
         self.scheduler = scheduler or Scheduler(None, None, "no gateway sent this wake")
         #: Set when the handler must end. A sync handler checks it regularly, or waits on it instead of sleeping.
         self.expiring = threading.Event()
-        #: deadline, progress, conditions, pressure, cancelled, operator or lost; None while the time is not over.
+        #: One of REASONS, such as deadline or lost; None while the time is not over.
         self.expiration_reason: Optional[str] = None
         left = message.get("timeLeft")
         if not isinstance(left, (int, float)):
@@ -60,8 +72,9 @@ class Wake:
         self._ends(time.monotonic() + left / 1000, message["deadline"])
         self._ask = ask
         self._loop = asyncio.get_running_loop() if ask else None
-        self._asking = self._holders = 0
-        self._keeper: Optional[asyncio.Task[None]] = None
+        self._asking = 0
+        #: The task that reports a continued task's progress.
+        self._reporter: Optional[asyncio.Task[None]] = None
         #: The task that runs an async handler.
         self._handling: Optional[asyncio.Future[Any]] = None
         #: The reason why the gateway has ended the wake; None before.
@@ -70,7 +83,7 @@ class Wake:
         self._is_moved = self._is_near = False
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.id} of {self.topic}>"
+        return f"{self.kind} {getattr(self, 'identifier', 'of ' + self.topic)} (wake {self.id})"
 
     @property
     def time_left(self) -> float:
@@ -88,11 +101,12 @@ class Wake:
     @contextlib.contextmanager
     def extended(self) -> Iterator[None]:
         """Keeps the wake alive within a `with` block: requests more time whenever half of it has passed."""
-        self._hold(1)
+        keeper = asyncio.run_coroutine_threadsafe(self._keep_alive(), self._loop) if self._loop else None
         try:
             yield
         finally:
-            self._hold(-1)
+            if keeper is not None:
+                keeper.cancel()
 
     def call(self, awaitable: Awaitable[T]) -> T:
         """Waits for an awaitable in a sync handler: `push.call(push.extend(60))`."""
@@ -145,23 +159,6 @@ class Wake:
         self.expiring.set()
         if self._handling is not None:
             self._handling.cancel()
-
-    def _hold(self, change: int) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._held, change)
-
-    def _held(self, change: int) -> None:
-        self._holders += change
-        if self._holders and self._keeper is None:
-            self._keeper = asyncio.ensure_future(self._keep_alive())
-        elif not self._holders:
-            self._let_go()
-
-    def _let_go(self) -> None:
-        """Stops keeping the wake alive."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-        self._keeper = None
 
     async def _keep_alive(self) -> None:
         while True:
@@ -222,7 +219,10 @@ class _Member(Generic[T]):
 
 
 class Progress:
-    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent."""
+    """The progress of a continued task. Set its members from any thread; at most four reports a second are sent.
+
+    The progress of other tasks is not reported.
+    """
 
     completed, total = _Member[int](), _Member[int]()
     title, subtitle = _Member[Optional[str]](), _Member[Optional[str]]()
@@ -231,6 +231,33 @@ class Progress:
         self._lock = threading.RLock()
         self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
         self._signal: Optional[Callable[[], None]] = None
+        #: The unfinished children, with the number of units that each represents; None if there was never one.
+        self._children: Optional[Dict[Progress, int]] = None
+
+    def child(self, units: int, total: int) -> Progress:
+        """Returns a progress for a part of the work, which represents this number of this progress's units.
+
+        The units are added to `completed` when the child has finished. With children, the task reports thousandths of
+        units.
+        """
+        child = Progress()
+        child._lock, child._signal = self._lock, lambda: self._child_changed(child)
+        child._values["total"] = total
+        with self._lock:
+            self._children = {**(self._children or {}), child: units}
+        return child
+
+    def _child_changed(self, child: Progress) -> None:
+        with self._lock:
+            if self._children and child.completed >= max(child.total, 1):
+                self.completed += self._children.pop(child, 0)
+        if self._signal is not None:
+            self._signal()
+
+    def _done(self) -> float:
+        """Returns the number of completed units, including the completed part of unfinished children."""
+        parts = (self._children or {}).items()
+        return self.completed + sum(units * part._done() / max(part.total, 1) for part, units in parts)
 
     def update(self, **values: Any) -> None:
         """Sets several members at once: completed, total, title, subtitle."""
@@ -250,7 +277,10 @@ class Progress:
     def report(self) -> Dict[str, Any]:
         """Returns the body of a report."""
         with self._lock:
-            return {name: value for name, value in self._values.items() if value is not None}
+            values = {name: value for name, value in self._values.items() if value is not None}
+            if self._children is not None:  # Adding 1e-6 compensates for rounding errors.
+                values.update(completed=int(1000 * self._done() + 1e-6), total=1000 * self.total)
+            return values
 
 
 class Task(Wake):
@@ -263,17 +293,18 @@ class Task(Wake):
         #: The number of finished transfers of a session; 0 for a task.
         self.count: int = message.get("count", 1) if self.kind == "urlSession" else 0
         self.submitted_at: int = message.get("submittedAt", 0)
+        #: Reported for continued tasks alone.
         self.progress = Progress(message.get("title"), message.get("subtitle"))
         resumed = message.get("resumedFrom") or {}
-        #: The progress from which a continued task may resume; None in its first launch.
+        #: The progress from which a continued task may resume, in thousandths of units if it had children; None in
+        #: its first launch.
         self.resumed_from: Optional[Resumption] = None
         if isinstance(resumed.get("completed"), int) and isinstance(resumed.get("total"), int):
             self.resumed_from = Resumption(*map(resumed.get, Resumption._fields))
-        self._changed = asyncio.Event() if ask else None
-        if self.kind == "continued" and self._loop is not None:
-            self.progress._signal = self._progress_changed
-        self._reporter: Optional[asyncio.Task[None]] = None
         self._told = self.progress.report()
+        if self.kind == "continued" and self._loop is not None:
+            self._changed, self.progress._signal = asyncio.Event(), self._progress_changed
+            self._reporter = asyncio.ensure_future(self._report())
 
     @classmethod
     def sample(cls, identifier: str, kind: str = "appRefresh", topic: str = "com.example.app", **members: Any) -> Task:
@@ -285,20 +316,13 @@ class Task(Wake):
     _interval, _last_report = 0.25, 5.0
 
     def _progress_changed(self) -> None:
-        assert self._loop is not None and self._changed is not None
+        assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # A thread may outlive the event loop.
-            self._loop.call_soon_threadsafe(self._report_soon)
-
-    def _report_soon(self) -> None:
-        if self._changed is None:
-            return  # The task has ended.
-        self._changed.set()
-        if self._reporter is None:
-            self._reporter = asyncio.ensure_future(self._report())
+            self._loop.call_soon_threadsafe(self._changed.set)
 
     async def _report(self) -> None:
         """Reports the progress to the gateway after each change."""
-        while self._changed is not None:
+        while True:
             await self._changed.wait()
             self._changed.clear()
             report = self.progress.report()
@@ -316,10 +340,8 @@ class Task(Wake):
 
     async def _tell_last(self) -> None:
         """Sends the last report, for which a result waits at most 5 s."""
-        changed, self._changed = self._changed, None
-        if self._reporter is None or changed is None:
+        if self._reporter is None:
             return
-        changed.set()
         self._reporter.cancel()
         report = self.progress.report()
         if report != self._told and not self.expiring.is_set():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
 import signal
 import socket
 import threading
@@ -10,9 +12,9 @@ from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, Typ
 
 from ._gateway import Gateway, segment
 from ._session import Session, Timing
-from .errors import TaskError, WakeGateError
+from .errors import WakeGateError
 from .location import Location
-from .scheduler import Scheduler, check_identifier, hexadecimal
+from .scheduler import IDENTIFIER, IDENTIFIER_REMEDY, Scheduler, hexadecimal
 from .wakes import Push, Result, Task
 
 PushHandler = Callable[[Push], Union[Result, Awaitable[Result]]]
@@ -85,8 +87,9 @@ class Worker:
 
     def push(self, handler: P) -> P:
         """Registers the handler of pushes. It returns a Result."""
-        self._check_open()
-        _check(self._push is None, "pushes have a handler already", "register one", "duplicateTask")
+        self._check_handler(handler, "push")
+        remedy = "register one handler for each kind"
+        _check(self._push is None, "pushes have a handler already", remedy, "duplicateTask")
         self._push = handler
         return handler
 
@@ -97,44 +100,52 @@ class Worker:
         A handler of a task has succeeded unless it raises an exception or returns False. It is called for every launch
         of its identifier, whatever kind the request has.
         """
-        return self._registered(self._tasks, identifier)
+        return self._registered("app_refresh", identifier)
 
     def processing(self, identifier: str) -> Callable[[H], H]:
         """Registers the handler of a task of minutes, like `app_refresh`."""
-        return self._registered(self._tasks, identifier)
+        return self._registered("processing", identifier)
 
     def continued(self, identifier: str) -> Callable[[H], H]:
         """Registers the handler of a task that a person waits for: its time lasts as long as `task.progress`
-        advances."""
-        return self._registered(self._tasks, identifier)
+        advances. The progress of other tasks is not reported."""
+        return self._registered("continued", identifier)
 
     def session(self, name: str) -> Callable[[H], H]:
         """Registers the handler of a background session whose transfers have finished."""
-        return self._registered(self._sessions, name)
+        return self._registered("session", name)
 
     def conditions(self, handler: C) -> C:
         """Registers a function that is called with a device's token and its conditions whenever they change."""
-        self._check_open()
+        self._check_handler(handler, "device", "fields")
         self._conditions = handler
         return handler
 
-    def _registered(self, handlers: Dict[str, TaskHandler], name: str) -> Callable[[H], H]:
-        try:
-            check_identifier(name[:-2] if name.endswith(".*") else name)
-        except TaskError as error:
-            raise WakeGateError("badArgument", error.message, error.remedy) from None
+    def _registered(self, kind: str, name: str) -> Callable[[H], H]:
+        handlers = self._sessions if kind == "session" else self._tasks
+        example = f'write @worker.{kind}("com.example.refresh")'
+        _check(isinstance(name, str), f"@worker.{kind} has no identifier", example)
+        is_usable = IDENTIFIER.fullmatch(name.removesuffix(".*")) is not None
+        _check(is_usable, f'identifier is "{name}"', IDENTIFIER_REMEDY)
 
         def register(handler: H) -> H:
-            self._check_open()
-            _check(name not in handlers, f"{name} has a handler already", "register one", "duplicateTask")
+            self._check_handler(handler, "task")
+            remedy = "register one handler for each identifier"
+            _check(name not in handlers, f"{name} has a handler already", remedy, "duplicateTask")
             _check(len(handlers) < 64, "64 handlers are registered already", "use a pattern")
             handlers[name] = handler
             return handler
 
         return register
 
-    def _check_open(self) -> None:
+    def _check_handler(self, handler: Callable[..., Any], *arguments: str) -> None:
         _check(self._session is None, "the worker runs already", "register handlers before run()", "alreadyRunning")
+        with contextlib.suppress(ValueError):  # Some built-in functions have no signature.
+            try:
+                inspect.signature(handler).bind(*arguments)
+            except TypeError as error:
+                remedy = f"write def handler({', '.join(arguments)})"
+                raise WakeGateError("badArgument", f"{handler!r} cannot be a handler ({error})", remedy) from None
 
     # Running
 

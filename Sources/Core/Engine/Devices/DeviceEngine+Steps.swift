@@ -75,7 +75,7 @@ extension DeviceEngine {
     func derivePush(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters, isReady: Bool) {
         if isReady != self.devices[device].isReady {
             if isReady {
-                let moment = self.schedule.momentBeingDone ?? self.now
+                let moment = self.readyMoment(self.readyFrom(device, state, parameters))
                 self.ready.append(device, since: moment, lastUse: self.lastUse(device), in: &self.devices)
             } else {
                 self.ready.remove(device, in: &self.devices)
@@ -103,6 +103,21 @@ extension DeviceEngine {
             self.devices[device].isInFlight = isInFlight
             if held != before.held { self.noteHold(device, before.held, wasPending: before.isPending) }
         }
+    }
+
+    /// The time at which a push or task becomes ready in the step that is applied; `restored` at a restart.
+    @inline(__always)
+    private func readyMoment(_ restored: @autoclosure () -> Instant) -> Instant {
+        guard let moment = self.schedule.momentBeingDone else { return self.now }
+        return moment == .distantPast ? min(restored(), self.now) : moment
+    }
+
+    /// The time from which a pending push that may launch has waited only for a slot, by its device's stored state.
+    func readyFrom(_ device: DeviceIndex, _ state: DeviceState, _ parameters: Parameters) -> Instant {
+        guard let push = state.pending else { return self.now }
+        let record = self.devices[device]
+        let spaced = max(push.firstReceivedAt, state.eligibleAt(push.priority, parameters))
+        return max(spaced, record.wait?.changedAt ?? .distantPast, record.lastEnd)
     }
 
     /// - Parameter waited: nil for a push that was in flight.
@@ -207,7 +222,7 @@ extension DeviceEngine {
         let record = self.devices[device]
         let parameters = self.parameters(record.topic)
         let lanes = DeviceLanes(device: record.state, tasks: row.policy)
-        self.deriveReadyTasks(device, row, lanes.launchableTasks(at: self.now, parameters))
+        self.deriveReadyTasks(device, row, lanes, parameters)
         row.tidy()
         let gauges = row.gauges(lanes, at: self.now, parameters, notingHolds: self.keepsCauses)
         if gauges != row.counted {
@@ -224,15 +239,25 @@ extension DeviceEngine {
         self.devices[device].hasTasks = false
     }
 
-    /// - Parameter tasks: the tasks that may launch now, given a free slot, in order of arrival.
-    private func deriveReadyTasks(_ device: DeviceIndex, _ row: TaskRow, _ tasks: [BackgroundTask]) {
-        let since = self.schedule.momentBeingDone ?? self.now
+    private func deriveReadyTasks(
+        _ device: DeviceIndex,
+        _ row: TaskRow,
+        _ lanes: DeviceLanes,
+        _ parameters: Parameters
+    ) {
         var ready: [TaskRow.Ready] = []
-        for task in tasks {
+        for task in lanes.launchableTasks(at: self.now, parameters) {
             if let known = row.readySince(task.arrival) {
                 ready.append((task.arrival, known))
                 continue
             }
+            let since = self.readyMoment(
+                max(
+                    max(task.waitsSince, lanes.eligibleAt(task, parameters)),
+                    row.note(task)?.wait?.changedAt ?? .distantPast,
+                    task.kind.lane == .short ? self.devices[device].lastEnd : .distantPast
+                )
+            )
             ready.append((task.arrival, since))
             self.readyTasks.append(
                 ReadyTask(

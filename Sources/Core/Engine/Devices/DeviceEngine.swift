@@ -264,6 +264,10 @@ extension DeviceEngine {
         try self.topics.finishRestoring(self.configuration)
         self.makeRoomForTopics()
         guard self.devices.finishPlacing() else { throw .unreadable("a device, which is missing") }
+        // What is ready has been so since some time before, which its state says.
+        self.schedule.begin(.distantPast)
+        defer { self.schedule.end() }
+        var ready: [(since: Instant, device: DeviceIndex)] = []
         for number in 0..<self.devices.count {
             let device = DeviceIndex(rawValue: UInt32(number))
             let record = self.devices[device]
@@ -279,9 +283,17 @@ extension DeviceEngine {
             guard self.wakes.restore(device, inFlight: self.wakesInFlight(device), in: self.devices) else {
                 throw .unreadable("device \(number): it has the wake of another")
             }
+            let parameters = self.parameters(record.topic)
             let isAtRest = record.state.pending == nil && record.state.inFlight == nil
-            if !isAtRest || self.devices[device].hasTasks { self.derive(device) }
+            if record.state.isLaunchable(now, parameters) {
+                ready.append((self.readyFrom(device, record.state, parameters), device))
+            } else if !isAtRest || self.devices[device].hasTasks {
+                self.derive(device)
+            }
         }
+        // The queues of ready devices are in the order of these times.
+        ready.sort { ($0.since, $0.device.rawValue) < ($1.since, $1.device.rawValue) }
+        for entry in ready { self.derive(entry.device) }
         guard self.tasks.isOfDevices(below: self.devices.count) else {
             throw .unreadable("the tasks of a device, which is missing")
         }

@@ -87,6 +87,9 @@ extension DeviceRecord {
         self.wakes.change(from: DeviceWakes()) { $0.ended.append(wake) }
     }
 
+    /// The end of the last wake; `distantPast` if none is remembered.
+    var lastEnd: Instant { self.endedWakes?.last { _ in true }?.at ?? .distantPast }
+
     /// The remembered ended wake with this id, if there is one.
     func endedWake(_ id: WakeID) -> EndedWake? {
         self.wakes.value?.ended.last { $0.id == id }

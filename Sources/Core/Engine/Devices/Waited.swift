@@ -114,7 +114,8 @@ final class WaitLog {
     /// When the wait began.
     let start: Instant
     private(set) var hold: Hold?
-    private var holdSince: Instant
+    /// The time of the last change of the hold; the start if there was none.
+    private(set) var changedAt: Instant
     /// The holds that have ended.
     private var ended: [Waited.Span] = []
 
@@ -122,7 +123,7 @@ final class WaitLog {
     init(start: Instant, _ hold: Hold? = nil) {
         self.start = start
         self.hold = hold
-        self.holdSince = start
+        self.changedAt = start
     }
 
     /// Records that another hold applies from now on, or none.
@@ -130,13 +131,13 @@ final class WaitLog {
         guard hold != self.hold else { return }
         self.ended = self.times(until: now)
         self.hold = hold
-        self.holdSince = now
+        self.changedAt = now
     }
 
     /// The time under each hold.
     func times(until now: Instant) -> [Waited.Span] {
         guard let hold = self.hold else { return self.ended }
-        let time = max(0, now.milliseconds - self.holdSince.milliseconds)
+        let time = max(0, now.milliseconds - self.changedAt.milliseconds)
         return Waited(interval: 0, times: self.ended + [Waited.Span(hold, time)]).spans
     }
 
@@ -144,7 +145,7 @@ final class WaitLog {
     /// the ended holds after their number (1): code (1) and milliseconds (8).
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.start.milliseconds)
-        buffer.appendLittleEndian(self.holdSince.milliseconds)
+        buffer.appendLittleEndian(self.changedAt.milliseconds)
         buffer.append(self.hold.map { Hold.eventCodes.code($0) } ?? 0)
         buffer.append(UInt8(self.ended.count))
         for span in self.ended {
@@ -156,7 +157,7 @@ final class WaitLog {
     /// Reads the log that `store` wrote; returns nil for anything else.
     init?(_ reader: inout RecordReader) {
         self.start = reader.moment()
-        self.holdSince = reader.moment()
+        self.changedAt = reader.moment()
         let code: UInt8 = reader.integer()
         self.hold = Hold.eventCodes.element(code: code)
         guard self.hold != nil || code == 0 else { return nil }

@@ -175,7 +175,7 @@ package struct WakeDurations {
         }
     }
 
-    /// Returns the counts of a stream's worker, or of all workers without their own; nil without room.
+    /// Returns the counts of a stream's worker, or of all workers without their own; nil if the limits are reached.
     private mutating func cell(_ stream: Subscription, _ kind: LaunchKind, isNamed: Bool) -> Cell? {
         let key = Key(topic: stream.topic, kind: kind, worker: isNamed ? stream.request.label : nil)
         if let cell = self.cells[key] { return cell }

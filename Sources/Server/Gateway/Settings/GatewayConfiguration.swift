@@ -94,6 +94,23 @@ package struct GatewayConfiguration: Sendable {
 }
 
 extension GatewayConfiguration {
+    /// Replaces every path of a file or folder.
+    package mutating func mapPaths(_ map: (String) -> String) {
+        self.stateFolder = map(self.stateFolder)
+        let files: [WritableKeyPath<Self, String?>] = [
+            \.certificateFile, \.privateKeyFile, \.clientCAFile, \.clientCRLFile, \.providerKeysFolder,
+        ]
+        for file in files { self[keyPath: file] = self[keyPath: file].map(map) }
+        let webhookFiles: [WritableKeyPath<WebhookConfiguration, String?>] = [
+            \.certificateFile, \.privateKeyFile, \.certificateAuthorityFile, \.secretFile,
+        ]
+        self.webhooks = self.webhooks.mapValues { webhook in
+            var webhook = webhook
+            for file in webhookFiles { webhook[keyPath: file] = webhook[keyPath: file].map(map) }
+            return webhook
+        }
+    }
+
     /// Lifts the restrictions that would hinder development on one machine.
     package mutating func openForDevelopment() {
         self.permittedTasks = .all

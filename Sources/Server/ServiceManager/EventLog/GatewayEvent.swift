@@ -2,7 +2,8 @@
 package enum GatewayEvent: String, CaseIterable, Sendable {
     case ready, draining, drainTimedOut, stopped
     case reloaded, configurationChanged, configurationNeedsRestart, configurationFault, reloadRefused
-    case providerKeys, providerTokenRefused, tokensUnreadable, clientTrust, clientCertificate, handshakeFailed
+    case providerKeys, providerTokenRefused, tokenRefused, tokensUnreadable
+    case clientTrust, clientCertificate, handshakeFailed
     case pushWarning, taskNotPermitted, everyTaskPermitted
     case clockJumped, storeFailed, checkpointFailed, journalLossAccepted, history, historyEventsDropped
     case limitMet, routineLimitMet
@@ -44,7 +45,7 @@ package enum GatewayEvent: String, CaseIterable, Sendable {
         switch self {
         case .limitMet, .routineLimitMet: "limit"
         case .webhookResting, .webhookRecovered, .webhookRefused, .taskNotPermitted: "topic"
-        case .clientCertificate, .transferFailed: "reason"
+        case .clientCertificate, .tokenRefused, .transferFailed: "reason"
         case .transferExpired, .wakeDelayed, .wakeRefused, .devicesLocked: "session"
         case .providerKeys, .providerTokenRefused, .databaseSetting: "cause"
         case .callerRefused: "user"

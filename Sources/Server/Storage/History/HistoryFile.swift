@@ -25,6 +25,8 @@ package final class HistoryFile: HistorySource {
     private let vfs: String?
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
+    /// The events that were undone, in ascending order of time.
+    private var voids: [VoidEvents] = []
     private var collected = CollectedEvents()
     /// The events that are in the file but not durable: after a failed sync they may be missing from the file.
     private var unsynced = CollectedEvents()
@@ -127,6 +129,14 @@ package final class HistoryFile: HistorySource {
         // A record of an earlier numbering.
         self.durableSequence = min(self.durableSequence, sequence - 1)
         return true
+    }
+
+    /// Leaves out events of the file from now on. They become visible again if the journal that had some of them is
+    /// restored, as `events` says then.
+    package func void(_ events: VoidEvents) {
+        self.voids.removeAll { $0.until > events.after }
+        self.voids = (self.voids + [events]).suffix(VoidEvents.countMax)
+        self.store?.voids = self.voids
     }
 
     /// - Returns: true if there is room for `count` events.
@@ -282,6 +292,7 @@ package final class HistoryFile: HistorySource {
 
     /// Compares the records taken with those in the newly opened file.
     private func adopt(_ store: RunStore) {
+        if self.found == nil { self.voids = store.voids } else { store.voids = self.voids }
         if self.found == nil {
             let written = store.written
             self.found = HistoryFound(
@@ -484,6 +495,24 @@ package struct HistoryFound: Hashable, Sendable {
 
     /// The records whose events are in the file.
     package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
+}
+
+/// Events of a history that did not happen any more, because the journal that had them was replaced by another one.
+package struct VoidEvents: Hashable, Sendable {
+    /// The most spans that a history remembers; of more, the oldest are forgotten.
+    static let countMax = 32
+
+    /// The time of the last event that the other journal had, too.
+    package let after: Instant
+    /// The time of the start with the other journal.
+    package let until: Instant
+
+    package init(after: Instant, until: Instant) {
+        self.after = after
+        self.until = until
+    }
+
+    func contains(_ event: HistoryEvent) -> Bool { event.at > self.after && event.at < self.until }
 }
 
 /// A problem of the history for the administrator; the gateway itself continues.

@@ -133,19 +133,21 @@ extension HistorySource {
     ///
     /// - `others`: further numbers, of which the latest events are included.
     /// - `place`: the `next` value of the previous page; nil for the newest events.
+    /// - `oldest`: only events that happened at this time or later.
     /// - `countMax`: the most entries; at least one.
     /// - `examinedMax`: the most events to examine; events of the same millisecond are examined together.
     package func page(
         device: UInt64,
         and others: [UInt64] = [],
         before place: HistoryPlace?,
+        notBefore oldest: Instant = .distantPast,
         countMax: Int,
         examinedMax: Int = .max,
         where isWanted: (HistoryEvent) -> Bool = { _ in true }
     ) -> HistoryPage {
         var page = HistoryPageMaker(before: place, countMax: countMax, examinedMax: examinedMax)
         self.visit(device: device, and: others, notAfter: place?.moment ?? .distantFuture) { event in
-            page.append(event, isWanted)
+            event.at >= oldest && page.append(event, isWanted)
         }
         return page.finish(isWanted)
     }

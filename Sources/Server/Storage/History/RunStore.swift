@@ -16,6 +16,9 @@ final class RunStore {
     private var merge: RunMerge?
     /// The records of events that are in the file.
     private(set) var written: RecordPositions
+    /// The events that are left out. They are stored together with the next events.
+    var voids: [VoidEvents]
+    private var storedVoids: [VoidEvents]
     /// True if pages may have become free since the last check of the free pages.
     private var mayShrink = true
     /// The number of times runs were dropped, for each limit.
@@ -29,6 +32,8 @@ final class RunStore {
         self.isInMemory = path == nil
         do {
             self.written = try self.table.positions()
+            self.voids = try self.table.voids()
+            self.storedVoids = self.voids
             for (run, state) in try self.table.runs() {
                 switch state {
                 case .live: self.runs.append(run)
@@ -54,21 +59,29 @@ final class RunStore {
         var written = self.written
         for record in records { written.take(record) }
         guard !events.isEmpty else {
-            guard written != self.written else { return }
-            try self.table.transaction { () throws(SQLiteError) in try self.table.save(written, after: self.written) }
-            self.written = written
-            return
+            try self.table.transaction { () throws(SQLiteError) in try self.savePositions(written) }
+            return self.noteSaved(written)
         }
         let writer = RunWriter(self.table, order: (self.runs.last?.order ?? 0) + 1, eventsMax: events.count)
         let run = try self.table.transaction { () throws(SQLiteError) -> HistoryRun in
             try self.eventOrder.forEach(events, &self.sorter) { index throws(SQLiteError) in
                 try writer.append(events[index])
             }
-            if written != self.written { try self.table.save(written, after: self.written) }
+            try self.savePositions(written)
             return try writer.finish(&self.sorter)
         }
-        self.written = written
+        self.noteSaved(written)
         self.runs.append(run)
+    }
+
+    private func savePositions(_ written: RecordPositions) throws(SQLiteError) {
+        if written != self.written { try self.table.save(written, after: self.written) }
+        if self.voids != self.storedVoids { try self.table.save(self.voids) }
+    }
+
+    private func noteSaved(_ written: RecordPositions) {
+        self.written = written
+        self.storedVoids = self.voids
     }
 
     /// Does one limited piece of maintenance: deleting, dropping, copying the log, merging.
@@ -179,6 +192,13 @@ final class RunStore {
 }
 
 extension RunStore {
+    /// Appends the events of a chunk that are not void, of one device or of all.
+    private func readEvents(_ row: Int64, device: UInt64?, into events: inout [HistoryEvent]) throws(SQLiteError) {
+        try self.table.readEvents(row, device: device, into: &events)
+        guard !self.voids.isEmpty else { return }
+        events.removeAll { event in self.voids.contains { $0.contains(event) } }
+    }
+
     /// Calls `body` with the events of a device, including parts of names, the newest first, until it returns false.
     ///
     /// - `latest`: later events are skipped.
@@ -193,7 +213,7 @@ extension RunStore {
             while let number = next {
                 let chunk = run.eventChunks[number]
                 found.removeAll(keepingCapacity: true)
-                try self.table.readEvents(chunk.row, device: device, into: &found)
+                try self.readEvents(chunk.row, device: device, into: &found)
                 for event in found.reversed() where event.at <= latest {
                     guard body(event) else { return }
                 }
@@ -210,7 +230,7 @@ extension RunStore {
         for run in self.runs {
             for chunk in run.eventChunks {
                 found.removeAll(keepingCapacity: true)
-                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                try self.readEvents(chunk.row, device: nil, into: &found)
                 for event in found { devices.insert(event.device) }
             }
         }
@@ -235,7 +255,7 @@ extension RunStore {
             let run = left.remove(at: number)
             for chunk in run.eventChunks {
                 found.removeAll(keepingCapacity: true)
-                try self.table.readEvents(chunk.row, device: nil, into: &found)
+                try self.readEvents(chunk.row, device: nil, into: &found)
                 for event in found { collector.append(event) }
             }
             examined += run.events
@@ -260,7 +280,7 @@ extension RunStore {
             for number in chunks.sorted().reversed() {
                 guard number < run.eventChunks.count else { throw RunTable.damage("the index names no chunk") }
                 found.removeAll(keepingCapacity: true)
-                try self.table.readEvents(run.eventChunks[number].row, device: nil, into: &found)
+                try self.readEvents(run.eventChunks[number].row, device: nil, into: &found)
                 newestFirst += found.reversed().lazy.filter { $0.names(apnsID) }
                 if newestFirst.count >= countMax { return newestFirst.prefix(countMax).reversed() }
             }

@@ -1,4 +1,5 @@
 import Engine
+import Platform
 import Policy
 package import Wire
 
@@ -134,6 +135,7 @@ final class RunTable {
             CREATE TABLE IF NOT EXISTS key (id INTEGER PRIMARY KEY, mark INTEGER NOT NULL);
             CREATE TABLE IF NOT EXISTS run (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, content BLOB NOT NULL);
             CREATE TABLE IF NOT EXISTS written (id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+            CREATE TABLE IF NOT EXISTS void (after INTEGER PRIMARY KEY, until INTEGER NOT NULL);
             COMMIT;
             """
         )
@@ -252,6 +254,26 @@ final class RunTable {
         guard positions.leftOff != former.leftOff else { return }
         try self.database.execute("DELETE FROM written WHERE id != 1")
         for (place, sequence) in positions.leftOff.enumerated() { try self.save(sequence, row: Int64(place) + 2) }
+    }
+
+    /// Returns the events that are void, in ascending order of time.
+    func voids() throws(SQLiteError) -> [VoidEvents] {
+        let select = try self.database.prepare("SELECT after, until FROM void ORDER BY after")
+        var voids: [VoidEvents] = []
+        while try select.step() {
+            let (after, until) = (select.integer(0), select.integer(1))
+            voids.append(VoidEvents(after: Instant(milliseconds: after), until: Instant(milliseconds: until)))
+        }
+        return voids
+    }
+
+    func save(_ voids: [VoidEvents]) throws(SQLiteError) {
+        try self.database.execute("DELETE FROM void")
+        for void in voids {
+            try self.database.execute(
+                "INSERT INTO void (after, until) VALUES (\(void.after.milliseconds), \(void.until.milliseconds))"
+            )
+        }
     }
 
     private func save(_ sequence: UInt64, row: Int64) throws(SQLiteError) {
@@ -388,6 +410,10 @@ final class RunWriter {
     private var chunk = EventChunkWriter()
     private var firstDevice: UInt64 = 0
     private var entries: [UInt64] = []
+    /// The number of chunks that take about half a millisecond.
+    private static let chunksPerYield = 4
+    /// The number of chunks since other threads were let run.
+    private var chunks = 0
 
     init(_ table: RunTable, order: UInt64, eventsMax: Int) {
         self.table = table
@@ -443,6 +469,14 @@ final class RunWriter {
         self.run.eventChunks.append(HistoryRun.EventChunk(device: self.firstDevice, row: row))
         self.run.bytes += self.chunk.buffer.count
         self.chunk.removeAll()
+        self.giveWay()
+    }
+
+    /// Lets commits and loops go first where they share a processor with the history: its time slice would delay them
+    /// by several milliseconds.
+    private func giveWay() {
+        self.chunks += 1
+        if self.chunks % Self.chunksPerYield == 0 { NamedThread.yield() }
     }
 
     private func end(_ chunk: inout PushChunkWriter, _ first: UInt32) throws(SQLiteError) {
@@ -451,5 +485,6 @@ final class RunWriter {
         self.run.pushChunks.append(HistoryRun.PushChunk(hash: first, row: row))
         self.run.bytes += chunk.buffer.count
         chunk.removeAll()
+        self.giveWay()
     }
 }

@@ -32,6 +32,8 @@ package final class SimulatedClusterStore: ClusterStore {
     package private(set) var isPaused = false
     /// The most claims that its engine had open at the same time.
     package private(set) var claimsAtOnceMax = 0
+    /// The number of transactions that its engine has begun.
+    package private(set) var loadCount = 0
     /// True if the process is gone.
     package private(set) var isDead = false
 
@@ -64,7 +66,9 @@ package final class SimulatedClusterStore: ClusterStore {
     package func submit(_ request: ClusterRequest) {
         guard !self.isDead else { return }
         switch request {
-        case .load(let number, let plan): self.load(number, plan)
+        case .load(let number, let plan):
+            self.loadCount += 1
+            self.load(number, plan)
         case .commit(let number, let writes): self.commit(number, writes)
         case .abandon(let number): self.abandon(number)
         case .count(let number, let topics):

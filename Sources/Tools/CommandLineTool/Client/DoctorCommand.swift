@@ -15,7 +15,8 @@ extension CommandDefinition {
             """
             It says what would become of a push of priority 5 that came now, or of the request of TASK: of the one that
             waits or runs, or else of an app refresh. Below each check that is not ok stands the command that fixes it.
-            The exit status is 1 when something but time keeps the launch back, and 0 otherwise.
+            The exit status is 1 when something but time keeps the launch back, also when no worker takes it, and 0
+            otherwise.
             """
         ],
         run: DoctorCommand.run
@@ -38,7 +39,15 @@ package enum DoctorCommand {
 
     /// The exit status: 1 if the launch is blocked by more than a wait.
     package static func status(_ diagnosis: JSONValue) -> Int32 {
-        ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "") ? 0 : 1
+        let isTimed = ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "")
+        return isTimed && !self.isUntaken(diagnosis) ? 0 : 1
+    }
+
+    /// True if only time delays the launch, and no worker would take it.
+    private static func isUntaken(_ diagnosis: JSONValue) -> Bool {
+        guard ["waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "") else { return false }
+        return diagnosis["checks"]?.elements.contains { $0["check"]?.text == "handler" && $0["ok"] == .bool(false) }
+            == true
     }
 
     /// Returns the verdict and a line for each check, followed by its remedy.
@@ -61,7 +70,7 @@ package enum DoctorCommand {
     private static func verdict(_ diagnosis: JSONValue) -> String {
         let subject = diagnosis["task"]?.text ?? "a push of priority 5"
         let place = "\(diagnosis["device"]?.text ?? "-") of \(diagnosis["topic"]?.text ?? "-")"
-        let until = diagnosis["eligibleAt"]?.number.map { " \(TimeText.instant($0))" }
+        let until = diagnosis["eligibleAt"]?.number.map { " \(TimeText.due($0))" }
         let word =
             switch diagnosis["verdict"]?.text {
             case "ready": "would launch now"
@@ -71,6 +80,7 @@ package enum DoctorCommand {
             case "unregistered": "would be refused"
             case let other: other ?? "-"
             }
-        return "\(subject) to \(place) \(word)"
+        let untaken = ", and no worker of this gateway takes \(diagnosis["task"]?.text ?? "its pushes")"
+        return "\(subject) to \(place) \(word)" + (self.isUntaken(diagnosis) ? untaken : "")
     }
 }

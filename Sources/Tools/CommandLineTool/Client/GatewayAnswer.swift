@@ -26,8 +26,12 @@ package enum GatewayAnswer {
     static func check(_ response: HTTPResponse, _ remedy: (String) -> String?) throws(CommandFailure) {
         guard !response.isSuccess else { return }
         let refusal = self.refusal(response)
-        let remedy = (response.refusal?.reason).flatMap(remedy)
-        throw CommandFailure(.failed, remedy.map { "\(refusal)\n\($0)" } ?? refusal)
+        guard let remedy = (response.refusal?.reason).flatMap(remedy) else { throw CommandFailure(.failed, refusal) }
+        // A remedy that names a route is replaced with the commands of this program.
+        guard let end = refusal.firstRange(of: "; "), refusal[end.upperBound...].contains(" /v1/") else {
+            throw CommandFailure(.failed, "\(refusal)\n\(remedy)")
+        }
+        throw CommandFailure(.failed, "\(refusal[..<end.upperBound])\(remedy)")
     }
 
     /// The commands of this program that help with a reason.
@@ -48,6 +52,19 @@ extension ParsedCommand {
     func ask(_ method: String, _ path: String, body: [UInt8]? = nil) throws(CommandFailure) -> HTTPResponse {
         let location = try GatewayLocation(self, side: .admin)
         return try location.answer(location.request(method, path, body: body), with: try location.client())
+    }
+
+    /// Prints a note if the gateway does not know the topic or the device of the options. Its list is then empty.
+    func noteUnknown(_ location: GatewayLocation, _ client: HTTPClient) throws(CommandFailure) {
+        for (option, path) in [("--topic", "/v1/stats/topics"), ("--device", "/v1/devices")] {
+            guard let name = self.text(option) else { continue }
+            let request = location.request("GET", "\(path)/\(URLPath.component(name))")
+            let response = try location.answer(request, with: client)
+            guard response.status == 404 else { continue }
+            do throws(CommandFailure) { try GatewayAnswer.check(response) } catch {
+                Console.error("wakegate: \(error.message)")
+            }
+        }
     }
 
     /// Prints a successful answer: unchanged with `--json`, otherwise as text.
@@ -95,7 +112,10 @@ struct ListPages {
             after = answer["next"]?.text
         } while after != nil && left > 0
         guard !isJSON else { return 0 }
-        if isEmpty { Console.error("wakegate: \(self.nothing)") }
+        if isEmpty {
+            Console.error("wakegate: \(self.nothing)")
+            try parsed.noteUnknown(location, client)
+        }
         if let after { Console.error("wakegate: there may be more; continue with --after \(after)") }
         return 0
     }

@@ -66,8 +66,12 @@ package struct GatewayLocation: Sendable {
             return GatewayFile.url("http", admin)
         }
         let defaults = ["https://127.0.0.1:2197", "https://localhost:2197", "https://[::1]:2197"]
-        return defaults.contains(edge) ? "http://127.0.0.1:9197" : nil
+        return defaults.contains(edge) ? self.defaultAdmin : nil
     }
+
+    /// The addresses of `wakegate dev` unless its options name others.
+    static let defaultEdge = "https://127.0.0.1:2197"
+    static let defaultAdmin = "http://127.0.0.1:9197"
 
     /// - Parameter url: the URL without a trailing slash.
     private static func checkURL(_ url: String, _ sources: LocationSources) throws(CommandFailure) {
@@ -264,9 +268,9 @@ package struct GatewayLocation: Sendable {
         let place = self.settings.socketPath.map { "unix:\($0)" } ?? self.url
         switch error.code {
         case .unreachable:
-            return
-                "no gateway answers at \(place) (\(error)); start one with `wakegate dev`, "
-                + "or name another with --gateway URL"
+            let isDefault = [Self.defaultEdge, Self.defaultAdmin].contains(place)
+            let start = isDefault ? "start one with `wakegate dev`" : "start it"
+            return "no gateway answers at \(place) (\(error)); \(start), or name another with --gateway URL"
         case .untrusted where error.isPeerCleartext:
             let remedy = "write http:// if this is the admin or the plain listener, or name the port of the edge"
             return "\(place) does not speak TLS; \(remedy)"
@@ -336,7 +340,8 @@ struct LocationSources {
             (self.url, self.urlName) = (found, GatewayFile.name)
             if self.authority == nil, variable(OptionDefinition.variables.authority) == nil { self.authority = file.ca }
         } else {
-            (self.url, self.urlName) = (side == .edge ? "https://127.0.0.1:2197" : "http://127.0.0.1:9197", option)
+            self.url = side == .edge ? GatewayLocation.defaultEdge : GatewayLocation.defaultAdmin
+            self.urlName = option
         }
         if context == nil, let named { context = try Self.context(named, variables)?.context }
         if named != nil { self.take(context) }

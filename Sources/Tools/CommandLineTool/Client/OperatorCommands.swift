@@ -51,8 +51,8 @@ extension CommandDefinition {
         notes: [
             """
             The copy is a state folder below backups in the gateway's own, shown on standard output when it is whole:
-            `wakegate serve --state COPY` starts on it. It holds devices, pushes and counters, token.key, token.revoked
-            and history.key; the history itself is not in it, nor are certificates and the configuration.
+            `wakegate serve --state COPY` starts on it. It holds devices, pushes and counters, token.key, token.revoked,
+            token.issued and history.key; the history itself is not in it, nor are certificates and the configuration.
             A large state takes its time: the command waits for as long as the gateway answers otherwise.
             """
         ],

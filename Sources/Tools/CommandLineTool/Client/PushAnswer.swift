@@ -41,7 +41,7 @@ package struct PushAnswer: Sendable {
         if let header = self.response.header("wakegate-eligible-at"), let seconds = Int(header) {
             let eligible = Double(seconds) * 1000
             let wait = TimeText.wait(until: eligible, now: self.now)
-            parts.append("may launch in \(wait) (\(TimeText.instant(eligible)))")
+            parts.append("may launch in \(wait) (\(TimeText.due(eligible)))")
         }
         if let held = self.response.header("wakegate-held") {
             switch held {

@@ -214,14 +214,13 @@ extension CommandDefinition {
                 "WORD",
                 "those that ended so; several: expired,lost or repeated",
                 isRepeatable: true,
-                words: PushListCommand.outcomes
+                words: PushListCommand.outcomes + ["discarded"]
             ),
-            OptionDefinition("--since", "DURATION", "only the last 30s, 1h, 7d ..."),
-            OptionDefinition("--until", "DURATION", "only those before the last 30s, 1h, 7d ..."),
+            OptionDefinition("--device", "TOKEN", "the last 32 pushes to one device, without other filters"),
             OptionDefinition("--limit", "N", "at most N pushes; default: 100", value: .integer(1...1_000_000)),
             OptionDefinition("--after", "NEXT", "continue where a list left off"),
             OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
-        ] + OptionDefinition.client,
+        ] + OptionDefinition.period + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
         notes: [
             """
@@ -232,6 +231,7 @@ extension CommandDefinition {
               coalesced  a later push to the device took its place
               noWake     it causes no wake: it has no content-available
               expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
+              discarded  any of these five
               lost       a wake of it was lost, as its worker went away; it launched again if it could
             """
         ],
@@ -239,19 +239,36 @@ extension CommandDefinition {
     )
 }
 
+extension OptionDefinition {
+    /// The options of `PushListCommand.period`.
+    static let period = [
+        OptionDefinition("--since", "TIME", "only the last 30s, 1h, 7d ..., or from 2026-11-23T17:00:00Z on"),
+        OptionDefinition("--until", "TIME", "only before the last 30s, 1h, 7d ..., or before such a time"),
+    ]
+}
+
 /// `wakegate push list`.
 package enum PushListCommand {
-    package static let outcomes = [
-        "pending", "inFlight", "completed", "coalesced", "noWake", "expired", "exhausted", "forceQuit", "unregistered",
-        "cancelled", "lost",
-    ]
+    /// The reasons for which a push is discarded.
+    private static let discarded = ["expired", "exhausted", "forceQuit", "unregistered", "cancelled"]
+    package static let outcomes =
+        ["pending", "inFlight", "completed", "coalesced", "noWake"] + Self.discarded + ["lost"]
+
     static func list(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let period = try self.period(parsed, now: SystemClock.wall)
+        let device = parsed.text("--device")
+        if device != nil,
+            let other = ["--topic", "--outcome", "--since", "--until", "--limit", "--after"].first(
+                where: parsed.isSet
+            )
+        {
+            throw .usage("--device shows the last 32 pushes to the device; leave \(other) out")
+        }
         return try ListPages(
             member: "pushes",
             nothing: "there is no such push in the delivery log",
             path: { self.path(parsed, period, limit: $0, after: $1) },
-            text: { self.text($0, withHead: $1) }
+            text: { self.text($0, device: device, withHead: $1) }
         ).show(parsed)
     }
 
@@ -266,8 +283,12 @@ package enum PushListCommand {
         var spans: [Int64] = []
         for option in ["--since", "--until"] {
             guard let text = parsed.text(option) else { continue }
-            guard let duration = DurationText.milliseconds(text), duration > 0 else {
-                throw .usage("\(option) is \"\(text)\"; write a duration above 0, such as 30m, 1h or 7d")
+            let duration = DurationText.milliseconds(text) ?? TaskMoment.instant(text).map { now - $0 }
+            guard let duration, duration > 0 else {
+                throw .usage(
+                    "\(option) is \"\(text)\"; write a duration above 0, such as 30m, 1h or 7d, or a time in the past, "
+                        + "such as 2026-11-23T17:00:00Z"
+                )
             }
             if let spanMax, duration > spanMax {
                 let longest = DurationText.text(milliseconds: spanMax)
@@ -284,21 +305,27 @@ package enum PushListCommand {
 
     /// Returns the path of a page.
     package static func path(_ parsed: ParsedCommand, _ period: [String], limit: Int, after: String?) -> String {
-        let query =
-            period
-            + ListPages.query(parsed, ["topic", "outcome"], limit: limit, after: after)
+        if let device = parsed.text("--device") { return "/v1/devices/\(URLPath.component(device))/pushes" }
+        var parsed = parsed
+        parsed.values["--outcome"] = parsed.values["--outcome"]?.map {
+            $0.split(separator: ",", omittingEmptySubsequences: false)
+                .map { $0 == "discarded" ? self.discarded.joined(separator: ",") : String($0) }.joined(separator: ",")
+        }
+        let query = period + ListPages.query(parsed, ["topic", "outcome"], limit: limit, after: after)
         return "/v1/pushes?\(query.joined(separator: "&"))"
     }
 
     /// Returns the outcome, and the number of lost wakes if there are any: `completed, lost 2`.
     private static func outcome(_ push: JSONValue) -> String {
-        let outcome = push["outcome"]?.text ?? "-"
+        let outcome = push["outcome"]?.text ?? push["reason"]?.text ?? push["state"]?.text ?? "-"
         guard let lost = push["lost"]?.number, lost > 0 else { return outcome }
         return "\(outcome), lost \(JSONNumber.text(of: lost))"
     }
 
     /// Returns one line for each push. All pages have the same columns.
-    package static func text(_ pushes: [JSONValue], withHead isHead: Bool) -> String {
+    ///
+    /// - `device`: the device, if the gateway lists the pushes of one, which do not name it.
+    package static func text(_ pushes: [JSONValue], device: String? = nil, withHead isHead: Bool) -> String {
         let head = ["received", "outcome", "ended", "apns-id", "topic", "device"]
         return TableText.page(pushes, widths: [20, 17, 20, 36, 24], head: isHead ? head : nil) { push in
             [
@@ -307,7 +334,7 @@ package enum PushListCommand {
                 TableText.moment(push["outcomeAt"]),
                 push["apnsID"]?.text ?? "-",
                 push["topic"]?.text ?? "-",
-                push["device"]?.text ?? "-",
+                push["device"]?.text ?? device ?? "-",
             ]
         }
     }
@@ -496,7 +523,7 @@ package struct PushWayText {
         if let other = event["other"]?.text { parts.append("into \(other)") }
         if let detail = event["detail"]?.text {
             parts[1] += name == "result" ? "" : ","
-            parts.append(detail)
+            parts.append(EventText.detail(detail))
         }
         return TerminalText.harmless(parts.joined(separator: " "))
     }

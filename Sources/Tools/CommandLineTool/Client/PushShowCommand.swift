@@ -23,8 +23,37 @@ extension CommandDefinition {
 
 /// `wakegate push show`.
 package enum PushShowCommand {
+    /// The most pushes that are followed from a coalesced one.
+    private static let hopsMax = 1000
+
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        try parsed.show(try parsed.ask("GET", self.path(parsed))) { self.text($0) }
+        guard parsed.arguments[0].withByteView({ APNsID($0) }) != nil else {
+            throw .usage("\"\(parsed.arguments[0])\" is not an apns-id; `wakegate push list` shows them")
+        }
+        let location = try GatewayLocation(parsed, side: .admin)
+        let client = try location.client()
+        let response = try location.answer(location.request("GET", self.path(parsed)), with: client)
+        try GatewayAnswer.check(response) { reason in
+            reason == "UnknownPush" && parsed.isSet("--device")
+                ? "no push of this device has this apns-id; leave --device out" : nil
+        }
+        let push = try GatewayAnswer.object(response)
+        guard !parsed.isSet("--json") else {
+            Console.out(json: response.text)
+            return 0
+        }
+        var chained = parsed
+        if let device = push["device"]?.text { chained.values["--device"] = [device] }
+        var heir = push
+        for _ in 0..<self.hopsMax {
+            guard let next = heir["into"]?.text else { break }
+            chained.arguments = [next]
+            let answer = try location.answer(location.request("GET", self.path(chained)), with: client)
+            guard answer.isSuccess else { break }
+            heir = try GatewayAnswer.object(answer)
+        }
+        Console.out(self.text(push, heir))
+        return 0
     }
 
     package static func path(_ parsed: ParsedCommand) -> String {
@@ -33,10 +62,12 @@ package enum PushShowCommand {
     }
 
     /// Returns a line for each member, the steps, and a command that shows more.
-    package static func text(_ push: JSONValue) -> String {
-        let members = [
+    ///
+    /// - `heir`: the push at the end of the chain of those into which the push was coalesced; otherwise the push.
+    package static func text(_ push: JSONValue, _ heir: JSONValue) -> String {
+        var members = [
             ["push", push["apnsID"]?.text ?? "-"],
-            ["state", self.state(push)],
+            ["state", self.state(push, heir)],
             ["device", push["device"]?.text ?? "-"],
             ["topic", push["topic"]?.text ?? "-"],
             ["priority", self.number(push["priority"])],
@@ -45,15 +76,19 @@ package enum PushShowCommand {
             ["launches", self.number(push["attempts"])],
             ["worker", push["worker"]?.text ?? "-"],
             ["held by", self.list(push["held"]?.elements.compactMap(\.text) ?? [])],
-            ["waited", self.list(self.waits(push["waited"]))],
+            ["waited", self.list(ExplainText.waits(push["waited"]))],
         ]
+        if push["state"]?.text == "pending" {
+            members.append(["expires", TableText.moment(push["expiresAt"])])
+            members.append(["replaced", self.number(push["coalesced"])])
+        }
         let steps = (push["events"]?.elements ?? []).map { step in
             let others = step["other"]?.text.map { ["\(step["event"]?.text == "absorbed" ? "" : "into ")\($0)"] } ?? []
-            let detail = (step["detail"]?.text.map { [$0] } ?? []) + others
+            let detail = (step["detail"]?.text.map { [EventText.detail($0)] } ?? []) + others
             return [TableText.moment(step["at"]), step["event"]?.text ?? "-", detail.joined(separator: ", ")]
         }
         var text = TableText.lines(members) + "\n" + TableText.lines(steps)
-        if let next = self.next(push) { text += "\n" + TerminalText.harmless("see also: \(next)") + "\n" }
+        if let next = self.next(push, heir) { text += "\n" + TerminalText.harmless("see also: \(next)") + "\n" }
         return text
     }
 
@@ -61,25 +96,24 @@ package enum PushShowCommand {
 
     private static func list(_ texts: [String]) -> String { texts.isEmpty ? "-" : texts.joined(separator: ", ") }
 
-    /// The times that the push waited, such as `10 min interval`.
-    private static func waits(_ waited: JSONValue?) -> [String] {
-        let holds = (waited?["hold"]?.members ?? []).map { ($0.name, $0.value) }
-        let waits = [("interval", waited?["interval"] ?? .null)] + holds + [("worker", waited?["worker"] ?? .null)]
-        return waits.compactMap { name, value in
-            guard let time = value.number, time > 0 else { return nil }
-            return "\(DurationText.text(milliseconds: Int64(Int(saturating: time)))) \(name)"
-        }
-    }
-
-    private static func state(_ push: JSONValue) -> String {
+    private static func state(_ push: JSONValue, _ heir: JSONValue) -> String {
         let state = push["state"]?.text ?? "-"
-        if let heir = push["into"]?.text { return "\(state) into \(heir)" }
-        return push["reason"]?.text.map { "\(state): \($0)" } ?? state
+        guard let next = push["into"]?.text else { return push["reason"]?.text.map { "\(state): \($0)" } ?? state }
+        guard let id = heir["apnsID"]?.text, id != push["apnsID"]?.text else { return "\(state) into \(next)" }
+        let launch = heir["events"]?.elements.last { $0["event"]?.text == "launched" }
+        let end = self.state(heir, heir)
+        let waits = ExplainText.waits(heir["waited"])
+        let waited = waits.isEmpty ? "" : ", waited \(self.list(waits))"
+        guard let launch else { return "\(state); \(id) is \(end)\(waited)" }
+        return "\(state); woken as \(id) at \(TableText.moment(launch["at"])) (\(end))\(waited)"
     }
 
     /// Returns a command to continue with: for the push that absorbed this one, or for the device of a pending push.
-    private static func next(_ push: JSONValue) -> String? {
-        if let heir = push["into"]?.text { return "wakegate push show \(heir)" }
+    private static func next(_ push: JSONValue, _ heir: JSONValue) -> String? {
+        if let next = push["into"]?.text {
+            let id = heir["apnsID"]?.text ?? next
+            return "wakegate push show \(id == push["apnsID"]?.text ? next : id)"
+        }
         guard push["state"]?.text == "pending", let device = push["device"]?.text else { return nil }
         return "wakegate doctor \(device)"
     }

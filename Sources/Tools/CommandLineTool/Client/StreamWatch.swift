@@ -161,7 +161,8 @@ extension CommandDefinition {
             """
             It shows what happens from now on. When the gateway goes away it follows again as soon as that is back;
             events in between are not shown. A reader that is too slow gets the number of the omitted events. SIGINT
-            or SIGTERM ends it with exit status 0. What happened before: wakegate stats --device TOKEN.
+            or SIGTERM ends it with exit status 0. What happened before: `wakegate device events TOKEN` shows all that
+            is kept of a device, `wakegate stats --device TOKEN` the last 32 events, and `wakegate push list` pushes.
             """
         ],
         run: EventsCommand.run
@@ -172,6 +173,10 @@ extension CommandDefinition {
 package enum EventsCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let isJSON = parsed.isSet("--json")
+        if !isJSON, parsed.isSet("--topic") || parsed.isSet("--device") {
+            let location = try GatewayLocation(parsed, side: .admin)
+            try parsed.noteUnknown(location, try location.client())
+        }
         var watch = StreamWatch(path: self.path(parsed), words: ("following", "following"), isJSON: isJSON) {
             () throws(CommandFailure) in
             try GatewayLocation(parsed, side: .admin)

@@ -52,6 +52,14 @@ package enum WhatIfCommand {
         let changes = try SimulateCommand.overrides(parsed.all("--set")).map { key, value in
             (key.hasPrefix("policy.") ? String(key.dropFirst("policy.".count)) : key, JSONNumber.text(of: value))
         }
+        for (key, value) in changes {
+            guard key.hasPrefix("topics."), let end = key.ranges(of: ".policy.").last else { continue }
+            let topic = key[..<end.lowerBound].dropFirst("topics.".count)
+            throw .usage(
+                "write \(key[end.upperBound...]) with --topic \(topic): --topic \(topic) "
+                    + "--set \(key[end.upperBound...])=\(value)"
+            )
+        }
         switch (parsed.arguments.first, parsed.text("--topic")) {
         case (let device?, nil):
             let members = changes.map { "\(JSONText.quoted($0)):\($1)" }.joined(separator: ",")
@@ -65,7 +73,23 @@ package enum WhatIfCommand {
         }
     }
 
-    /// Returns the outcomes in adjacent columns.
+    /// Returns the assumptions of a replay.
+    private static func notes(_ answer: JSONValue) -> String {
+        var notes = """
+            A replay assumes that workers are free and answer as they did, and that the topic is not paused. Where
+            recorded and own policy differ, compare own policy with what if.
+
+            """
+        if let assumed = answer["assumed"]?.number, assumed > 0 {
+            notes += "\(JSONNumber.text(of: assumed)) pushes were recorded without priority: 5 is assumed.\n"
+        }
+        if let reports = answer["conditionReports"]?.number, reports > 0 {
+            notes += "Some conditions were recorded without values: the replay does not know their holds.\n"
+        }
+        return notes
+    }
+
+    /// Returns the outcomes in adjacent columns, and below them what the replay assumes.
     package static func text(_ answer: JSONValue) -> String {
         let isOfTopic = answer["topic"] != nil
         var outcomes = [("recorded", answer["recorded"])]
@@ -97,6 +121,6 @@ package enum WhatIfCommand {
             head += "\nNot everything was replayed: \(number(answer["examined"])) of "
             head += "\(number(answer["registered"])) devices were looked at"
         }
-        return "\(head)\n\n" + TableText.lines(table)
+        return "\(head)\n\n" + TableText.lines(table) + "\n" + self.notes(answer)
     }
 }

@@ -3,15 +3,21 @@ package import Wire
 
 /// Instants and durations for people.
 package enum TimeText {
-    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds up, as the gateway does.
-    package static func instant(_ milliseconds: Double) -> String {
+    /// Formats an instant in milliseconds since 1970, such as `2026-11-21T07:20:00Z`. Rounds down, so that nothing that
+    /// has happened is shown in the future.
+    package static func instant(_ milliseconds: Double) -> String { self.text(milliseconds, .down) }
+
+    /// Formats the time from which something may happen: rounds up, so that it does not happen before the time shown.
+    package static func due(_ milliseconds: Double) -> String { self.text(milliseconds, .up) }
+
+    private static func text(_ milliseconds: Double, _ rule: FloatingPointRoundingRule) -> String {
         guard milliseconds.isFinite, abs(milliseconds) < 253_402_300_800_000 else { return "never" }
         // The last second of the year 9999.
-        return WallTime.textRoundedUp(min(Int64(milliseconds.rounded(.up)), 253_402_300_799_000))
+        return WallTime.text(min(Int64((milliseconds / 1000).rounded(rule)), 253_402_300_799) * 1000)
     }
 
     /// Formats the time from `now` to `instant`, both in milliseconds since 1970, such as `14 min 59 s`. Both are
-    /// rounded to the same seconds as in printed instants, so that the texts agree.
+    /// rounded up, as `due` does, so that the texts agree.
     package static func wait(until instant: Double, now: Int64) -> String {
         let seconds = (instant / 1000).rounded(.up) - (Double(now) / 1000).rounded(.up)
         return DurationText.text(seconds: Int(saturating: seconds))
@@ -47,6 +53,11 @@ package enum ShellText {
 package enum EventText {
     private static let nameWidth = 10
 
+    /// Returns the detail of an event of the delivery log, with an explanation of `lost`, which does not say how.
+    package static func detail(_ detail: String) -> String {
+        detail == "lost" ? "lost: its worker returned it or was cut off; it launches again" : detail
+    }
+
     /// Returns a line without its line feed, such as
     /// `2026-11-21T07:20:00Z push       scheduled  com.example.app  0badcafe...  apns-id 8f3b...`.
     package static func line(_ news: LiveNews) -> String {
@@ -61,8 +72,9 @@ package enum EventText {
         let parts = [
             "\(TimeText.instant(Double(event.at))) \(name)"
                 + String(repeating: " ", count: max(0, self.nameWidth - name.count)),
-            event.disposition ?? event.outcome ?? event.reason, event.detail, event.topic.isEmpty ? nil : event.topic,
-            event.device, event.wake.map { "wake \($0)" }, event.apnsID.map { "apns-id \($0)" },
+            event.disposition ?? event.outcome.map(self.detail) ?? event.reason, event.detail,
+            event.topic.isEmpty ? nil : event.topic, event.device, event.wake.map { "wake \($0)" },
+            event.apnsID.map { "apns-id \($0)" },
         ]
         return TerminalText.harmless(parts.compactMap { $0 }.joined(separator: "  "))
     }
@@ -141,4 +153,6 @@ package enum TableText {
     }
 
     static func moment(_ value: JSONValue?) -> String { value?.number.map { TimeText.instant($0) } ?? "-" }
+
+    static func due(_ value: JSONValue?) -> String { value?.number.map { TimeText.due($0) } ?? "-" }
 }

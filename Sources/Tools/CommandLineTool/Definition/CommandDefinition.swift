@@ -171,9 +171,10 @@ extension OptionDefinition {
     /// The precedence of the sources of client settings, for the help.
     static let precedence = """
         An option wins over the variables WAKEGATE_URL, WAKEGATE_CA, WAKEGATE_TOKEN_FILE, WAKEGATE_TOKEN, WAKEGATE_CERT
-        and WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. Where
-        --gateway or WAKEGATE_URL says the gateway, nothing of the context in use is shown to it; --context NAME wins
-        over the variables.
+        and WAKEGATE_KEY, these over the context in use, and that over a `wakegate dev` that runs in this folder. If
+        --gateway or WAKEGATE_URL names the gateway, nothing of the context in use is sent to it; --context NAME wins
+        over the variables. Without any of these, as in the folder of a `wakegate dev` that has stopped, commands go to
+        https://127.0.0.1:2197 (operators: http://127.0.0.1:9197), whichever gateway runs there.
         """
 }
 

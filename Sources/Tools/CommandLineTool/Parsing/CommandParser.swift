@@ -31,6 +31,16 @@ package struct CommandParser {
         return try self.parse(Array(words.dropFirst(command.words.count)), of: command)
     }
 
+    /// Returns the commands that explain a device, for words that other programs have for that.
+    private static func explaining(_ words: [String]) -> String? {
+        let token = words.dropFirst().last { $0.withByteView { DeviceToken(hex: $0) } != nil }
+        let isShown = words[0] == "device" && words.count > 1 && [token, "show", "why"].contains(words[1])
+        guard isShown || ["why", "explain"].contains(words[0]) else { return nil }
+        let name = token ?? "TOKEN"
+        return "\"\(isShown ? "device \(words[1])" : words[0])\"; `wakegate stats --device \(name)` explains a device, "
+            + "and `wakegate doctor \(name)` says what would help"
+    }
+
     private func help(_ words: [String]) throws(CommandFailure) -> ParsedLine {
         guard let first = words.first, !first.hasPrefix("-") else { return .help }
         return try self.command(words).map { .helpOf($0) } ?? .helpOfGroup(first)
@@ -38,9 +48,16 @@ package struct CommandParser {
 
     /// Returns the command that `words` begin with; nil if they request the help of a group, such as `device --help`.
     private func command(_ words: [String]) throws(CommandFailure) -> CommandDefinition? {
-        if let command = self.commands.first(where: { words.starts(with: $0.words) }) { return command }
         let first = words[0]
         let group = self.commands.filter { $0.words[0] == first }
+        if let command = self.commands.first(where: { words.starts(with: $0.words) }) {
+            // A word such as `shwo` is a misspelled command rather than a device token.
+            guard command.words.count == 1, words.count > 1, !words[1].hasPrefix("-"),
+                let near = NearestMatch.find(words[1], in: group.compactMap { $0.words.dropFirst().first })
+            else { return command }
+            throw .usage("unknown command \"\(first) \(words[1])\"; did you mean `wakegate \(first) \(near)`?")
+        }
+        if let hint = Self.explaining(words) { throw .usage("unknown command \(hint)") }
         guard group.isEmpty else {
             let names = group.map { $0.words[1] }
             guard words.count > 1 else {
@@ -118,6 +135,10 @@ extension CommandParser {
 
     private func option(_ name: String, of command: CommandDefinition) throws(CommandFailure) -> OptionDefinition {
         if let option = command.options.first(where: { $0.name == name }) { return option }
+        if let argument = command.arguments.first(where: { "--\($0.placeholder.lowercased())" == name }) {
+            let line = "wakegate \(command.name) \(argument.placeholder)"
+            throw Self.usage("unknown option \(name); write `\(line)`", of: command)
+        }
         let near = NearestMatch.find(name, in: command.options.map(\.name) + ["--help"])
         if let near { throw Self.usage("unknown option \(name); did you mean \(near)?", of: command) }
         let others = self.commands.filter { $0.options.contains { $0.name == name } }.map { "`wakegate \($0.name)`" }

@@ -9,8 +9,8 @@ extension CommandDefinition {
         options: [
             OptionDefinition("--topic", "TOPIC", "of one topic"),
             OptionDefinition("--device", "TOKEN", "explain a device: what it waits for, and why"),
-            OptionDefinition("--since", "DURATION", "count only the last 10m, 1h, 24h ...; at most a day"),
-            OptionDefinition("--until", "DURATION", "end the period of --since 10m, 1h ... ago"),
+            OptionDefinition("--since", "TIME", "count only the last 10m, 1h, 24h ..., or from a time; at most a day"),
+            OptionDefinition("--until", "TIME", "end the period of --since 10m, 1h ... ago, or at a time"),
             OptionDefinition("--json", "", "the gateway's answer unchanged"),
             OptionDefinition("--watch", "", "a view that stays; without a terminal a line a second"),
         ] + OptionDefinition.client,
@@ -39,7 +39,10 @@ package enum StatsCommand {
             throw .usage("--topic and --device exclude each other; a device has one topic: write --device alone")
         }
         guard !parsed.isSet("--since") || !parsed.isSet("--device") && !parsed.isSet("--watch") else {
-            throw .usage("--since counts pushes of a topic or of all topics; leave out --device and --watch")
+            throw .usage(
+                "--since counts pushes of a topic or of all topics; leave out --watch, and in place of --device write "
+                    + "`wakegate device events TOKEN --since TIME`"
+            )
         }
         guard parsed.isSet("--since") || !parsed.isSet("--until") else {
             throw .usage("--until ends the period that --since begins; write --since 24h --until 12h")
@@ -80,7 +83,7 @@ package enum StatsCommand {
             return 0
         }
         guard !parsed.isSet("--since") else {
-            Console.out(StatsText.recent(value))
+            Console.out(StatsText.recent(value) + StatsText.shortfall(value, parsed, now: SystemClock.wall))
             return 0
         }
         var text = StatsText.totals(value) + "\n" + StatsText.recent(value) + StatsText.durations(value)
@@ -123,7 +126,7 @@ package enum StatsText {
         rows += [
             ("devices registered", self.number(devices["registered"])),
             ("  held", self.sum(devices["held"])),
-            ("limits met", self.sum(stats["limits"])),
+            ("limits met", self.sum(stats["limits"], without: self.routineLimits)),
             ("since", stats["since"]?.text ?? "-"),
         ]
         if let loss = stats["acceptedLoss"] {
@@ -156,6 +159,18 @@ package enum StatsText {
             rows.append(row("until") { $0["until"]?.text ?? "-" })
         }
         return TableText.lines(rows)
+    }
+
+    /// Returns a line about a period whose counts begin later than `--since`; empty if they do not.
+    package static func shortfall(_ stats: JSONValue, _ parsed: ParsedCommand, now: Int64) -> String {
+        guard let text = stats["recent"]?["since"]?["since"]?.text, let since = TaskMoment.instant(text),
+            let asked = parsed.text("--since"),
+            let start = DurationText.milliseconds(asked).map({ now - $0 }) ?? TaskMoment.instant(asked), since > start
+        else { return "" }
+        let topic = parsed.text("--topic").map { " --topic \(ShellText.quoted($0))" } ?? ""
+        let list = "`wakegate push list\(topic) --outcome coalesced --since \(ShellText.quoted(asked))`"
+        let cause = "not the whole period: counts begin with the gateway's start"
+        return "\ncounted since \(text), \(cause); \(list) goes back further\n"
     }
 
     /// Returns the durations of wakes, the slowest workers of each kind first; empty before the first wake.
@@ -266,15 +281,22 @@ package enum StatsText {
     /// refused`.
     private static func webhook(_ webhook: JSONValue) -> String {
         var text = "\(webhook["url"]?.text ?? "") \(webhook["state"]?.text ?? "")"
-        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.instant(until))" }
+        if let until = webhook["restingUntil"]?.number { text += " until \(TimeText.due(until))" }
         guard let failures = webhook["failures"]?.number, failures > 0 else { return text }
         text += failures == 1 ? ", 1 failure" : ", \(JSONNumber.text(of: failures)) failures"
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
+    /// The limits that normal work reaches, which divide it among turns.
+    package static let routineLimits: Set = [
+        "acceptsPerTurn", "outputBytesMax", "readBytesPerTurn", "requestsAtEngineMax",
+    ]
+
     /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
-    private static func sum(_ counters: JSONValue?) -> String {
-        let members = (counters ?? .null).members.filter { ($0.value.number ?? 0) != 0 }
+    private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
+        let members = (counters ?? .null).members.filter {
+            ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)
+        }
         let sum = members.reduce(0) { $0 + ($1.value.number ?? 0) }
         guard !members.isEmpty else { return "0" }
         let parts = members.map { "\($0.name) \(self.number($0.value))" }
@@ -327,7 +349,7 @@ package enum ExplainText {
         add("pending", self.push(device["pending"]))
         add("in flight", self.push(device["inFlight"]))
         add("held by", (device["held"]?.elements ?? []).compactMap(\.text).joined(separator: ", ").ifNotEmpty ?? "-")
-        add("next eligible", self.instant(device["nextEligibleAt"]) ?? "at once")
+        add("next eligible", device["nextEligibleAt"]?.number.map { TimeText.due($0) } ?? "at once")
         add("last launch", self.instant(device["lastLaunchAt"]) ?? "never")
         add("launches in window", self.launches(device))
         add("penalty", device["penalty"]?.number.map { JSONNumber.text(of: $0) })
@@ -336,7 +358,7 @@ package enum ExplainText {
         add("conditions", conditions.map { "\($0.name)=\($0.value.text ?? $0.value.described)" }.joined(separator: " "))
         lines += TaskText.explanation(device)
         let recent = device["recent"]?.elements ?? []
-        if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { self.event($0) } }
+        if !recent.isEmpty { lines += ["", "recent, newest first:"] + recent.map { "  \(self.event($0))" } }
         return lines.map { TerminalText.harmless($0) + "\n" }.joined()
     }
 
@@ -344,9 +366,19 @@ package enum ExplainText {
         value?.number.map { TimeText.instant($0) }
     }
 
+    /// The times that a push or a task waited, such as `10 min interval`.
+    static func waits(_ waited: JSONValue?) -> [String] {
+        let holds = (waited?["hold"]?.members ?? []).map { ($0.name, $0.value) }
+        let waits = [("interval", waited?["interval"] ?? .null)] + holds + [("worker", waited?["worker"] ?? .null)]
+        return waits.compactMap { name, value in
+            guard let time = value.number, time > 0 else { return nil }
+            return "\(DurationText.text(milliseconds: Int64(Int(saturating: time)))) \(name)"
+        }
+    }
+
     private static func launches(_ device: JSONValue) -> String? {
         guard let count = device["launchesInWindow"]?.number else { return nil }
-        let end = self.instant(device["windowEndsAt"]).map { ", until \($0)" } ?? ""
+        let end = (device["windowEndsAt"]?.number).map { ", until \(TimeText.due($0))" } ?? ""
         return JSONNumber.text(of: count) + end
     }
 
@@ -367,14 +399,18 @@ package enum ExplainText {
         return parts.joined(separator: ", ")
     }
 
-    private static func event(_ event: JSONValue) -> String {
+    /// Returns an event of a device as a line.
+    static func event(_ event: JSONValue) -> String {
+        // The detail of a launch has its wait.
+        let waits = event["event"]?.text == "discard" ? self.waits(event["waited"]) : []
+        let detail = event["detail"].flatMap { $0 == .null ? nil : $0.text.map(EventText.detail) ?? $0.described }
         let parts = [
             self.instant(event["at"]), event["event"]?.text, event["apnsID"]?.text,
             event["kind"]?.text, event["task"]?.text ?? event["session"]?.text,
-            event["detail"].flatMap { $0 == .null ? nil : $0.text ?? $0.described },
+            waits.isEmpty ? detail : "\(detail ?? "-"), waited \(waits.joined(separator: ", "))",
             event["held"]?.text.map { "held by \($0)" }, event["worker"]?.text.map { "worker \($0)" },
         ]
-        return "  " + parts.compactMap { $0 }.joined(separator: "  ")
+        return parts.compactMap { $0 }.joined(separator: "  ")
     }
 }
 

@@ -115,7 +115,7 @@ package struct TaskListView: Sendable {
         // Leave room for the last line and for the line with the number of tasks left out.
         var room = self.size.height - lines.count - 2
         for (index, task) in tasks.enumerated() {
-            let block = task.hasBar ? self.block(of: task) : [self.row(of: task)]
+            let block = task.hasBar ? self.block(of: task) : self.rows(of: task)
             guard block.count <= room else {
                 lines.append(StyledLine("and \(tasks.count - index) more", .faint))
                 break
@@ -149,13 +149,19 @@ package struct TaskListView: Sendable {
         return [line, ProgressBar.line(task, self.model.pace(of: task), width: self.size.width, now: self.now)]
     }
 
-    private func row(of task: TaskStatus) -> StyledLine {
+    /// Returns a line, and the remark below it if that has no room behind it.
+    private func rows(of task: TaskStatus) -> [StyledLine] {
         var line = StyledLine()
         line.append("\(task.key.name)  \(task.kind)  ")
         line.append(task.isRunning ? "running" : "waiting", task.isRunning ? .first : .warning)
         let device = self.device(of: task)
-        line.append("  \(device.isEmpty ? "" : "\(device)  ")\(task.remark)", .faint)
-        return line
+        if !device.isEmpty { line.append("  \(device)", .faint) }
+        guard line.count + 2 + task.remark.count > self.size.width else {
+            line.append("  \(task.remark)", .faint)
+            return [line]
+        }
+        return [line]
+            + WrappedText.lines("  \(task.remark)", width: self.size.width).map { StyledLine($0, .faint) }
     }
 
     private func device(of task: TaskStatus) -> String {

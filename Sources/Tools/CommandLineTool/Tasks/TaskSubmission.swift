@@ -95,7 +95,7 @@ package enum TaskMoment {
     // MARK: RFC 3339
 
     /// Parses an instant of RFC 3339, section 5.6. Digits beyond milliseconds are ignored.
-    private static func instant(_ text: String) -> Int64? {
+    static func instant(_ text: String) -> Int64? {
         var rest = Substring(text)
         guard let year = self.number(4, of: &rest), self.take("-", of: &rest),
             let month = self.number(2, of: &rest), (1...12).contains(month), self.take("-", of: &rest),
@@ -194,6 +194,8 @@ package enum TaskRefusal {
         case "ImmediateRunIneligible": "with --strategy queue it waits until it can launch"
         case "UnknownDevice", "Unregistered":
             "`wakegate device register \(device) --topic TOPIC` makes the device known"
+        case "TaskNotWaiting":
+            "it may run already, or have ended: `wakegate task list \(device)` shows the tasks of the device"
         case "BadPath": "name the gateway's admin listener with --gateway, and see the gateway's version"
         default: nil
         }

@@ -13,7 +13,7 @@ package enum TaskText {
         guard disposition != "launched" else { return "launched\n" }
         var parts = [disposition]
         if let eligible = answer["eligibleAt"]?.number {
-            parts.append("may launch in \(TimeText.wait(until: eligible, now: now)) (\(TimeText.instant(eligible)))")
+            parts.append("may launch in \(TimeText.wait(until: eligible, now: now)) (\(TimeText.due(eligible)))")
         }
         if let held = answer["held"]?.text {
             parts.append(held == "worker" ? "waits for a free slot of a worker that takes it" : "held: \(held)")
@@ -92,7 +92,7 @@ package enum TaskText {
             parts.append(why)
         } else {
             if let held = task["held"]?.text { parts.append("held: \(held)") }
-            if let eligible = task["eligibleAt"]?.number { parts.append("may launch \(TimeText.instant(eligible))") }
+            if let eligible = task["eligibleAt"]?.number { parts.append("may launch \(TimeText.due(eligible))") }
         }
         return parts.joined(separator: ", ")
     }

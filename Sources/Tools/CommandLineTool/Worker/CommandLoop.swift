@@ -157,8 +157,7 @@ extension CommandLoop {
         guard !run.isStopped else { return run.end(.cutShort) }
         let process = CommandProcess(self.settings, for: run.work, guardedBy: self.commandGuard)
         guard let process else {
-            let reason = SystemError(errno).message
-            return self.notStarted(run, "\(self.settings.command[0]) cannot be started: \(reason)")
+            return self.notStarted(run, WorkerLog.startFailure(self.settings.command[0], errno))
         }
         if self.isStartFailureTold {
             self.isStartFailureTold = false

@@ -1,4 +1,6 @@
-import HTTPClient
+import Glibc
+package import HTTPClient
+import Platform
 import Synchronization
 package import WakeWorker
 import Wire
@@ -265,18 +267,32 @@ package enum WorkerCommand {
 }
 
 /// Writes the events of a worker to standard error, with remedies for the command line.
-package struct WorkerLog: Sendable {
-    let location: GatewayLocation
+package final class WorkerLog: Sendable {
+    private let location: GatewayLocation
     let commands: CommandThread
+    /// True since the last subscription, until its connection ends.
+    private let isSubscribed = Mutex(false)
+
+    init(location: GatewayLocation, commands: CommandThread) {
+        self.location = location
+        self.commands = commands
+    }
 
     func tell(_ event: WakeWorkerEvent) {
         switch event {
-        case .subscribed: self.commands.log("subscribed at \(self.location.url)")
+        case .subscribed:
+            self.isSubscribed.withLock { $0 = true }
+            self.commands.log("subscribed at \(self.location.url)")
         case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.harmless(warning))")
         case .disconnected(let reason, let wait):
             let (seconds, attoseconds) = wait.components
             let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
-            self.commands.log("\(self.explain(reason)); subscribing again in \(milliseconds) ms")
+            let wasSubscribed = self.isSubscribed.withLock { isSubscribed in
+                defer { isSubscribed = false }
+                return isSubscribed
+            }
+            let cause = Self.ending(reason.cause, wasSubscribed: wasSubscribed) ?? self.explain(reason)
+            self.commands.log("\(cause); subscribing again in \(milliseconds) ms")
         case .expiring(let wake):
             self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
         case .expired(let wake, let reason): self.ended(wake, reason)
@@ -290,6 +306,21 @@ package struct WorkerLog: Sendable {
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
         case .started, .handlerFailed, .released, .delivered, .taskDelivered, .stopping: break
         }
+    }
+
+    /// Returns the cause for the end of a connection that had carried a subscription, for which no setting is at fault;
+    /// nil for any other.
+    package static func ending(_ cause: HTTPClientError?, wasSubscribed: Bool) -> String? {
+        guard wasSubscribed, cause?.code == .broken else { return nil }
+        return "the connection ended; the gateway may be restarting"
+    }
+
+    /// Returns why a program could not be started; `number` is the error of the system.
+    package static func startFailure(_ program: String, _ number: Int32) -> String {
+        // The system reports a script's missing interpreter as if the script were missing.
+        let isScript = number == ENOENT && program.contains("/") && FileSystem.exists(program)
+        let interpreter = isScript ? " (the interpreter that its first line names)" : ""
+        return "\(program) cannot be started: \(SystemError(number).message)\(interpreter)"
     }
 
     /// Returns the message about the first wake of a kind without a handler.

@@ -24,7 +24,17 @@ extension CommandDefinition {
 package enum WorkerListCommand {
     static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let topic = parsed.text("--topic")
-        return try parsed.show(try parsed.ask("GET", "/v1/topics")) { self.text($0, topic: topic) }
+        let location = try GatewayLocation(parsed, side: .admin)
+        let client = try location.client()
+        var isEmpty = false
+        let response = try location.answer(location.request("GET", "/v1/topics"), with: client)
+        let status = try parsed.show(response) { answer in
+            let text = self.text(answer, topic: topic)
+            isEmpty = text.isEmpty
+            return text
+        }
+        if isEmpty { try parsed.noteUnknown(location, client) }
+        return status
     }
 
     /// Returns a line for each worker.

@@ -1,8 +1,8 @@
 import HTTPClient
-import Wire
+package import Wire
 
 /// Validates the requests of callers member by member.
-enum AgentInput {
+package enum AgentInput {
     /// Validates the name of a session. The names `.` and `..` are excluded, because clients treat them as relative
     /// path segments.
     static func session(_ name: String) throws(APIError) -> String {
@@ -41,7 +41,7 @@ enum AgentInput {
         "seconds, above 0 and at most \(timeoutMax / 1000), with three decimals at most"
     private static let connectionsMax = 64
 
-    static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
+    package static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
         var change = SessionChange()
         guard case .object? = body, let body else {
             throw APIError(400, "BadSession", "The body is not an object; write {} or {\"discretionary\": true}.")
@@ -119,7 +119,7 @@ enum AgentInput {
         "upgrade",
     ]
 
-    static func submission(_ body: JSONValue?) throws(APIError) -> TransferSubmission {
+    package static func submission(_ body: JSONValue?) throws(APIError) -> TransferSubmission {
         guard case .object? = body, let body else {
             throw APIError(400, "BadTransfer", "The body is not an object; write {\"kind\": \"download\", ...}.")
         }

@@ -49,6 +49,27 @@ struct CauseContractTests {
         #expect(self.event(contract, 11, 7, "event") == "launch" && self.event(contract, 11, 7, "waited").isEmpty)
     }
 
+    @Test("The events of a period can be asked for, and continue where a page ended", arguments: EngineKind.all)
+    func period(kind: EngineKind) throws {
+        let contract = try EngineContract(kind)
+        var moments: [Int64] = []
+        contract.ask { $0.register(9, 1) }
+        for request in 1...5 {
+            moments.append(contract.wall)
+            contract.ask { $0.conditions(request, 1) { $0.batteryLevel = Double(request) / 10 } }
+            contract.pass(seconds: 10)
+        }
+        var selection = EventSelection()
+        (selection.kind, selection.limit) = (.conditions, 2)
+        (selection.since, selection.until) = (moments[1], moments[4])
+        contract.ask { $0.deviceEvents(10, 1, selection) }
+        #expect((0...2).map { self.event(contract, 10, $0, "changed", "batteryLevel") } == ["0.4", "0.3", ""])
+        selection.before = EventPlace(contract.member(10, "next"))
+        contract.ask { $0.deviceEvents(11, 1, selection) }
+        #expect((0...1).map { self.event(contract, 11, $0, "changed", "batteryLevel") } == ["0.2", ""])
+        #expect(contract.member(11, "next") == "null")
+    }
+
     @Test("What is discarded says under which hold it waited", arguments: EngineKind.all)
     func discarded(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
@@ -102,8 +123,11 @@ struct CauseContractTests {
         contract.ask {
             $0.push(1, 1)
             $0.register(2, 2)
+            $0.push(10, 3)
+            $0.register(11, 4)
         }
         contract.ask { $0.submit(3, 2, "com.example.clean", .processing(.externalPower)) }
+        contract.ask { $0.submit(12, 4, "com.example.clean", .processing([])) }
         contract.pass(seconds: 10)
         contract.ask { $0.conditions(4, 1) { $0.network = false } }
         contract.pass(seconds: 20)
@@ -116,6 +140,13 @@ struct CauseContractTests {
         contract.ask {
             $0.deviceEvents(8, 1)
             $0.deviceEvents(9, 2)
+            $0.deviceEvents(13, 3)
+            $0.deviceEvents(14, 4)
+        }
+        for device in [13, 14] {
+            #expect(self.event(contract, device, 0, "event") == "launch")
+            #expect(self.event(contract, device, 0, "waited", "worker") == "36000", "only a worker was missing")
+            #expect(self.event(contract, device, 0, "waited", "interval") == "0")
         }
         #expect(self.event(contract, 8, 0, "waited", "hold", "network") == "25000")
         #expect(self.event(contract, 8, 0, "waited", "worker") == "1000")
@@ -178,7 +209,8 @@ struct CauseContractTests {
         let payload = #"{"aps":{"content-available":1},"n":3}"#
         #expect(contract.member(4, "payloadBytes") == "\(payload.utf8.count)")
         #expect(contract.member(4, "held", "0") == "network" && contract.member(4, "worker") == "null")
-        #expect(contract.member(4, "waited") == "null")
+        #expect(contract.member(4, "waited") == "null" && contract.member(4, "coalesced") == "0")
+        #expect((Int64(contract.member(4, "expiresAt")) ?? 0) > contract.wall)
         contract.follow()
         contract.ask { $0.subscribe(5, tasks: ["com.example.*"], label: label) }
         #expect(contract.followed().map(\.detail) == ["\(label): 4 slots, pushes, tasks com.example.*"])

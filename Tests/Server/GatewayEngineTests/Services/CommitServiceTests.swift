@@ -219,6 +219,23 @@ struct CommitBatchingTests {
         scene.batching.committed(1, from: 1_100_000, to: 1_100_100)
         #expect(scene.batching.nextMayBegin < 1_100_100 && !scene.batching.isResting)
     }
+
+    @Test("A push of a quiet topic ends one rest, whether it arrives before or during it")
+    func quietTopic() {
+        var scene = Scene(senders: .many(perSecond: 100_000))
+        scene.run(until: 1_000_000)
+        var batching = scene.batching
+        batching.begun()
+        batching.collected(1, endsRest: true)
+        batching.committed(100, from: 1_001_000, to: 1_001_100)
+        #expect(batching.nextMayBegin == .min && batching.isResting)
+        batching.begun()
+        batching.committed(100, from: 1_001_100, to: 1_001_200)
+        batching.collected(1)
+        #expect(batching.nextMayBegin == 1_001_100 + CommitBatching.intervalMax)
+        batching.collected(2, endsRest: true)
+        #expect(batching.nextMayBegin == .min)
+    }
 }
 
 /// Senders, and a store whose commits all take the same time. Times are in microseconds.
@@ -353,6 +370,22 @@ struct CommitPipelineTests {
         }
         rig.step { $0.push(4, 4) }
         try rig.answers(2...4)
+        #expect(rig.store.commits == before + 1)
+        rig.stop()
+    }
+
+    @Test("A push of a quiet topic does not wait, and those before it are durable together with it")
+    func quietTopic() throws {
+        let rig = try GatewayEngineRig(batching: Self.resting)
+        let before = rig.store.commits
+        rig.step { $0.push(1, 1) }
+        rig.takeTold()
+        #expect(rig.answer(1) == nil && rig.store.commits == before)
+        rig.step { requests in
+            requests.push(2, 2)
+            requests.batch.endRest()
+        }
+        try rig.answers(1...2)
         #expect(rig.store.commits == before + 1)
         rig.stop()
     }

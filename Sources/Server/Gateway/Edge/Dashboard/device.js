@@ -2,7 +2,7 @@
 
 import { Refusal, request } from "./api.js";
 import { DeviceTasks } from "./devicetasks.js";
-import { DiagnosisPanel, verdicts } from "./diagnosis.js";
+import { DiagnosisPanel } from "./diagnosis.js";
 import { badge, el, empty, fact, link, setText } from "./dom.js";
 import { clock, count, day, duration, local, moment } from "./format.js";
 import { pushState } from "./push.js";
@@ -42,6 +42,11 @@ export class DevicePanel {
     this.strip = el("div", { class: "strip" });
     this.facts = el("dl", { class: "facts" });
     this.events = el("div");
+    this.older = el("button", { class: "button", type: "button", onclick: () => this.page() }, "Older");
+    this.newest = el("button", { class: "button", type: "button", hidden: true, onclick: () => {
+      this.shown = null;
+      this.drawEvents();
+    } }, "Newest");
     this.pushes = el("div");
     this.tasks = new DeviceTasks(this.path, () => this.refresh());
     this.waiting = new WaitingPush(this.path, () => this.refresh());
@@ -68,8 +73,34 @@ export class DevicePanel {
 
   past() {
     return el("div", { class: "columns" },
-      el("div", { class: "panel" }, el("h2", {}, "What happened"), this.events),
+      el("div", { class: "panel" }, el("h2", {}, "What happened"), this.events,
+        el("div", { class: "row" }, this.newest, this.older)),
       el("div", { class: "panel" }, el("h2", {}, "Its pushes"), this.pushes));
+  }
+
+  // Appends older events to the list. Until the user asks for the newest again, no new ones are added.
+  async page() {
+    this.older.disabled = true;
+    const limit = this.shown ? 100 : this.explain.recent.length + 100;
+    try {
+      const before = this.shown ? `&before=${this.shown.next}` : "";
+      const { events, next } = await request("GET", `${this.path}/events?limit=${limit}${before}`);
+      this.shown = { events: [...this.shown?.events ?? [], ...events], next };
+      const top = this.events.firstElementChild?.scrollTop ?? 0;
+      this.drawEvents();
+      this.events.firstElementChild.scrollTop = top;
+    } catch (error) {
+      setText(this.outcome, error instanceof Refusal ? error.message : "The gateway does not answer.");
+    }
+    this.older.disabled = false;
+  }
+
+  drawEvents() {
+    const events = this.shown?.events ?? this.explain.recent;
+    this.newest.hidden = !this.shown;
+    this.older.hidden = this.shown ? !this.shown.next : events.length === 0;
+    this.events.replaceChildren(events.length > 0 ? eventList(events)
+      : empty("The history has nothing of this device."));
   }
 
   button(text, action, done) {
@@ -135,8 +166,7 @@ export class DevicePanel {
     const mark = JSON.stringify([explain.recent[0], explain.recent.length, pushes]);
     if (mark === this.mark) return;
     this.mark = mark;
-    this.events.replaceChildren(explain.recent.length > 0 ? eventList(explain.recent)
-      : empty("The history has nothing of this device."));
+    if (!this.shown) this.drawEvents();
     this.pushes.replaceChildren(pushes.length > 0 ? this.pushList(pushes) : empty("The history has no push to it."));
   }
 
@@ -185,7 +215,7 @@ export class DevicePanel {
     } else {
       this.count("Next eligible launch", "now", explain.pending
         ? `waited for ${duration(now - explain.pending.firstReceivedAt)}`
-        : verdicts[this.diagnosis.verdict]);
+        : this.diagnosis.verdict);
     }
   }
 

@@ -4,7 +4,7 @@ import { request } from "./api.js";
 import { badge, el, fill } from "./dom.js";
 import { local } from "./format.js";
 
-export const verdicts = {
+const verdicts = {
   ready: "A push that comes now launches at once.", waiting: "A push that comes now waits for its time.",
   held: "A push that comes now is held back.", inFlight: "A push that comes now waits for what is in flight.",
   unregistered: "A push that comes now is refused.",
@@ -22,8 +22,10 @@ export class DiagnosisPanel {
 
   async load() {
     const { verdict, checks } = await request("GET", this.path);
-    this.verdict = verdict;
-    fill(this.hint, verdicts[verdict] ?? verdict);
+    const isUntaken = ["waiting", "inFlight"].includes(verdict)
+      && checks.some(({ check, ok }) => check === "handler" && !ok);
+    this.verdict = (verdicts[verdict] ?? verdict) + (isUntaken ? " No worker of this gateway takes it then." : "");
+    fill(this.hint, this.verdict);
     fill(this.list, checks.map((check) => this.check(check)));
   }
 

@@ -3,7 +3,7 @@
 import { explain, Refusal, request } from "./api.js";
 import { byID, el, empty, link } from "./dom.js";
 import { DevicePanel } from "./device.js";
-import { pushPanel } from "./push.js";
+import { pushHeir, pushPanel } from "./push.js";
 import { address, go, leave, replace } from "./route.js";
 import { TestPush } from "./testpush.js";
 import { WhatIf } from "./whatif.js";
@@ -59,7 +59,8 @@ async function inspect(token, mine) {
 
 async function follow(id, mine) {
   const push = await request("GET", `/v1/pushes/${encodeURIComponent(id)}`);
-  if (mine === turn) show(pushPanel(push, closeButton()));
+  const heir = await pushHeir(push, () => mine === turn);
+  if (mine === turn) show(pushPanel(push, heir, closeButton()));
 }
 
 // Looks for the devices whose tokens begin with some digits: one is shown, of several their list.

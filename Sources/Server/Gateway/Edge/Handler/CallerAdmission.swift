@@ -46,14 +46,21 @@ final class CallerAdmission {
         defer {
             if door == .workers, self.authorization.tokens.takeFirstKey() { self.outbox.append(.workersAsked) }
         }
-        return try self.authorization.admit(
-            { AuthorizationField(request) },
-            on: connection,
-            through: door,
-            by: operation.access,
-            topic: parameter,
-            count: { token throws(APIError) in try self.counts.count(token, on: connection) }
-        )
+        do throws(APIError) {
+            return try self.authorization.admit(
+                { AuthorizationField(request) },
+                on: connection,
+                through: door,
+                by: operation.access,
+                topic: parameter,
+                count: { token throws(APIError) in try self.counts.count(token, on: connection) }
+            )
+        } catch {
+            if error.status == 401, error != .missingToken {
+                self.shared.log.write(.tokenRefused, ["reason": error.reason, "cause": error.message])
+            }
+            throw error
+        }
     }
 
     // MARK: Streams

@@ -120,7 +120,7 @@ final class PushIntake {
             self.tellFlow(of: request.stream, push.topic)
             if !push.warnings.isEmpty, self.rules.isForDevelopment { self.logWarnings(push) }
             if !push.isDryRun, self.loop.isQuiet(request.stream.connection) {
-                self.outbox.room.quietPushCame(now: self.loop.now)
+                self.outbox.quietPushCame(now: self.loop.now)
             }
             if let faults = self.faults, faults.isActive, !push.isDryRun {
                 faults.submit(push, request.stream, keyID: provider?.key.keyID, received.authorization)

@@ -290,7 +290,7 @@ extension EngineWork {
                         return .more(.pendingPush(way, device))
                     }
                     var writer = JSONWriter()
-                    way.write(to: &writer, reading.offset, devices[number], holds: [])
+                    way.write(to: &writer, reading.offset, devices[number], nil)
                     return .outcome(.json(writer))
                 })
             )
@@ -300,26 +300,30 @@ extension EngineWork {
     /// Answers with a push. The engine looks up its device, which the history cannot.
     private static func shownPush(_ way: PushHistory, device number: UInt64) -> EngineWork {
         EngineWork { scope in
-            let holds = scope.engine.find(number: number).map { Self.holds(way, $0, scope) } ?? []
+            let pending = scope.engine.find(number: number).flatMap { Self.pending(way, $0, scope) }
             var writer = JSONWriter()
-            way.write(to: &writer, scope.workspace.offset, Self.device(number: number, scope), holds: holds)
+            way.write(to: &writer, scope.workspace.offset, Self.device(number: number, scope), pending)
             return .outcome(.json(writer))
         }
     }
 
-    /// A push that is pending, with the holds that apply to it.
+    /// A push that is pending, with the device that it waits for.
     private static func pendingPush(_ way: PushHistory, _ logged: LoggedDevice) -> EngineWork {
         EngineWork(reading: Named(logged.token)) { scope, device in
             var writer = JSONWriter()
-            way.write(to: &writer, scope.workspace.offset, logged, holds: Self.holds(way, device.index, scope))
+            way.write(to: &writer, scope.workspace.offset, logged, Self.pending(way, device.index, scope))
             return .outcome(.json(writer))
         }
     }
 
-    /// The holds that apply to the pending push of a device; none if that is another push.
-    private static func holds(_ way: PushHistory, _ device: DeviceIndex, _ scope: AuthorizedScope) -> [Hold] {
-        guard scope.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return [] }
-        return scope.workspace.snapshot(device).held
+    /// Returns the device if this is its pending push.
+    private static func pending(
+        _ way: PushHistory,
+        _ device: DeviceIndex,
+        _ scope: AuthorizedScope
+    ) -> DeviceSnapshot? {
+        guard scope.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return nil }
+        return scope.workspace.snapshot(device)
     }
 
     /// Returns the device that the history knows by `number`, or nil if it has been removed.
@@ -378,7 +382,8 @@ extension HistoryQuestion.Subject {
             let page = reading.source.page(
                 device: reading.number(of: device),
                 and: [nil, device].map { reading.streams(topic, naming: $0) },
-                before: selection.before?.place,
+                before: selection.start(reading.offset),
+                notBefore: selection.since.map { reading.offset.instant(wallMilliseconds: $0) } ?? .distantPast,
                 countMax: selection.limit,
                 examinedMax: EventSelection.examinedMax,
                 where: { selection.contains($0) }
@@ -436,27 +441,30 @@ extension PushQuestion {
     }
 }
 
-/// The query of a list of a device's events: `kind=task&limit=100&before=<place>`.
+/// The query of a list of a device's events: `kind=task&since=<ms>&until=<ms>&limit=100&before=<place>`.
 package struct EventQuery {
     /// The selected events; the newest by default.
     package private(set) var selection = EventSelection()
 
-    private static let parameters = ["kind", "limit", "before"]
+    private static let parameters = ["kind", "since", "until", "limit", "before"]
 
     /// - Throws: `APIError` with the parameter's name, the fault and the valid values.
     package init(_ query: ByteView) throws(APIError) {
         try QueryParameter.forEach(of: query) { parameter throws(APIError) in
             switch parameter.name {
             case "kind": self.selection.kind = try Self.kind(parameter.value)
+            case "since": self.selection.since = try parameter.moment()
+            case "until": self.selection.until = try parameter.moment()
             case "limit": self.selection.limit = try parameter.integer(1...EventSelection.limitMax)
             case "before":
                 guard let place = EventPlace(parameter.value) else {
                     throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
                 }
                 self.selection.before = place
-            default: throw parameter.unknown(among: Self.parameters, "events take kind, limit and before")
+            default: throw parameter.unknown(among: Self.parameters, "events take kind, since, until, limit and before")
             }
         }
+        _ = try QueryParameter.period(since: self.selection.since ?? 0, until: self.selection.until)
     }
 
     private static func kind(_ text: String) throws(APIError) -> EventSelection.Kind {

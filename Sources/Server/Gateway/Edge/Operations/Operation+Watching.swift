@@ -89,11 +89,12 @@ extension EventFilter {
 
     private static func outcome(_ text: String) throws(APIError) -> String {
         guard !self.outcomes.contains(text) else { return text }
-        let nearest = NearestMatch.find(text, in: self.outcomes).map { " (\($0)?)" } ?? ""
+        let nearest = NearestMatch.find(text, in: self.outcomes).map { " (\($0)?)." }
         throw APIError(
             400,
             "BadQuery",
-            "outcome is an event, a disposition, how a wake ended, or a reason, not \"\(text)\"\(nearest)."
+            "outcome is an event, a disposition, how a wake ended, or a reason, not \"\(text)\""
+                + (nearest ?? ". The words are \(self.outcomes.joined(separator: ", ")).")
         )
     }
 }

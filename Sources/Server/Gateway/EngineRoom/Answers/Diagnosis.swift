@@ -125,7 +125,7 @@ extension Diagnosis {
     }
 
     private var registered: Check {
-        let changed = self.time(self.device.registrationChangedAt)
+        let changed = self.reasoning.pastTime(self.device.registrationChangedAt)
         return self.check(
             "registered",
             self.device.isRegistered,
@@ -185,12 +185,17 @@ extension Diagnosis {
                 "This gateway knows of no free stream that takes it. It launches at once if a free stream of another "
                 + "gateway does."
         case .busy:
-            let stalled = self.workers.stallReason.map { " Stalled: \(self.workers.stalled), such as that of \($0)." }
+            let stalled = self.workers.stallReason.map {
+                " Stalled: \(self.workers.stalled), such as that of \($0). Fix its command or handler; a worker that "
+                    + "gave wakes back tries again automatically."
+            }
             let busy = "Every stream that takes it holds as many wakes as it may, or gets none."
             detail = self.webhook.map { Self.sentence($0.reason(topic: self.topic)) } ?? busy + (stalled ?? "")
         }
         let remedy = "wakegate worker --topic \(self.topic)\(self.wanted.option) --slots 4 -- COMMAND"
-        return self.check("slots", self.launch.takers == .free, detail, self.webhook == nil ? remedy : nil)
+        // No command repairs a stalled worker, and more slots would be given back like these.
+        let isRemedy = self.webhook == nil && self.workers.stallReason == nil
+        return self.check("slots", self.launch.takers == .free, detail, isRemedy ? remedy : nil)
     }
 
     static func sentence(_ clause: String) -> String { clause.prefix(1).uppercased() + clause.dropFirst() + "." }
@@ -230,8 +235,8 @@ extension Diagnosis {
             if window == 0 { return "usageWindow is 0, which holds nothing." }
             return used == .distantPast
                 ? "No use of the device was ever reported, which holds nothing."
-                : "The device was used last at \(self.time(used)), within the \(Reasoning.seconds(window)) s of "
-                    + "usageWindow."
+                : "The device was used last at \(self.reasoning.pastTime(used)), "
+                    + "within the \(Reasoning.seconds(window)) s of usageWindow."
         case .priority, .worker: return ""
         }
     }
@@ -311,7 +316,8 @@ extension Diagnosis {
         let interval = state.interval(self.priority, parameters)
         let from = state.spacedFrom(self.priority, parameters)
         let last = state.spacing.lastLaunch
-        let lastText = last == .distantPast ? "There was no launch yet" : "The last launch was at \(self.time(last))"
+        let lastTime = self.reasoning.pastTime(last)
+        let lastText = last == .distantPast ? "There was no launch yet" : "The last launch was at \(lastTime)"
         let until = from > self.launch.now ? ", so that it waits until \(self.time(from))" : ""
         let detail =
             "\(lastText), and launches of priority \(self.priority.rawValue) are \(Reasoning.seconds(interval)) s "

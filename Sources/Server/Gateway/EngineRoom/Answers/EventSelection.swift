@@ -30,12 +30,23 @@ package struct EventSelection: Sendable {
     /// The kind of event; nil for all.
     package var kind: Kind?
     package var limit = Self.limitByDefault
+    /// The earliest time of an event, in milliseconds since 1970.
+    package var since: Int64?
+    /// The time before which events happened, in milliseconds since 1970.
+    package var until: Int64?
     /// The place at which the previous page ended; nil for the newest events.
     package var before: EventPlace?
 
     package init() {}
 
     func contains(_ event: HistoryEvent) -> Bool { self.kind?.contains(event.kind) ?? true }
+
+    /// The place before which the page begins; nil for the newest event.
+    func start(_ offset: WallOffset) -> HistoryPlace? {
+        let end = self.until.map { HistoryPlace(moment: offset.instant(wallMilliseconds: $0), count: 0) }
+        guard let before = self.before?.place, let end else { return end ?? self.before?.place }
+        return before.moment < end.moment ? before : end
+    }
 }
 
 /// The end of a page, as text that callers pass back: `<milliseconds>.<count>`.

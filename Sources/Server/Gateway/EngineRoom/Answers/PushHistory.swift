@@ -152,8 +152,13 @@ extension PushHistory {
     ///
     /// - Parameters:
     ///   - device: the device; nil if it has been removed.
-    ///   - holds: the holds that apply to the push while it is pending.
-    func write(to writer: inout JSONWriter, _ offset: WallOffset, _ device: LoggedDevice?, holds: [Hold]) {
+    ///   - pending: the state of the device while this is its pending push.
+    func write(
+        to writer: inout JSONWriter,
+        _ offset: WallOffset,
+        _ device: LoggedDevice?,
+        _ pending: DeviceSnapshot?
+    ) {
         writer.beginObject()
         self.writeSummary(to: &writer, offset)
         writer.key("device")
@@ -170,8 +175,12 @@ extension PushHistory {
         writer.optional(self.worker) { writer, name in writer.string(name) }
         writer.key("held")
         writer.beginArray()
-        for hold in holds { writer.string(hold.name) }
+        for hold in pending?.held ?? [] { writer.string(hold.name) }
         writer.endArray()
+        writer.key("expiresAt")
+        writer.moment(pending?.state.pending?.expiry, offset)
+        writer.key("coalesced")
+        writer.optional(pending?.state.pending) { writer, push in writer.integer(push.coalesced) }
         writer.key("waited")
         writer.optional(self.waited) { writer, waited in waited.write(to: &writer) }
         writer.key("events")

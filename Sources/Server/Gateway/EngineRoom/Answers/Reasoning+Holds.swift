@@ -52,7 +52,7 @@ extension Reasoning {
             )
         case .usage:
             return (
-                "the device has not been used since \(self.time(self.device.usage.last)), for longer than the "
+                "the device has not been used since \(self.pastTime(self.device.usage.last)), for longer than the "
                     + "\(Self.seconds(parameters.usageWindow)) s of usageWindow", "the device is used again"
             )
         case .priority:

@@ -13,7 +13,11 @@ package struct Reasoning {
         self.offset = offset
     }
 
+    /// The time at which something may happen; nothing happens before the time shown.
     func time(_ instant: Instant) -> String { WallTime.textRoundedUp(self.offset.wall(instant)) }
+
+    /// The time at which something happened.
+    func pastTime(_ instant: Instant) -> String { WallTime.text(self.offset.wall(instant)) }
 }
 
 // MARK: - Pushes
@@ -38,11 +42,11 @@ extension Reasoning {
         let state = self.device.state
         if let inFlight = state.inFlight {
             let behind = state.pending == nil ? "" : "; a newer push waits for it to end"
-            return "A wake has been in flight since \(self.time(inFlight.launchedAt)), "
+            return "A wake has been in flight since \(self.pastTime(inFlight.launchedAt)), "
                 + "and its worker has until \(self.time(inFlight.deadline)) to report a result\(behind)."
         }
         guard self.device.isRegistered else {
-            return "The device was removed at \(self.time(self.device.registrationChangedAt)), "
+            return "The device was removed at \(self.pastTime(self.device.registrationChangedAt)), "
                 + "and pushes to it are refused until it registers again."
         }
         let noSlot = self.noSlot(webhook, workers)
@@ -146,7 +150,7 @@ extension Reasoning {
         }
         let isSaving = state.conditions.lowPowerMode && priority < .immediate
         let causes = self.doubled + (isSaving ? ["doubled in low power mode"] : [])
-        return ": the last launch was at \(self.time(state.spacing.lastLaunch)), and launches of priority "
+        return ": the last launch was at \(self.pastTime(state.spacing.lastLaunch)), and launches of priority "
             + "\(priority.rawValue) are \(Self.seconds(state.interval(priority, parameters))) s apart"
             + Self.inParentheses(causes)
     }
@@ -180,7 +184,7 @@ extension Reasoning {
             }
         switch task.state {
         case .running(_, let launchedAt, let deadline, let progress):
-            let begin = "\(subject) has been running since \(self.time(launchedAt))"
+            let begin = "\(subject) has been running since \(self.pastTime(launchedAt))"
             guard kind == .continued else {
                 return "\(begin), and its worker has until \(self.time(deadline)) to report success or failure."
             }
@@ -206,7 +210,7 @@ extension Reasoning {
         let done = progress.total > 0 ? "\(progress.completed) of \(progress.total)" : "\(progress.completed)"
         // An advance moves the deadline, so the time of the last one is the deadline minus the progress window.
         let moved = deadline - self.device.parameters.progressWindow
-        return moved > launchedAt ? "advanced to \(done) at \(self.time(moved))" : "has told of \(done)"
+        return moved > launchedAt ? "advanced to \(done) at \(self.pastTime(moved))" : "has told of \(done)"
     }
 
     func waiting(_ task: BackgroundTask, until eligibleAt: Instant) -> String {

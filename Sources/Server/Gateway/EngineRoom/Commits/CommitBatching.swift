@@ -2,8 +2,9 @@
 ///
 /// A commit contains the pushes that arrived during the previous one. If syncs are short, that is a handful, and most
 /// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, the
-/// store rests after a commit. The rest ends two milliseconds after the commit's start, or earlier when as many pushes
-/// are waiting as were in the commit or waiting at its end. The next commit takes them together.
+/// store rests after a commit. The rest ends two milliseconds after the commit's start. It ends earlier when as many
+/// pushes are waiting as were in the commit or waiting at its end, or when a push of a quiet topic is waiting among
+/// those of busy topics. The next commit takes them together.
 ///
 /// A single client that waits for each answer before its next push is not delayed, because each of its pushes has a
 /// commit to itself. From time to time it is measured whether more pushes arrive without rests. If so, the store does
@@ -34,6 +35,8 @@ package struct CommitBatching {
     private var batchPushes: Int64 = 0
     /// The number of pushes waiting for the next commit.
     private var waiting: Int64 = 0
+    /// True if a push of a quiet topic is among them.
+    private var endsRest = false
     /// The start of the current window.
     private var windowStart: Int64 = 0
     private var pushes: Int64 = 0
@@ -55,13 +58,18 @@ package struct CommitBatching {
     package init() {}
 
     /// The time at which the next commit may begin; `.min` if it may begin immediately.
-    package var nextMayBegin: Int64 { self.waiting >= self.batchPushes ? .min : self.batchEnd }
+    package var nextMayBegin: Int64 { self.endsRest || self.waiting >= self.batchPushes ? .min : self.batchEnd }
 
     /// Records the number of pushes waiting for the next commit.
-    package mutating func collected(_ pushes: Int64) { self.waiting = pushes }
+    ///
+    /// - Parameter endsRest: true if a push of a quiet topic is among them.
+    package mutating func collected(_ pushes: Int64, endsRest: Bool = false) {
+        self.waiting = pushes
+        self.endsRest = endsRest
+    }
 
     /// Records that a commit of everything waiting begins.
-    package mutating func begun() { self.waiting = 0 }
+    package mutating func begun() { self.collected(0) }
 
     /// Ends the rest, whatever is waiting.
     package mutating func endBatch() { self.batchEnd = .min }

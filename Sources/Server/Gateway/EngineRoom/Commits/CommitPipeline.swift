@@ -60,7 +60,7 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
 
     package func status(of group: StepGroup, waitingFor wish: CommitWish) -> CommitStatus {
         let status = self.monitor.withLock {
-            self.batching.collected(group.pushCount)
+            self.batching.collected(group.pushCount, endsRest: group.endsRest)
             var status = self.status
             if case .idle = status, SystemClock.monotonicMicroseconds < self.batching.nextMayBegin { status = .resting }
             switch (status, wish) {
@@ -360,6 +360,8 @@ package final class StepGroup: @unchecked Sendable {
     private(set) var arrivals: [PushArrival] = []
     /// The number of these pushes.
     private(set) var pushCount: Int64 = 0
+    /// True if a push of a quiet topic is among them.
+    private(set) var endsRest = false
     /// True if the effects contain a long list. There is room for only one.
     var hasLongList = false
     /// The events for the history.
@@ -372,9 +374,12 @@ package final class StepGroup: @unchecked Sendable {
     }
 
     /// Adds pushes that wait for its commit.
-    func append(_ arrivals: [PushArrival]) {
+    ///
+    /// - Parameter endsRest: true if a push of a quiet topic is among them.
+    func append(_ arrivals: [PushArrival], endsRest: Bool) {
         for arrival in arrivals { self.pushCount += arrival.count }
         self.arrivals += arrivals
+        self.endsRest = self.endsRest || endsRest
     }
 
     /// Records the time at which a push of the group left its loop, in microseconds of the monotonic clock.
@@ -391,6 +396,7 @@ package final class StepGroup: @unchecked Sendable {
     func forgetArrivals() {
         self.arrivals.removeAll(keepingCapacity: true)
         self.pushCount = 0
+        self.endsRest = false
     }
 
     var isEmpty: Bool {

@@ -150,7 +150,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             push: { stage.answer(pushes.take($0, from: $1, workspace)) },
             command: { self.take($0, workspace) }
         )
-        self.stage.group.append(batch.arrivals)
+        self.stage.group.append(batch.arrivals, endsRest: batch.endsRest)
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
         return isDone

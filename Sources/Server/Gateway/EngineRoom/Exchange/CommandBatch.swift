@@ -26,6 +26,9 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
     /// The number of pushes; each is answered once.
     package private(set) var answersDue = 0
 
+    /// True if a push of a quiet topic is among the pushes, so that the store must not rest before their commit.
+    package private(set) var endsRest = false
+
     /// The pushes by the time at which they left their loops.
     private(set) var arrivals: [PushArrival] = []
 
@@ -51,6 +54,9 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.answersDue += 1
     }
 
+    /// Records that a push of a quiet topic is among the pushes.
+    package func endRest() { self.endsRest = true }
+
     /// Records the time at which the pushes leave their loop. Called once, when they do.
     package func notePushesLeave() {
         guard self.answersDue > 0 else { return }
@@ -64,6 +70,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.commands.append(contentsOf: other.commands)
         self.areCommandsBrief = self.areCommandsBrief && other.areCommandsBrief
         self.answersDue += other.answersDue
+        self.endsRest = self.endsRest || other.endsRest
         self.arrivals += other.arrivals
     }
 
@@ -73,6 +80,7 @@ package final class CommandBatch: MailboxBatch, @unchecked Sendable {
         self.commands.removeAll(keepingCapacity: true)
         self.areCommandsBrief = true
         self.answersDue = 0
+        self.endsRest = false
         self.arrivals.removeAll(keepingCapacity: true)
     }
 
@@ -167,6 +175,15 @@ package final class EngineOutbox {
     /// Appends a push, which is answered at `stream`.
     package func append(_ push: Push, from stream: StreamAddress) {
         self.batch.append(push, from: stream)
+    }
+
+    /// Records that a push of a quiet topic arrives among pushes of busy topics: fewer of those may be in the engine
+    /// for a while, and the store does not rest before the commit of this turn's pushes.
+    ///
+    /// - Parameter now: milliseconds of the monotonic clock.
+    package func quietPushCame(now: Int64) {
+        self.room.quietPushCame(now: now)
+        self.batch.endRest()
     }
 
     /// Records a push that was refused before it reached the engine, which counts it.

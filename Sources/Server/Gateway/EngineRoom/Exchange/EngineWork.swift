@@ -8,8 +8,8 @@ package import Wire
 /// loads the rows, runs the closure on them, and commits the difference; after a conflict it repeats this. A closure
 /// captures only values, since it moves from a loop's thread to the engine's.
 ///
-/// The authorization check cannot be skipped, because the closure receives only devices and wakes that `AuthorizedScope`
-/// found for the caller.
+/// The authorization check cannot be skipped, because the closure receives only devices and wakes that
+/// `AuthorizedScope` found for the caller.
 package struct EngineWork: Sendable {
     private enum Action {
         case plain(@Sendable (AuthorizedScope) throws(APIError) -> EngineReply)

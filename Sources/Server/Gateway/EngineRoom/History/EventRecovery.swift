@@ -34,8 +34,8 @@ package final class EventRecovery {
     /// The contents of the history; nil while it could not be opened.
     private var found: HistoryFound?
     private var contents: [UInt64: [UInt8]] = [:]
-    /// The times of the first events of those records.
-    private var times: [UInt64: Instant] = [:]
+    /// The times of the first and the last event of those records.
+    private var times: [UInt64: ClosedRange<Instant>] = [:]
     /// The number of events in each record that uses devices' numbers under another key, and is therefore unusable.
     private var foreign: [UInt64: Int] = [:]
 
@@ -64,10 +64,10 @@ package final class EventRecovery {
                 return
             }
             // It is parsed once here, so that it cannot fail when it is appended.
-            var first: Instant?
-            try record.read { first = first ?? $0.at }
-            guard let first, self.times[record.sequence] == nil else { return }
-            self.times[record.sequence] = first
+            var times: ClosedRange<Instant>?
+            try record.read { times = (times?.lowerBound ?? $0.at)...max(times?.upperBound ?? $0.at, $0.at) }
+            guard let times, self.times[record.sequence] == nil else { return }
+            self.times[record.sequence] = times
             self.contents[record.sequence] = content.array
         } catch {
             throw StoreError(
@@ -101,13 +101,12 @@ package final class EventRecovery {
     ///
     /// They are higher than every number in the history, which would otherwise take the records for written. Numbering
     /// starts anew from the clock if the history cannot be opened, because it may be ahead of an older journal. It also
-    /// does so if another journal may have given the next numbers: for a copy, and for a journal that is restored after
-    /// the history has followed another one.
+    /// does so for a copy, and if the history is ahead, because another journal gave the next numbers: until the
+    /// history has a record of the new numbering, each start finds again which events are void.
     package func numbers(wall: Int64, isFork: Bool = false) -> EventNumbers {
         let newest = max(self.sequences.last ?? 0, self.written.newest)
-        let isReturn = EventRecord.isBeginning(self.written.newest, after: self.newestBeforeBeginning)
-        let isBeside = isFork || isReturn
-        let last = self.found == nil || isBeside ? max(newest, EventNumbers.beginning(wall: wall)) : newest
+        let isAnew = self.found == nil || isFork || self.isHistoryAhead
+        let last = isAnew ? max(newest, EventNumbers.beginning(wall: wall)) : newest
         return EventNumbers(after: last, keyMark: self.keyMark)
     }
 
@@ -117,12 +116,10 @@ package final class EventRecovery {
         guard let found = self.found else { return [] }
         var faults: [String] = []
         if found.isNew, !self.start.isFirst {
-            let since = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
+            let since = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.start.now)
             faults.append("it was not there: what happened before \(since) is not in it, what the journal kept is")
         }
-        if found.sequence > self.newestBeforeBeginning {
-            faults.append(self.faultOfAnother(found))
-        }
+        if self.isHistoryAhead { faults.append(self.faultOfAnother(found)) }
         let written = self.written
         let foreignEvents = self.foreign.reduce(0) { $0 + (written.holds($1.key) ? 0 : $1.value) }
         if foreignEvents > 0 {
@@ -131,7 +128,7 @@ package final class EventRecovery {
         let missing = self.missing(found)
         if missing > 0 {
             let since = found.newest.map { " since \(self.time($0))" } ?? ""
-            let next = self.time(self.oldestLacking.flatMap { self.times[$0] } ?? self.start.now)
+            let next = self.time(self.oldestLacking.flatMap { self.times[$0]?.lowerBound } ?? self.start.now)
             faults.append(
                 "the events of \(missing) records\(since) are missing from it, and the journal no longer has them: it "
                     + "continues at \(next)"
@@ -140,14 +137,34 @@ package final class EventRecovery {
         return faults
     }
 
+    /// True if the history has records that the journal never had: it followed another journal, or a newer state of
+    /// this one.
+    private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
+
+    /// The events of the history that its other journal had after the last one of this journal, and that did not happen
+    /// any more; nil if the history is not ahead.
+    package var undone: VoidEvents? {
+        guard self.isHistoryAhead else { return nil }
+        // A former start on this journal, after which the history took nothing.
+        let next = self.sequences.first { $0 > self.written.newest }
+        return VoidEvents(
+            after: self.times[self.newestBeforeBeginning]?.upperBound ?? .distantPast,
+            until: next.flatMap { self.times[$0]?.lowerBound } ?? self.start.now
+        )
+    }
+
     /// Describes a history that has followed another journal.
     private func faultOfAnother(_ found: HistoryFound) -> String {
-        let last = "record \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
-        if self.start.isFirst { return "the journal is new, and the history continues to \(last), of another" }
+        let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
+        if self.start.isFirst { return "\(last), but the journal is new: the events of the former journal are void" }
         let newest = self.newestBeforeBeginning
-        let fault =
-            "it continues to \(last), and the journal to \(newest): the journal is an older one, or another; what the "
-            + "history has beyond it was undone"
+        let isOfAnother = EventRecord.isBeginning(found.sequence, after: newest)
+        let undone =
+            isOfAnother
+            ? "its events\(self.times[newest].map { " since \(self.time($0.upperBound))" } ?? "") are void"
+            : "records \(newest + 1) to \(found.sequence) are void"
+        let journal = isOfAnother ? "another" : "an older"
+        let fault = "\(last), but the journal ends at \(newest): \(journal) journal was restored; \(undone)"
         // An old history does not record where its numbering stopped.
         guard newest > 0, !found.positions.knowsNumbers(of: newest) else { return fault }
         return fault + ", and it may be without the newest events that the journal has"

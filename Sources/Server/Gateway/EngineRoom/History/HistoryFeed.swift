@@ -121,6 +121,8 @@ package final class HistoryFeed {
     /// Writes the events that a former process had not written.
     private func recover(_ recovery: EventRecovery) {
         self.offset = recovery.start.offset
+        self.unopened = recovery
+        self.tellFaults()
         for record in recovery.takeRecords() {
             let isTaken = record.content.withByteView { content in
                 if content.isEmpty { return self.file.append([], ofRecord: record.sequence) }
@@ -131,7 +133,6 @@ package final class HistoryFeed {
             self.fallBehind(after: record.sequence - 1)
             break
         }
-        self.unopened = recovery
         self.flush()
         self.sync()
     }
@@ -170,11 +171,12 @@ package final class HistoryFeed {
 
     // MARK: Telling
 
-    /// Reports the events that the file lacks, once it has been opened.
+    /// Reports the events that the file lacks, and voids the undone ones, once it has been opened.
     private func tellFaults() {
         guard let recovery = self.unopened, let found = self.file.found else { return }
         self.unopened = nil
         recovery.compare(with: found)
+        if let undone = recovery.undone { self.file.void(undone) }
         for fault in recovery.faults { self.onFault(fault) }
     }
 

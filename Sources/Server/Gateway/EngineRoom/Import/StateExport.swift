@@ -134,6 +134,8 @@ package final class StateExport {
         let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
         var lost: [HistoryEvent] = []
         self.engine.takeEvents(into: &lost)
+        let offset = WallOffset(wall: self.engine.now.milliseconds, now: self.engine.now)
+        self.recovery.finish(at: EventRecovery.Start(isFirst: false, now: self.engine.now, offset: offset))
         let file = try StateLog.file(self.store, key: self.historyKey, self.recovery, lost)
         guard key != self.historyKey else { return StateLog(file, oldest: self.oldestEvent, numbers: nil) }
         var numbers: [UInt64: UInt64] = [:]
@@ -256,6 +258,7 @@ package final class StateLog {
         _ last: [HistoryEvent]
     ) -> HistoryFile {
         recovery.compare(with: file.found)
+        if let undone = recovery.undone { file.void(undone) }
         for record in recovery.takeRecords() where !record.content.isEmpty {
             var events: [HistoryEvent] = []
             record.content.withByteView { content in
