@@ -7,7 +7,7 @@ struct LoadStep {
     /// The meaning of a statement's rows.
     private enum Part {
         case devices
-        /// Selected rows; there may be more than `countMax`.
+        /// Selected rows. If there are `countMax`, the database may have more.
         case selected(countMax: Int)
         /// Rows selected from a slice of the devices, and the slice's end.
         case slice(countMax: Int)
@@ -48,9 +48,10 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The maximum number of groups of waiting rows that a claim examines, shared by all names and patterns of its
-    /// streams, and the minimum number for each of them.
+    /// The maximum number of groups of waiting rows that a claim examines. All names and
+    /// patterns of its streams share them.
     private static let groupsMax = 256
+    /// The fewest groups for each name or pattern, even if they then exceed `groupsMax`.
     private static let groupsOfRangeMin = 8
 
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {

@@ -37,8 +37,8 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The position of a device among all waiting devices. Within one engine, a use after the wait began does not
-    /// change the position. A shared store uses the last use that is known when it reads the row.
+    /// The position of a device among all waiting devices. In one engine, a use of the device while it waits does not
+    /// change it. With a shared store, the last use is the one in the device's row when it is read.
     ///
     /// - Parameter moment: the time at which it began to wait.
     package func order(
@@ -54,8 +54,8 @@ package struct ReadyQueues: ~Copyable {
     /// The number of devices of this topic that wait for a slot.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
-    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices of the
-    /// same second, the wait of the first one counts.
+    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Of used devices that began
+    /// to wait in the same second, only the first in line is examined.
     ///
     /// - `longestOf`: the longest possible wait of a topic's devices; nil to skip the topic.
     package func longestMilliseconds(
@@ -294,7 +294,7 @@ package struct ReadyTask: Sendable {
     let arrival: UInt64
 }
 
-/// The requirements of a launch for a stream.
+/// The properties that a stream must have to take a launch.
 package struct LaunchTarget: Hashable, Sendable {
     package let kind: LaunchKind
     /// The identifier, or the name of the session; empty for a push.
@@ -364,7 +364,7 @@ extension DeviceEngine {
 }
 
 extension TaskRow {
-    /// The requirements of this task for a stream.
+    /// The properties that a stream must have to take this task.
     func target(_ task: BackgroundTask) -> LaunchTarget {
         LaunchTarget(
             kind: LaunchKind(task.kind),

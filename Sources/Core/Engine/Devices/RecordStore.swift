@@ -8,8 +8,8 @@ package protocol RecordStore: AnyObject {
     /// Calls `take` with the newest record of every key, each once, in no particular order. A view is valid during the
     /// call.
     ///
-    /// Passes all events that still exist, which include the newest, some of them possibly twice. Called once, before
-    /// `begin`. Nothing is written.
+    /// Records of events are an exception: all that still exist are passed, which include the newest, and some perhaps
+    /// twice. Called once, before `begin`. Nothing is written.
     ///
     /// - Throws: `StoreError` if the store cannot be read completely. Records already passed must then be discarded.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
@@ -186,8 +186,8 @@ package struct RecordBatch: ~Copyable {
 
 /// A reader for the output of `ByteBuffer.appendLittleEndian`.
 ///
-/// After the end of the bytes, or after an impossible value, it returns zeros and `isWhole` is false. A caller can
-/// therefore check once, at the end of a record.
+/// Past the end of the bytes it returns zeros, and for a value outside of its range the lower bound of the range. After
+/// either, `isWhole` is false, so that a caller can check once, at the end of a record.
 struct RecordReader {
     private let bytes: ByteView
     private var offset = 0
@@ -215,7 +215,8 @@ struct RecordReader {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future, with the same guarantees.
+    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future. Its difference from another
+    /// such time, and its sum with the time of an event, do not overflow.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }

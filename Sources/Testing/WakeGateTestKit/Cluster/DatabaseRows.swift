@@ -47,7 +47,7 @@ package struct DatabaseRows {
 
     init() {}
 
-    /// Returns the sums of all counters.
+    /// Returns the sums of all counters, in total and for each of `topics` (nil for every topic).
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = ActivityCounters()
         var byTopic: [TopicIndex: ActivityCounters] = [:]
@@ -106,7 +106,7 @@ package struct DatabaseRows {
         return since.sorted { $0.key < $1.key }.flatMap { $0.value.inOrder }
     }
 
-    /// Returns the devices with requests, sessions or habits after `token` in token order.
+    /// Returns the devices that have requests, sessions or habits and follow `token`, in token order.
     func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
@@ -115,7 +115,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// Returns the devices of these topics, or of any topic, after `token` in token order.
+    /// Returns the devices of these topics, or of any topic, that follow `token`, in token order.
     func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
@@ -284,7 +284,7 @@ package struct DatabaseLog {
     package internal(set) var deaths: [GatewayNumber: Int64] = [:]
     /// The number of occurrences of each event.
     package private(set) var counts: [Event: Int] = [:]
-    /// The rules that a gateway violated.
+    /// The violations of rules by gateways, in words.
     package internal(set) var misuses: [String] = []
 
     package enum Event: String, CaseIterable, Sendable {
