@@ -121,7 +121,7 @@ struct CertificateTests {
         let list = self.authority.folder.appendingPathComponent("list.pem")
         try self.authority.revocations().write(to: list)
         let gateway = try self.gateway("tls.clientCRL=\(list.path)")
-        let unknownPeer = try TestAuthority("Stranger")
+        let unknownPeer = try TestAuthority("Unknown")
         let broken = "1.2.840.113635.100.6.3.6 = ASN1:UTF8:\(Self.topic)"
         let cases = [
             (try self.authority.issue(Self.subject, .yesterday), "certificate has expired"),
@@ -224,8 +224,8 @@ struct CertificateTests {
 
     @Test("Files that cannot be used are faults of the configuration, each by its key")
     func files() throws {
-        let unknownPeer = self.authority.folder.appendingPathComponent("stranger.pem").path
-        try TestAuthority("Stranger").revocations().write(to: URL(fileURLWithPath: unknownPeer))
+        let unknownPeer = self.authority.folder.appendingPathComponent("unknown.pem").path
+        try TestAuthority("Unknown").revocations().write(to: URL(fileURLWithPath: unknownPeer))
         let empty = self.authority.folder.appendingPathComponent("empty.pem").path
         try Data().write(to: URL(fileURLWithPath: empty))
         let own = "tls.clientCA=\(self.authority.certificate)"
@@ -248,7 +248,7 @@ struct CertificateTests {
                 RunningGateway.program,
                 ["dev", "--edge", "127.0.0.1:0", "--state", folder.state.path] + settings.flatMap { ["--set", $0] }
             )
-            #expect(ended.status == 78)
+            #expect(ended.status == EX_CONFIG)
             #expect(ended.errors.contains(fault), "\(ended.errors)")
         }
     }

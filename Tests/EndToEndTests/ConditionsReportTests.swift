@@ -70,7 +70,7 @@ struct ConditionsReportTests {
     func faults() throws {
         let gateway = try RunningGateway(["--set", "registration=\"explicit\""])
         let ended = try gateway.wakegate("worker", "--topic", self.topic, "--report-conditions", "--", "true")
-        #expect(ended.status == 64)
+        #expect(ended.status == EX_USAGE)
         #expect(ended.errors.contains("add --device TOKEN"))
         let worker = try self.worker(gateway)
         try worker.says("the conditions of device \(self.token): the gateway answered 404")

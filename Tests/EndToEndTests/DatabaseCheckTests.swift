@@ -16,7 +16,7 @@ struct DatabaseCheckTests {
     }
 
     private func expectFault(_ ended: ChildProcess.Ended, _ words: String..., line: Int = #line) {
-        #expect(ended.status == 78, "line \(line): \(ended.errors)")
+        #expect(ended.status == EX_CONFIG, "line \(line): \(ended.errors)")
         for word in words + ["store: "] { #expect(ended.errors.contains(word), "line \(line): \(ended.errors)") }
     }
 

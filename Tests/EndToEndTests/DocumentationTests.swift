@@ -74,7 +74,7 @@ struct DocumentationTests {
     @Test("Completions for an unknown shell are refused with a list of the known shells")
     func unknownShell() throws {
         let ended = try ChildProcess.run(RunningGateway.program, ["completion", "tcsh"])
-        #expect(ended.status == 64)
+        #expect(ended.status == EX_USAGE)
         #expect(ended.errors.contains("write bash, zsh or fish"))
     }
 }

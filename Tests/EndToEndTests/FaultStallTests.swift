@@ -206,13 +206,13 @@ struct FaultRouteTests {
             #expect((answer.value("message") as? String)?.contains("`wakegate dev` alone takes them") == true)
         }
         let ended = try ChildProcess.run(RunningGateway.program, ["serve", "--faults", "faults.json5"])
-        #expect(ended.status == 64)
+        #expect(ended.status == EX_USAGE)
         #expect(ended.errors.contains("unknown option --faults; `wakegate dev` alone takes it"), "\(ended.errors)")
         let set = try ChildProcess.run(
             RunningGateway.program,
             ["serve", "--check", "--set", "faults=a", "--edge", "off"]
         )
-        #expect(set.status == 78)
+        #expect(set.status == EX_CONFIG)
     }
 
     @Test("wakegate faults shows, sets and clears the rules of the gateway that runs in this folder")

@@ -47,7 +47,7 @@ struct JournalLossTests {
         let check = try self.check(folder)
         let ended = try folder.startInVain()
         #expect(ended.status == 1 && ended.output.isEmpty, "\(ended.errors)")
-        #expect(check.status == 78, "\(check.errors)")
+        #expect(check.status == EX_CONFIG, "\(check.errors)")
         #expect(try Self.contents(folder) == before, "\(ended.errors)")
         let said = ended.errors.trimmingCharacters(in: .whitespacesAndNewlines)
         let cause = said.components(separatedBy: ". ").first?.components(separatedBy: "wakegate: ").last ?? ""

@@ -64,8 +64,8 @@ struct NetworkTests {
     func unnamed() throws {
         let folder = try RestartFolder()
         let open = try folder.startInVain(["dev", "--plain", "0.0.0.0:0"])
-        #expect(open.status == 78 && open.errors.contains("--network"), "\(open.errors)")
+        #expect(open.status == EX_CONFIG && open.errors.contains("--network"), "\(open.errors)")
         let wrong = try folder.startInVain(["dev", "--network", "docker0"])
-        #expect(wrong.status == 64 && wrong.errors.contains("--network is \"docker0\"; write an address"))
+        #expect(wrong.status == EX_USAGE && wrong.errors.contains("--network is \"docker0\"; write an address"))
     }
 }

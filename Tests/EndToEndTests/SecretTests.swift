@@ -60,7 +60,7 @@ final class SecretScene {
         self.rig = try WebhookRig()
         self.receiver = try self.rig.receiver()
         self.authority = try TestAuthority()
-        self.unknownPeer = try TestAuthority("Stranger")
+        self.unknownPeer = try TestAuthority("Unknown")
         self.keys = self.rig.folder.folder.appendingPathComponent("keys")
         try FileManager.default.createDirectory(at: self.keys, withIntermediateDirectories: true)
         let state = self.rig.folder.state.path

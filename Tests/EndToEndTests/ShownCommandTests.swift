@@ -94,6 +94,9 @@ struct ShownCommandTests {
         try #require(shown.count == 1)
         let script = "\(shown[0].command) nowhere"
         let ended = try ChildProcess.run("bash", ["-c", script], folder: RunningGateway.root)
-        #expect(ended.status == 64 && ended.errors.contains("no target is named nowhere; there are: "), "\(ended)")
+        #expect(
+            ended.status == EX_USAGE && ended.errors.contains("no target is named nowhere; there are: "),
+            "\(ended)"
+        )
     }
 }

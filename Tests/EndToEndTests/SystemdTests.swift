@@ -53,7 +53,7 @@ struct SystemdTests {
         let own = try check(gateway.folder.appendingPathComponent(".wakegate").path)
         #expect(own.status == 0, "\(own)")
         let strange = try check(other.folder.appendingPathComponent("state").path)
-        #expect(strange.status == 78 && strange.errors.contains("\(gateway.admin) is in use"), "\(strange)")
+        #expect(strange.status == EX_CONFIG && strange.errors.contains("\(gateway.admin) is in use"), "\(strange)")
     }
 
     @Test("A stop may take longer than the drain, and the sockets are named after the listeners")

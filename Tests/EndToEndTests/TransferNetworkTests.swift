@@ -172,13 +172,13 @@ struct TransferCommandTests {
         ] {
             let line = ["transfer"] + words + ["--agent", "unix:/nonexistent/agent.sock"]
             let ended = try ChildProcess.run(RunningGateway.program, line)
-            #expect(ended.status == 69, "\(words): \(ended.errors)")
+            #expect(ended.status == EX_UNAVAILABLE, "\(words): \(ended.errors)")
             #expect(ended.errors.contains("listens at /nonexistent/agent.sock"), "\(words): \(ended.errors)")
             #expect(ended.errors.contains("wakegate transfers --listen"), "\(words): \(ended.errors)")
         }
         let variables = ["-u", "WAKEGATE_TRANSFERS", "XDG_RUNTIME_DIR=/nonexistent"]
         let ended = try ChildProcess.run("env", variables + [RunningGateway.program, "transfer", "list", "s"])
-        #expect(ended.status == 69)
+        #expect(ended.status == EX_UNAVAILABLE)
         #expect(ended.errors.contains("/nonexistent/wakegate/transfers.sock, nor at /run/wakegate-transfers/"))
     }
 
@@ -260,10 +260,10 @@ struct TransferCommandTests {
         #expect(all.status == 0 && all.errors.contains("2 transfers are cancelled"), "\(all.errors)")
         let unknown = try agent.transfer("wait", Self.session, String(repeating: "0", count: 32))
         #expect(unknown.status == 1 && unknown.errors.contains("UnknownTransfer"), "\(unknown.errors)")
-        #expect(try agent.transfer("cancel", Self.session).status == 64)
-        #expect(try agent.transfer("take", Self.session, "film", place).status == 64)
-        #expect(try agent.transfer("take", Self.session, id).status == 64)
-        #expect(try agent.transfer("take", Self.session, id, place, "--noted").status == 64)
+        #expect(try agent.transfer("cancel", Self.session).status == EX_USAGE)
+        #expect(try agent.transfer("take", Self.session, "film", place).status == EX_USAGE)
+        #expect(try agent.transfer("take", Self.session, id).status == EX_USAGE)
+        #expect(try agent.transfer("take", Self.session, id, place, "--noted").status == EX_USAGE)
     }
 }
 
@@ -358,7 +358,7 @@ struct TransferServiceTests {
     func twoSockets() throws {
         let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.path($0))"] }
         let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
-        #expect(ended.status == 78)
+        #expect(ended.status == EX_CONFIG)
         #expect(ended.errors.contains("passed 2 sockets; give the agent one"), "\(ended.errors)")
     }
 }

@@ -91,12 +91,12 @@ struct UserMistakeTests {
             try ChildProcess(RunningGateway.program, ["worker", "--topic", topic] + location + ["--", "true"])
         }
         let other = try worker("com.example.two").finish()
-        #expect(other.status == 77 && other.errors.contains("wakegate token issue"), "\(other.errors)")
+        #expect(other.status == EX_NOPERM && other.errors.contains("wakegate token issue"), "\(other.errors)")
         let revoked = try worker("com.example.one")
         try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         try gateway.revoke(id)
         let ended = try revoked.finish()
-        #expect(ended.status == 77 && ended.errors.contains("401 RevokedToken"), "\(ended.errors)")
+        #expect(ended.status == EX_NOPERM && ended.errors.contains("401 RevokedToken"), "\(ended.errors)")
         let unit = RunningGateway.root.appendingPathComponent("deploy/systemd/wakegate-worker@.service")
         #expect(try String(contentsOf: unit, encoding: .utf8).contains("\nRestartPreventExitStatus=64 77\n"))
     }

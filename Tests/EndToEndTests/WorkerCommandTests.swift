@@ -269,7 +269,7 @@ struct WorkerOutputTests {
         #expect(try worker.process.line() == "plain")
         try worker.says("\nwrong\n")
         let bad = try gateway.wakegate("worker", "--topic", self.topic, "--output", "x", "--", "true")
-        #expect(bad.status == 64)
+        #expect(bad.status == EX_USAGE)
         #expect(bad.errors.contains("it is log or inherit"))
     }
 

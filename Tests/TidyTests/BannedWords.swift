@@ -6,6 +6,8 @@ enum BannedWords {
         var scope = Scope.sources
         /// True if comments are checked as well as code.
         var includesComments = false
+        /// True if the word is also banned at the end of a longer name.
+        var isSuffix = false
     }
 
     enum Scope {
@@ -16,7 +18,28 @@ enum BannedWords {
 
     static let pureModules: Set<String> = ["Engine", "Policy", "Wire"]
 
-    static let all: [Ban] = [
+    /// The private names that were replaced by standard terms.
+    private static let formerNames: KeyValuePairs = [
+        "Desk": "Service", "Books": "Counters", "Outlet": "Output", "Bell": "Wakeup", "Stranger": "UnknownPeer",
+        "Patience": "Timeout", "Hurry": "Flush", "EmbeddedEngine": "DeviceEngine", "PushWay": "PushHistory",
+        "EmbeddedGatewayEngine": "LocalEngine", "SharedGatewayEngine": "ClusterEngine",
+    ]
+
+    static let all: [Ban] =
+        Self.calls
+        + Self.formerNames.flatMap { name, term in
+            [
+                Ban(word: name, replacement: "say \(term)", scope: .everywhere, isSuffix: true),
+                Ban(
+                    word: name.prefix(1).lowercased() + name.dropFirst(),
+                    replacement: "say \(term)",
+                    scope: .everywhere
+                ),
+            ]
+        }
+
+    private static let calls: [Ban] = [
+        Ban(word: "Reach", replacement: "say AuthorizedScope", scope: .everywhere),
         Ban(word: "sleep", replacement: "wait for the event itself", scope: .everywhere),
         Ban(word: "usleep", replacement: "wait for the event itself", scope: .everywhere),
         Ban(word: "try!", replacement: "handle the error", scope: .everywhere),
@@ -45,7 +68,9 @@ enum BannedWords {
         return applying.flatMap { ban in
             zip(1..., ban.includesComments ? file.lines : file.code).compactMap { number, line in
                 // The search of the standard library is fast, and is enough for nearly all lines.
-                guard line.contains(ban.word), self.contains(ban.word, in: line) else { return nil }
+                guard line.contains(ban.word), self.contains(ban.word, in: line, isSuffix: ban.isSuffix) else {
+                    return nil
+                }
                 return Violation(path: file.path, line: number, message: "no `\(ban.word)`: \(ban.replacement)")
             }
         }
@@ -61,15 +86,15 @@ enum BannedWords {
     }
 
     /// Returns true if `word` is in `line` as a separate word: `print(` is not in `fingerprint(`. A word with the
-    /// ending `_` may be the beginning of a longer one.
-    static func contains(_ word: String, in line: String) -> Bool {
+    /// ending `_` may be the beginning of a longer one, and with `isSuffix` any word may be the end.
+    static func contains(_ word: String, in line: String, isSuffix: Bool = false) -> Bool {
         let line = Array(line.utf8)
         let word = Array(word.utf8)
         guard line.count >= word.count else { return false }
         return (0...(line.count - word.count)).contains { start in
             let end = start + word.count
             return line[start..<end].elementsEqual(word)
-                && (start == 0 || !self.isNamePart(word[0]) || !self.isNamePart(line[start - 1]))
+                && (isSuffix || start == 0 || !self.isNamePart(word[0]) || !self.isNamePart(line[start - 1]))
                 && (end == line.count || !self.isNamePart(line[end]) || word.last == UInt8(ascii: "_")
                     || !self.isNamePart(word[word.count - 1]))
         }

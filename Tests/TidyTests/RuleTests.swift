@@ -14,6 +14,8 @@ struct RuleTests {
             }
         let line = "let x = \(word) 1"
         let found = BannedWords.violations(in: SourceText(path: path, text: "let y = 1\n\(line)\n"))
+        let longer = BannedWords.violations(in: SourceText(path: path, text: "let x = Push\(word) 1"))
+        #expect(!ban.isSuffix || !longer.isEmpty)
         #expect(found.contains { $0.line == 2 && $0.message.contains("`\(word)`") })
 
         let harmless = "let text = \"\(word)\"  // \(word)\n"

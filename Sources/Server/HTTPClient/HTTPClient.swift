@@ -34,7 +34,7 @@ package final class HTTPClient {
     /// use libcurl's default of 16 KiB, as there may be thousands.
     private static let bufferBytes = 262_144
 
-    /// The most idle handles that are kept.
+    /// The maximum number of idle handles that are kept.
     private static let idleMax = 256
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

@@ -3,8 +3,8 @@ import Wire
 
 /// The answer to a request.
 package struct HTTPResponse: Sendable {
-    /// The most bytes of the header fields of an answer, including those of informational answers before it. libcurl's
-    /// own limit is only slightly higher, and its error would not name the cause.
+    /// The maximum number of bytes of the header fields of an answer, including those of informational answers before
+    /// it. libcurl's own limit is only slightly higher, and its error would not name the cause.
     package static let headBytesMax = 98_304
 
     /// The status code, 100...999.

@@ -43,7 +43,7 @@ final class HTTPTransfer {
     private let unreported: UnreportedTransfers
     fileprivate var isUnreported = false
 
-    /// The most fields of a head; libcurl limits the length of each.
+    /// The maximum number of fields of a head; libcurl limits the length of each.
     static let headersMax = 256
 
     private let sink: (any HTTPBodySink)?

@@ -28,7 +28,7 @@ package struct ServerSentEventParser: Sendable {
         }
     }
 
-    /// The most bytes of one line, and of the data of one event.
+    /// The maximum number of bytes of one line, and of the data of one event.
     package let bytesMax: Int
     private var line: [UInt8] = []
     private var data: [UInt8] = []
@@ -99,7 +99,7 @@ package struct ServerSentEventParser: Sendable {
 
 /// A reader of the answer to a streaming request: its head, and then its events or the body of an error.
 package struct EventStreamReader: Sendable {
-    /// The most bytes kept of an error's body; a longer one is truncated, and its reason cannot be read.
+    /// The maximum number of bytes kept of an error's body; a longer one is truncated, and its reason cannot be read.
     private static let refusalBytesMax = 1 << 16
 
     private var parser: ServerSentEventParser

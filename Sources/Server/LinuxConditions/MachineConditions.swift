@@ -110,7 +110,7 @@ package struct MachineReading: Hashable, Sendable {
 
 /// The files with which Linux reports the state of a machine, below a root that tests replace.
 package struct SystemFolder: Hashable, Sendable {
-    /// The most bytes read of one file, and the most entries read of one folder.
+    /// The maximum number of bytes read of one file, and of entries read of one folder.
     private static let fileBytesMax = 4096
     private static let entriesMax = 256
     /// The largest accepted number: a gigawatt-hour in micro-watt-hours, more than any machine has.

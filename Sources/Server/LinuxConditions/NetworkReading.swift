@@ -162,7 +162,7 @@ package final class NetlinkSocket {
 package final class KernelNetwork: NetworkSource {
     private static let bufferBytes = 65_536
     private static let timeoutMilliseconds: Int32 = 1000
-    /// The most datagrams of one dump; only the routing table of a large router exceeds it.
+    /// The maximum number of datagrams of one dump; only the routing table of a large router exceeds it.
     private static let datagramsMax = 10_000
 
     private let events: NetlinkSocket?

@@ -185,7 +185,7 @@ final class PropertyWatch {
         case lost(SystemError)
     }
 
-    /// The most messages processed at once.
+    /// The maximum number of messages processed at once.
     private static let messagesMax = 64
 
     private let subject: Subject

@@ -376,12 +376,12 @@ package enum Descriptor {
         _ = Glibc.close(descriptor)
     }
 
-    /// Reads at most as many bytes as `room` has, into its beginning.
+    /// Reads at most as many bytes as `buffer` has, into its beginning.
     ///
     /// - Returns: the number of bytes; 0 at the end.
-    package static func read(_ descriptor: Int32, into room: inout [UInt8]) throws(SystemError) -> Int {
-        let count = unsafe room.withUnsafeMutableBytes { room in
-            unsafe Glibc.read(descriptor, room.baseAddress, room.count)
+    package static func read(_ descriptor: Int32, into buffer: inout [UInt8]) throws(SystemError) -> Int {
+        let count = unsafe buffer.withUnsafeMutableBytes { buffer in
+            unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
         }
         guard count >= 0 else { throw .last }
         return count

@@ -20,8 +20,8 @@ extension MailboxBatch {
 /// A queue through which threads pass work to one other thread, and at which that thread sleeps.
 ///
 /// Waking a thread often costs more than the work itself. The thread may therefore lend its work: while it sleeps, a
-/// caller with little work does it itself, in the thread's place. The thread may also rest: work that is not urgent is
-/// collected meanwhile and wakes it once.
+/// caller with little work does it itself, in the thread's place. The thread may also have a batching window, in which
+/// work that is not urgent is collected and then wakes it once.
 ///
 /// `@unchecked Sendable`: `monitor` guards every field, and only one thread at a time calls `work`.
 package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
@@ -33,8 +33,8 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     /// The thread's processing of a batch, while the thread lends it.
     private var work: Work?
     private var isSleeping = false
-    /// True if the thread sleeps and only urgent work wakes it.
-    private var isResting = false
+    /// True if the thread sleeps in a batching window, in which only urgent work wakes it.
+    private var isInBatchWindow = false
     /// True if another thread does the work of the sleeping thread.
     private var isTurnTaken = false
     /// True if the thread is awake and waits for the one that does its work.
@@ -60,7 +60,7 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
             self.incoming.append(batch)
             batch.removeAll()
         }
-        let wakes = self.isSleeping && !self.isTurnTaken && (!self.isResting || self.incoming.isUrgent)
+        let wakes = self.isSleeping && !self.isTurnTaken && (!self.isInBatchWindow || self.incoming.isUrgent)
         self.monitor.unlock()
         if wakes { self.monitor.signal() }
     }
@@ -134,18 +134,19 @@ package final class Mailbox<Batch: MailboxBatch>: @unchecked Sendable {
     /// - Parameters:
     ///   - batch: receives the work.
     ///   - milliseconds: the longest wait.
-    ///   - rest: the part of the wait, in milliseconds, in which work that is not urgent is collected before it is
+    ///   - window: the part of the wait, in milliseconds, in which work that is not urgent is collected before it is
     ///     taken.
     /// - Returns: false once the mailbox is closed and empty.
-    package func take(into batch: inout Batch, waitingAtMost milliseconds: Int64, resting rest: Int64 = 0) -> Bool {
+    package func take(into batch: inout Batch, waitingAtMost milliseconds: Int64, batchWindow window: Int64 = 0) -> Bool
+    {
         self.monitor.lock()
         defer { self.monitor.unlock() }
         if milliseconds > 0 {
             let now = SystemClock.monotonicNanoseconds
-            if rest > 0 {
-                self.isResting = true
-                self.pause(until: now + min(rest, milliseconds) * 1_000_000) { self.hasUrgentWork }
-                self.isResting = false
+            if window > 0 {
+                self.isInBatchWindow = true
+                self.pause(until: now + min(window, milliseconds) * 1_000_000) { self.hasUrgentWork }
+                self.isInBatchWindow = false
             }
             self.pause(until: now + milliseconds * 1_000_000) { !self.isIdle }
         }

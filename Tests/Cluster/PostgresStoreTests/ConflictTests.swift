@@ -95,7 +95,7 @@ struct ConflictTests {
         self.first.submit(.tell([.ended(holder: self.first.number, .numbered(5), reason: nil)] + notices))
         for notice in notices {
             _ = try self.second.wait("a notice") { reply -> Bool? in
-                guard case .told(let found) = reply else { return nil }
+                guard case .notified(let found) = reply else { return nil }
                 #expect(notices.contains(found))
                 return found == notice ? true : nil
             }

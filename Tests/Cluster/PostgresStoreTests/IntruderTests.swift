@@ -130,7 +130,7 @@ struct IntruderTests {
         for _ in 0..<deadline where !isHeard {
             try self.query("SELECT pg_notify('wakegate', E'98\\nc \(String(repeating: "ab", count: 32)) 0')")
             _ = try rig.view()
-            isHeard = rig.takeTold().contains { notice in
+            isHeard = rig.takeNotices().contains { notice in
                 switch notice {
                 case .conditions: return true
                 case .ready, .ended, .answeredLate:

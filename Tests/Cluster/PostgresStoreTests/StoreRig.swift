@@ -153,10 +153,10 @@ final class StoreRig {
     }
 
     /// Returns and removes the notices that have arrived.
-    func takeTold() -> [ClusterNotice] {
+    func takeNotices() -> [ClusterNotice] {
         self.store.takeReplies(into: &self.replies)
-        let notices = self.replies.compactMap { if case .told(let notice) = $0 { notice } else { nil } }
-        self.replies.removeAll { if case .told = $0 { true } else { false } }
+        let notices = self.replies.compactMap { if case .notified(let notice) = $0 { notice } else { nil } }
+        self.replies.removeAll { if case .notified = $0 { true } else { false } }
         return notices
     }
 

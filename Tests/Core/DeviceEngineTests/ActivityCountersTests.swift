@@ -85,7 +85,7 @@ struct ActivityCountersTests {
     }
 }
 
-@Suite("Books that gateways share", .timeLimit(.minutes(15)))
+@Suite("Counters that gateways share", .timeLimit(.minutes(15)))
 struct StoredActivityCountersTests {
     /// Counters with distinct nonzero values, except for holds and reasons that a push, or a task, cannot have.
     private static let counters: ActivityCounters = {

@@ -78,7 +78,7 @@ struct ContentMemoryTests {
 @Suite("Traces of pushes", .timeLimit(.minutes(15)))
 struct PushTraceTests {
     /// The traces of a wake, by the numbers from which they were made.
-    private struct Told: Equatable {
+    private struct ContentOfWake: Equatable {
         var own: Int?
         var links: [Int] = []
         var dropped: UInt32 = 0
@@ -88,11 +88,11 @@ struct PushTraceTests {
     private static func number(_ parent: TraceParent) -> Int { Int(parent.trace.second) }
 
     /// Returns the traces of the wake in flight, or of the pending push; nil if there are none.
-    private static func told(_ rig: EngineRig, pending: Bool = false) -> Told? {
+    private static func told(_ rig: EngineRig, pending: Bool = false) -> ContentOfWake? {
         let state = rig.snapshot(1).state
         let handle = pending ? state.pending?.handle : state.inFlight?.push.handle
         return handle.flatMap { PushContent($0) }.flatMap { PushTrace($0.trace) }.map { trace in
-            Told(
+            ContentOfWake(
                 own: trace.parent.map { Self.number($0) },
                 links: (0..<trace.linkCount).map { Self.number(trace.link($0)) },
                 dropped: trace.linksDropped,
@@ -107,7 +107,7 @@ struct PushTraceTests {
     func own() {
         let rig = EngineRig()
         rig.push(1, workerIsFree: true, trace: EngineRig.trace(7))
-        #expect(Self.told(rig) == Told(own: 7, state: Self.state))
+        #expect(Self.told(rig) == ContentOfWake(own: 7, state: Self.state))
         let plain = EngineRig()
         plain.push(1, workerIsFree: true)
         #expect(Self.told(plain) == nil)
@@ -117,12 +117,12 @@ struct PushTraceTests {
     func links() throws {
         let rig = EngineRig()
         for number in 1...4 { rig.push(1, trace: EngineRig.trace(number)) }
-        #expect(Self.told(rig, pending: true) == Told(own: 4, links: [3, 2, 1], state: Self.state))
+        #expect(Self.told(rig, pending: true) == ContentOfWake(own: 4, links: [3, 2, 1], state: Self.state))
         // A push without a trace keeps the traces of the push that it replaces.
         rig.push(1)
-        #expect(Self.told(rig, pending: true) == Told(links: [4, 3, 2, 1]))
+        #expect(Self.told(rig, pending: true) == ContentOfWake(links: [4, 3, 2, 1]))
         for number in 5...12 { rig.push(1, trace: EngineRig.trace(number)) }
-        let last = Told(own: 12, links: [11, 10, 9, 8, 7, 6, 5, 4], dropped: 3, state: Self.state)
+        let last = ContentOfWake(own: 12, links: [11, 10, 9, 8, 7, 6, 5, 4], dropped: 3, state: Self.state)
         #expect(Self.told(rig, pending: true) == last)
         _ = try #require(rig.engine.claim(rig.engine.identity(rig.index(1)).topic))
         #expect(Self.told(rig) == last)
@@ -137,7 +137,7 @@ struct PushTraceTests {
             let wake = try #require(rig.snapshot(1).wake)
             #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
             let state = newer == nil ? "" : Self.state
-            #expect(Self.told(rig, pending: true) == Told(own: newer, links: [1], state: state))
+            #expect(Self.told(rig, pending: true) == ContentOfWake(own: newer, links: [1], state: state))
             // The replaced content is counted and freed once.
             rig.advance(by: 1_000_000)
             let last = try #require(rig.engine.claim(rig.engine.identity(rig.index(1)).topic))
@@ -151,7 +151,7 @@ struct PushTraceTests {
         let rig = EngineRig()
         rig.push(1, trace: EngineRig.trace(1))
         rig.push(1, .considerate, .nowOrNever, trace: EngineRig.trace(2))
-        #expect(Self.told(rig, pending: true) == Told(own: 1, state: Self.state))
+        #expect(Self.told(rig, pending: true) == ContentOfWake(own: 1, state: Self.state))
     }
 
     @Test("Traces of pending pushes and of wakes in flight survive a restart")
@@ -168,8 +168,8 @@ struct PushTraceTests {
             try next.engine.restore(key, content)
         }
         try next.engine.finishRestoring(now: rig.instant)
-        #expect(Self.told(next) == Told(own: 1, state: Self.state))
-        #expect(Self.told(next, pending: true) == Told(own: 3, links: [2], state: Self.state))
+        #expect(Self.told(next) == ContentOfWake(own: 1, state: Self.state))
+        #expect(Self.told(next, pending: true) == ContentOfWake(own: 3, links: [2], state: Self.state))
         #expect(next.engine.contentBytes == rig.engine.contentBytes)
     }
 

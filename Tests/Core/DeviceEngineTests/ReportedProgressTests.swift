@@ -5,7 +5,7 @@ import WakeGateTestKit
 import Wire
 
 @Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
-struct ToldProgressTests {
+struct ReportedProgressTests {
     private let rig = EngineRig(EngineRig.permitting(tasks: [(.continuedMax, 3)]))
     private let store = SimulatedStore()
 

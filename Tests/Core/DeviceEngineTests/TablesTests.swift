@@ -75,7 +75,7 @@ struct TablesTests {
         let amounts = (0..<generator.number(below: 300)).map { _ in generator.number(below: 50) }
         for countMax in [0, 1, 7, 100, 1000] {
             let expected = amounts.sorted(by: >).prefix(countMax)
-            #expect(amounts.most(countMax) { $0 } == Array(expected))
+            #expect(amounts.top(countMax) { $0 } == Array(expected))
         }
     }
 

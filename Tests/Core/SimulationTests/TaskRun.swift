@@ -49,12 +49,12 @@ struct TaskRun {
         let ended = tasks.results.filter { $0.key != .lost }.values.reduce(0, +)
         let gone = tasks.replaced + tasks.cancelled + tasks.discarded.values.reduce(0, +) + ended
         if tasks.submitted != gone + tasks.waiting + tasks.inFlight {
-            self.violations.append("conservation: the books of requests do not balance: \(summary.json)")
+            self.violations.append("conservation: the counters of requests do not balance: \(summary.json)")
         }
         let sessions = summary.sessions
         let handled = sessions.completed + sessions.discarded.values.reduce(0, +)
         if sessions.finished != handled + sessions.waiting + sessions.inFlight {
-            self.violations.append("conservation: the books of transfers do not balance: \(summary.json)")
+            self.violations.append("conservation: the counters of transfers do not balance: \(summary.json)")
         }
         if trace.until != nil { self.sightings.saw("trace.cut") }
         if trace.until == nil, tasks.inFlight > 0 || sessions.inFlight > 0 || sessions.waiting > 0 {
@@ -91,7 +91,7 @@ struct TaskRun {
             told.append(tasks.refused[refusal] ?? 0)
             counted.append(total { $0.counters.tasks.refused[refusal] ?? 0 })
         }
-        if told != counted { self.violations.append("books: the summary says \(told), the lines \(counted)") }
+        if told != counted { self.violations.append("counters: the summary says \(told), the lines \(counted)") }
     }
 }
 

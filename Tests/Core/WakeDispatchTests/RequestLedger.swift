@@ -266,7 +266,7 @@ struct RequestCounts {
 }
 
 /// The properties of a request or session that the ledger can compare.
-private struct ToldItem: Hashable {
+private struct ReportedItem: Hashable {
     let kind: TaskKind
     let name: String
     let attempts: Int
@@ -308,8 +308,9 @@ extension RequestLedger {
         let device = self[token]
         // Fast path for most devices, as this runs for each device after every step.
         if snapshots.isEmpty, device.waiting.isEmpty, device.inFlight.isEmpty { return }
-        let mine = device.waiting.map { ToldItem($0) } + device.inFlight.map { ToldItem($0.item, wake: $0.wake) }
-        let theirs = snapshots.map { ToldItem($0) }
+        let mine =
+            device.waiting.map { ReportedItem($0) } + device.inFlight.map { ReportedItem($0.item, wake: $0.wake) }
+        let theirs = snapshots.map { ReportedItem($0) }
         // The items of a device are distinct.
         if mine.count != theirs.count || Set(mine) != Set(theirs) {
             self.fail("there is \(theirs), and should be \(mine)")

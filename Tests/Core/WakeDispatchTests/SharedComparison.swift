@@ -103,7 +103,7 @@ extension SharedComparison {
         verb(self.local.dispatcher)
         verb(self.shared.dispatcher)
         try self.settle()
-        try self.tellConditions()
+        try self.sendConditions()
         try self.compare()
     }
 
@@ -141,10 +141,10 @@ extension SharedComparison {
         try self.compare()
     }
 
-    private func tellConditions() throws {
+    private func sendConditions() throws {
         let owed = self.shared.dispatcher.conditionsOwed
         guard !owed.isEmpty else { return }
-        try self.shared.read(owed) { self.shared.dispatcher.tellConditionsOwed() }
+        try self.shared.read(owed) { self.shared.dispatcher.sendOwedConditions() }
         if !self.shared.dispatcher.conditionsOwed.isEmpty { self.note("conditions are still owed") }
     }
 }
@@ -161,7 +161,7 @@ extension SharedComparison {
     }
 
     private func compare() throws {
-        try self.tellConditions()
+        try self.sendConditions()
         self.compareTold()
         self.compareCounts()
         var events: [HistoryEvent] = []
@@ -199,7 +199,7 @@ extension SharedComparison {
         for snapshot in self.local.engine.topicSnapshots {
             var counters = self.shared.counters[snapshot.index] ?? ActivityCounters()
             counters.stock = StockCounters()
-            self.compare("books of \(snapshot.name)", counters, snapshot.counters)
+            self.compare("counters of \(snapshot.name)", counters, snapshot.counters)
         }
     }
 
@@ -224,7 +224,7 @@ extension SharedComparison {
     }
 
     private func compareTold() {
-        let (ours, theirs) = (self.shared.takeTold(), self.local.output.take())
+        let (ours, theirs) = (self.shared.takeOutput(), self.local.output.take())
         let (sent, expected) = (Self.deliveries(ours), Self.deliveries(theirs))
         self.compare("delivered", sent.map(Self.text), expected.map(Self.text))
         for (delivery, twin) in zip(expected, sent) {

@@ -49,7 +49,7 @@ final class SharedRig {
     }
 
     /// Returns the messages to workers since the last call.
-    func takeTold() -> [RecordingOutput.Event] {
+    func takeOutput() -> [RecordingOutput.Event] {
         self.told += self.output.take()
         defer { self.told = [] }
         return self.told

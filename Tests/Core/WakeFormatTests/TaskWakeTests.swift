@@ -72,7 +72,7 @@ struct TaskWakeTests {
             return String(try #require(text.split(separator: #""timeLeft":29999,"#).last))
         }
         #expect(try end(nil) == #""title":"b"}"#)
-        #expect(try end(.nothingTold) == #""title":"b","resumedFrom":null}"#)
+        #expect(try end(.noProgress) == #""title":"b","resumedFrom":null}"#)
         let plain = Wake.Resumption.progress(completed: 3, total: .max, title: ByteView(), subtitle: ByteView())
         #expect(
             try end(plain) == #""title":"b","resumedFrom":{"completed":3,"total":18446744073709551615}}"#

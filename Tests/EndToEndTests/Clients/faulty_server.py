@@ -181,29 +181,35 @@ def serve(connection):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
+# Types and flags of frames, and the length of the preface (RFC 9113).
+DATA, HEADERS, RST_STREAM, SETTINGS = 0, 1, 3, 4
+ACK, END_STREAM, END_HEADERS = 1, 1, 4
+PREFACE_BYTES = 24
+
+
 def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
 
 def serve_http2(connection):
     stream = connection.makefile("rwb")
-    stream.read(24)
-    stream.write(frame(4, 0, 0))
+    stream.read(PREFACE_BYTES)
+    stream.write(frame(SETTINGS, 0, 0))
     stream.flush()
     while header := stream.read(9):
         length, kind, flags = int.from_bytes(header[:3], "big"), header[3], header[4]
         number = int.from_bytes(header[5:9], "big")
         stream.read(length)
-        if kind == 4 and not flags & 1:
-            stream.write(frame(4, 1, 0))
-        if kind == 1:
+        if kind == SETTINGS and not flags & ACK:
+            stream.write(frame(SETTINGS, ACK, 0))
+        if kind == HEADERS:
             seen["http2"] = seen.get("http2", 0) + 1
             count = 3 if seen["http2"] == 1 else 6
-            stream.write(frame(1, 4, number, b"\x88"))
+            stream.write(frame(HEADERS, END_HEADERS, number, b"\x88"))
             for at in range(count):
-                stream.write(frame(0, at == 5, number, first[at * 10000 : (at + 1) * 10000]))
+                stream.write(frame(DATA, END_STREAM if at == 5 else 0, number, first[at * 10000 : (at + 1) * 10000]))
             if count == 3:
-                stream.write(frame(3, 0, number, struct.pack(">I", 0)))
+                stream.write(frame(RST_STREAM, 0, number, struct.pack(">I", 0)))
         stream.flush()
 
 

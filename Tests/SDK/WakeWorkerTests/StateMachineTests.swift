@@ -35,7 +35,7 @@ struct SubscriptionStateMachineTests {
         #expect(machine.momentReached(now: 5) == .subscribe)
         machine.accepted(now: 6)
         #expect(machine.nextMoment == 6 + limit)
-        machine.heard(now: 1000)
+        machine.received(now: 1000)
         #expect(machine.momentReached(now: 999 + limit) == .nothing)
         #expect(machine.momentReached(now: 1000 + limit) == .giveUp(silence: limit))
     }
@@ -126,7 +126,7 @@ struct SubscriptionStateMachineTests {
             #expect(machine.nextMoment == before, "\(place)")
         }
         var over = Place.over.machine()
-        over.heard(now: 20)
+        over.received(now: 20)
         #expect(over.momentReached(now: .max) == .nothing)
         #expect(over.nextMoment == nil)
     }

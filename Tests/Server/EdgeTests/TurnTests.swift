@@ -25,7 +25,7 @@ struct EngineOutboxTests {
 
     @Test("Messages are sent at the end of the turn, and not before")
     func turn() {
-        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
         outbox.reject(.badTopic, APNsID(random: (1, 2))) { nil }
         #expect(self.taken() == nil)
         outbox.handOver()
@@ -36,7 +36,7 @@ struct EngineOutboxTests {
 
     @Test("Pushes count from the end of their turn until they are answered, and nothing else does")
     func pushes() {
-        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
         for _ in 0..<3 { self.append(outbox) }
         outbox.append(.workersAsked)
         #expect(outbox.pushesAtEngine == 0)
@@ -50,7 +50,7 @@ struct EngineOutboxTests {
 
     @Test("A push of a quiet topic lowers the limit, and ends the store's rest with its own batch only")
     func quietTopic() {
-        let outbox = EngineOutbox(self.mailbox, room: PushRoom(most: 512))
+        let outbox = EngineOutbox(self.mailbox, window: PushWindow(most: 512))
         var batch = CommandBatch()
         func takeEndsRest() -> Bool {
             batch.removeAll()
@@ -62,7 +62,7 @@ struct EngineOutboxTests {
         self.append(outbox)
         outbox.quietPushCame(now: 0)
         outbox.handOver()
-        #expect(takeEndsRest() && batch.answersDue == 2 && outbox.room.count(now: 0) == PushRoom.besideQuietMin)
+        #expect(takeEndsRest() && batch.answersDue == 2 && outbox.window.count(now: 0) == PushWindow.quietLimitMin)
         self.append(outbox)
         outbox.handOver()
         #expect(!takeEndsRest() && batch.answersDue == 1)
@@ -82,7 +82,7 @@ struct EngineOutboxTests {
             while mailbox.take(into: &batch, waitingAtMost: 600_000) { batch.removeAll() }
             mailbox.lend(nil)
         }
-        let outbox = EngineOutbox(mailbox, room: PushRoom(most: 512))
+        let outbox = EngineOutbox(mailbox, window: PushWindow(most: 512))
         var count = 0
         func isStepped(_ pushes: Int, with commands: EngineCommand...) -> Bool {
             let before = steps.withLock { $0.count }
@@ -149,98 +149,98 @@ struct GoodbyesTests {
 }
 
 @Suite("How many pushes of a loop may be at the engine", .timeLimit(.minutes(15)))
-struct PushRoomTests {
-    static let short = PushRoom.shortPauseNanosecondsMax
-    static let long = PushRoom.shortPauseNanosecondsMax + 1
+struct PushWindowTests {
+    static let short = PushWindow.shortPauseNanosecondsMax
+    static let long = PushWindow.shortPauseNanosecondsMax + 1
 
-    /// A room after a quiet topic's push that arrived at 0.
-    private static func besideQuiet(most: Int) -> PushRoom {
-        var room = PushRoom(most: most)
-        room.quietPushCame(now: 0)
-        return room
+    /// A window after a quiet topic's push that arrived at 0.
+    private static func quietLimit(most: Int) -> PushWindow {
+        var window = PushWindow(most: most)
+        window.quietPushCame(now: 0)
+        return window
     }
 
-    /// Fills the room, at 0 unless another time is given, so that pauses follow.
-    private func pause(_ room: inout PushRoom, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
+    /// Fills the window, at 0 unless another time is given, so that pauses follow.
+    private func pause(_ window: inout PushWindow, _ nanoseconds: Int64, times: Int = 1, at now: Int64 = 0) {
         for number in 0..<Int64(times) {
-            room.paused(withRoomFor: room.count(now: now), now: number * 1_000_000_000)
-            room.resumed(now: number * 1_000_000_000 + nanoseconds)
+            window.paused(atLimit: window.count(now: now), now: number * 1_000_000_000)
+            window.resumed(now: number * 1_000_000_000 + nanoseconds)
         }
     }
 
     @Test("The full limit applies, except for a second after each push of a quiet topic")
     func second() {
-        var room = PushRoom(most: 512)
-        #expect(room.count(now: 0) == 512)
-        room.quietPushCame(now: 5000)
-        #expect(room.count(now: 5000) == 128 && room.count(now: 5999) == 128 && room.count(now: 6000) == 512)
-        room.quietPushCame(now: 5900)
-        #expect(room.count(now: 6000) == 128)
+        var window = PushWindow(most: 512)
+        #expect(window.count(now: 0) == 512)
+        window.quietPushCame(now: 5000)
+        #expect(window.count(now: 5000) == 128 && window.count(now: 5999) == 128 && window.count(now: 6000) == 512)
+        window.quietPushCame(now: 5900)
+        #expect(window.count(now: 6000) == 128)
     }
 
     @Test("Eight more long pauses than short ones double the limit, up to the maximum")
     func longPauses() {
-        var room = Self.besideQuiet(most: 500)
-        self.pause(&room, Self.long, times: 7)
-        self.pause(&room, Self.short)
-        self.pause(&room, Self.long)
-        #expect(room.count(now: 0) == 128)
-        self.pause(&room, Self.long)
-        #expect(room.count(now: 0) == 256)
-        self.pause(&room, Self.long, times: 8)
-        #expect(room.count(now: 0) == 500)
-        self.pause(&room, Self.long, times: 255)
-        #expect(room.count(now: 0) == 500)
+        var window = Self.quietLimit(most: 500)
+        self.pause(&window, Self.long, times: 7)
+        self.pause(&window, Self.short)
+        self.pause(&window, Self.long)
+        #expect(window.count(now: 0) == 128)
+        self.pause(&window, Self.long)
+        #expect(window.count(now: 0) == 256)
+        self.pause(&window, Self.long, times: 8)
+        #expect(window.count(now: 0) == 500)
+        self.pause(&window, Self.long, times: 255)
+        #expect(window.count(now: 0) == 500)
     }
 
     @Test(
         "After 256 pauses above the least limit the least one is tried again, however long they were",
-        arguments: [PushRoomTests.short, PushRoomTests.long]
+        arguments: [PushWindowTests.short, PushWindowTests.long]
     )
     func leastAgain(length: Int64) {
-        var room = Self.besideQuiet(most: 512)
-        self.pause(&room, Self.long, times: 16)
-        self.pause(&room, length, times: 255)
-        #expect(room.count(now: 0) == 512)
-        self.pause(&room, length)
-        #expect(room.count(now: 0) == 128)
+        var window = Self.quietLimit(most: 512)
+        self.pause(&window, Self.long, times: 16)
+        self.pause(&window, length, times: 255)
+        #expect(window.count(now: 0) == 512)
+        self.pause(&window, length)
+        #expect(window.count(now: 0) == 128)
     }
 
     @Test("Pauses at the full limit do not count for the lower limit next to a quiet topic's pushes")
     func noisyAlone() {
-        var room = Self.besideQuiet(most: 512)
-        self.pause(&room, Self.long, times: 100, at: 1000)
-        #expect(room.count(now: 0) == 128)
+        var window = Self.quietLimit(most: 512)
+        self.pause(&window, Self.long, times: 100, at: 1000)
+        #expect(window.count(now: 0) == 128)
     }
 
     @Test("The limit never exceeds the maximum, which can be changed")
     func most() {
-        var room = Self.besideQuiet(most: 16)
-        self.pause(&room, Self.long, times: 100)
-        #expect(room.count(now: 0) == 16 && room.count(now: 1000) == 16)
-        room.most = 1000
-        #expect(room.count(now: 0) == 128 && room.count(now: 1000) == 1000)
-        self.pause(&room, Self.long, times: 24)
-        #expect(room.count(now: 0) == 1000)
-        room.most = 512
-        #expect(room.count(now: 0) == 512)
-        self.pause(&room, Self.long, times: 256)
-        #expect(room.count(now: 0) == 128)
+        var window = Self.quietLimit(most: 16)
+        self.pause(&window, Self.long, times: 100)
+        #expect(window.count(now: 0) == 16 && window.count(now: 1000) == 16)
+        window.most = 1000
+        #expect(window.count(now: 0) == 128 && window.count(now: 1000) == 1000)
+        self.pause(&window, Self.long, times: 24)
+        #expect(window.count(now: 0) == 1000)
+        window.most = 512
+        #expect(window.count(now: 0) == 512)
+        self.pause(&window, Self.long, times: 256)
+        #expect(window.count(now: 0) == 128)
     }
 
     @Test("Next to a quiet topic's pushes the limit stays full if no lower one is set")
     func all() {
-        var room = PushRoom(most: 512, least: .max)
-        room.quietPushCame(now: 0)
-        self.pause(&room, Self.long, times: 1000)
-        #expect(room.count(now: 0) == 512)
+        var window = PushWindow(most: 512, least: .max)
+        window.quietPushCame(now: 0)
+        self.pause(&window, Self.long, times: 1000)
+        #expect(window.count(now: 0) == 512)
     }
 
     @Test("A pause that did not begin does not end")
     func unbegun() {
-        var room = Self.besideQuiet(most: 512)
-        for _ in 0..<100 { room.resumed(now: .max) }
-        #expect(room.count(now: 0) == 128)
+        var window = Self.quietLimit(most: 512)
+        for _ in 0..<100 { window.resumed(now: .max) }
+        #expect(window.count(now: 0) == 128)
     }
 }
 

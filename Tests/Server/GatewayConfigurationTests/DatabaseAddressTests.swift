@@ -49,7 +49,7 @@ struct DatabaseAddressTests {
             #expect(error.faults[0].problem == "holds a password")
             #expect(error.faults[0].remedy.contains("passfile=/FILE"))
             #expect(!"\(error) \(error.allFaults)".contains("hunter"))
-            #expect(error.rest?.store == .sqlite)
+            #expect(error.readable?.store == .sqlite)
         }
     }
 

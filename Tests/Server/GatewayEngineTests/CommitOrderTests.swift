@@ -16,7 +16,7 @@ struct CommitOrderTests {
         try rig.waitForCommit()
         rig.step { $0.statistics(2) }
         rig.step { $0.explain(3, 1) }
-        rig.takeTold()
+        rig.takeOutputs()
         #expect(rig.told.isEmpty)
         rig.gate.open()
         let answers = try rig.answers(1...3)
@@ -65,11 +65,11 @@ struct FailedCommitTests {
         // The store has finished and wakes the engine.
         while rig.wakeup.wait(until: Date(timeIntervalSinceNow: 60)) == false {}
         let wait = rig.stepOnLoop { $0.push(2, 2) }
-        rig.takeTold()
+        rig.takeOutputs()
         #expect(wait == 0, "the engine's thread should continue immediately")
         #expect(rig.wakeup.failures.isEmpty && rig.answer(1) == nil && rig.answer(2) == nil)
         rig.step()
-        rig.takeTold()
+        rig.takeOutputs()
         #expect(rig.wakeup.failures.count == 1 && rig.answer(1)?.status == 503 && rig.answer(2)?.status == 503)
     }
 

@@ -155,7 +155,7 @@ struct EngineStateTests {
         let rig = scene.rig
         rig.step { request.ask(100, scene.wake, $0) }
         if state == .committing {
-            rig.takeTold()
+            rig.takeOutputs()
             #expect(rig.answer(100) == nil)
             rig.gate.open()
         }

@@ -13,7 +13,7 @@ struct EventLogTests {
     private static let number = HistoryEvent.device(of: EngineRig.token(1), EngineRig.historyKey)
 
     /// Returns the answer about a device with a history of pushes, a task and a session.
-    private static func ask(_ selection: EventSelection) throws -> Told {
+    private static func ask(_ selection: EventSelection) throws -> RecordedOutput {
         let file = HistoryFile(path: nil, key: EngineRig.historyKey, limits: .inMemory) { _ in }
         func append(_ kind: HistoryEvent.Kind, _ milliseconds: Int64, name: String? = nil, apnsID: APNsID? = nil) {
             var events: [HistoryEvent] = []
@@ -38,7 +38,7 @@ struct EventLogTests {
         return try self.answer(.events(EngineRig.token(1), topic: EngineRig.topicName(0), selection), file)
     }
 
-    private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> Told {
+    private static func answer(_ subject: HistoryQuestion.Subject, _ file: HistoryFile) throws -> RecordedOutput {
         let loop = LoopMailbox()
         loop.attach {}
         HistoryQuestion(
@@ -50,15 +50,15 @@ struct EventLogTests {
         ).answer(from: file, PerOutput(loop))
         var effects = EffectBatch()
         loop.take(into: &effects)
-        return try #require(Told.all(in: effects).first)
+        return try #require(RecordedOutput.all(in: effects).first)
     }
 
-    private static func events(_ answer: Told) -> [[String: Any]] {
+    private static func events(_ answer: RecordedOutput) -> [[String: Any]] {
         answer.value(["events"]) as? [[String: Any]] ?? []
     }
 
     /// Returns the events, each as time, name, kind, subject and detail.
-    private static func lines(_ answer: Told) -> [String] {
+    private static func lines(_ answer: RecordedOutput) -> [String] {
         self.events(answer).map { event in
             let parts = ["event", "kind", "apnsID", "task", "session", "detail"].map { key in
                 event[key].map { $0 is NSNull ? "null" : "\($0)" } ?? "-"

@@ -20,7 +20,7 @@ final class GatewayEngineRig {
     private let loop = LoopMailbox()
     private let history: HistoryThread
     /// All results in order.
-    private(set) var told: [Told] = []
+    private(set) var told: [RecordedOutput] = []
 
     /// - Throws: `StoreError` if the engine cannot start.
     init(
@@ -92,7 +92,7 @@ final class GatewayEngineRig {
         self.gate.open()
         self.engine.finish()
         self.history.stop()
-        self.takeTold()
+        self.takeOutputs()
     }
 
     /// Performs one step with the whole batch, like the engine's thread.
@@ -121,44 +121,44 @@ final class GatewayEngineRig {
     /// - Throws: if it does not within ten seconds.
     func run(_ what: String, until isDone: (GatewayEngineRig) -> Bool) throws {
         let limit = Date(timeIntervalSinceNow: 10)
-        self.takeTold()
+        self.takeOutputs()
         while !isDone(self) {
             guard let isSignaled = self.wakeup.wait(until: limit) else {
                 throw RigFailure("not within 10 s: \(what); told were \(self.told)")
             }
             if isSignaled { self.step() }
-            self.takeTold()
+            self.takeOutputs()
         }
     }
 
     /// Sends requests in one step, and waits for all answers.
     @discardableResult
-    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [Told] {
+    func ask(_ requests: ClosedRange<Int>, _ fill: (Requests) -> Void) throws -> [RecordedOutput] {
         self.step(fill)
         return try self.answers(requests)
     }
 
     /// Sends one request, and waits for its answer.
     @discardableResult
-    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> Told {
+    func ask(_ request: Int, _ fill: (Requests) -> Void) throws -> RecordedOutput {
         try self.ask(request...request, fill)[0]
     }
 
     /// Waits for the answers to requests; returns the first of each.
     @discardableResult
-    func answers(_ requests: ClosedRange<Int>) throws -> [Told] {
+    func answers(_ requests: ClosedRange<Int>) throws -> [RecordedOutput] {
         try self.run("answers to \(requests)") { rig in requests.allSatisfy { rig.answer($0) != nil } }
         return requests.compactMap { self.answer($0) }
     }
 
     /// Returns the answer to a request received so far.
-    func answer(_ request: Int) -> Told? { self.told.first { $0.isAnswer && $0.request == request } }
+    func answer(_ request: Int) -> RecordedOutput? { self.told.first { $0.isAnswer && $0.request == request } }
 
     /// Returns the number of answers to a request.
     func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
 
     /// The delivered wakes in order.
-    var wakes: [Told] { self.told.filter { $0.kind == .wake } }
+    var wakes: [RecordedOutput] { self.told.filter { $0.kind == .wake } }
 
     /// Returns the id of the last delivered wake.
     func lastWake() throws -> WakeID {
@@ -180,11 +180,11 @@ final class GatewayEngineRig {
     }
 
     /// Takes the contents of the mailbox without waiting.
-    func takeTold() {
+    func takeOutputs() {
         var effects = EffectBatch()
         self.loop.take(into: &effects)
         let batch = CommandBatch()
-        self.told += Told.all(in: effects) { batch.append(.request($0)) }
+        self.told += RecordedOutput.all(in: effects) { batch.append(.request($0)) }
         // A request handed back by the history goes to the engine again, as in loops.
         if !batch.isEmpty { _ = self.engine.step(batch) }
     }
@@ -209,7 +209,7 @@ final class GatewayEngineRig {
 }
 
 extension PerOutput<LoopMailbox> {
-    /// Creates the outlets of a gateway with one loop and no webhooks.
+    /// Creates the outputs of a gateway with one loop and no webhooks.
     init(_ loop: LoopMailbox) { self.init(loops: [loop], webhooks: LoopMailbox()) }
 }
 
@@ -438,15 +438,15 @@ final class Requests {
     static func topic(_ number: Int) -> [UInt8] { Array(EngineRig.topicName(number).utf8) }
 }
 
-extension Told {
+extension RecordedOutput {
     /// Returns effects in plain words.
     ///
     /// - Parameter again: receives each request that the history hands back, for the engine.
-    static func all(in effects: EffectBatch, again: (EngineRequest) -> Void = { _ in }) -> [Told] {
-        var told: [Told] = []
+    static func all(in effects: EffectBatch, again: (EngineRequest) -> Void = { _ in }) -> [RecordedOutput] {
+        var told: [RecordedOutput] = []
         effects.handOver { effect in
             if case .asked(let request) = effect { again(request) }
-            told.append(Told(effect))
+            told.append(RecordedOutput(effect))
         }
         return told
     }
@@ -569,11 +569,11 @@ final class HistoryRig {
     }
 
     /// Lets the file open, waits for the end of the thread, and returns the answers.
-    func finish() -> [Told] {
+    func finish() -> [RecordedOutput] {
         self.mayOpen.signal()
         self.thread.stop()
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        return Told.all(in: effects)
+        return RecordedOutput.all(in: effects)
     }
 }

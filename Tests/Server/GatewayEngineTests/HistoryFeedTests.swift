@@ -410,7 +410,7 @@ struct EngineHistoryTests {
     }
 
     @Test("Tokens that collide under a known hash seed do not share a history")
-    func unknown() throws {
+    func unknownDevices() throws {
         let rig = try GatewayEngineRig()
         defer { rig.stop() }
         // The second eight bytes cancel those before them. Without a key, all such tokens would have the same number.

@@ -37,7 +37,7 @@ struct RoomClients {
     /// The results of this life that were answered 204, and the uptime in milliseconds at which they were sent.
     private(set) var settled: [String: (result: FetchResult, at: Int64)] = [:]
     /// The answers by request.
-    var answers: [Int: Told] = [:]
+    var answers: [Int: RecordedOutput] = [:]
     /// Every request that was answered.
     private var answered: Set<Int> = []
     /// True if a request was refused because the store has failed.
@@ -70,7 +70,7 @@ struct RoomClients {
     }
 
     /// - Returns: the error in the result.
-    mutating func take(_ told: Told) -> String? {
+    mutating func take(_ told: RecordedOutput) -> String? {
         if told.isAnswer {
             guard self.answered.insert(told.request).inserted else { return "a second answer: \(told)" }
             if told.status == 503 { self.hasMetFailure = true }
@@ -97,14 +97,14 @@ struct RoomClients {
         self.streams[stream]?.wakes.remove(wake)
     }
 
-    private mutating func takePush(_ told: Told) -> String? {
+    private mutating func takePush(_ told: RecordedOutput) -> String? {
         guard told.status == 200 else { return told.status == 503 ? nil : "a push is refused: \(told)" }
         guard self.sent[told.request] != nil else { return "an answer to no push: \(told)" }
         self.accepted.insert(told.request)
         return nil
     }
 
-    private mutating func takeAnswer(_ told: Told) -> String? {
+    private mutating func takeAnswer(_ told: RecordedOutput) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
             return nil
@@ -121,7 +121,7 @@ struct RoomClients {
         return [404, 409, 410].contains(told.status) ? nil : "a result is answered \(told)"
     }
 
-    private mutating func takeWake(_ told: Told) -> String? {
+    private mutating func takeWake(_ told: RecordedOutput) -> String? {
         guard let wake = told.string("wake") else { return "a wake without a name: \(told)" }
         guard self.wakes.insert(wake).inserted else { return "wake \(wake) came twice" }
         self.lastWakes[told.string("device") ?? ""] = wake
@@ -150,7 +150,7 @@ struct RoomCounters: Hashable {
     let inFlight: Int64
     let launched: Int64
 
-    init?(_ told: Told) {
+    init?(_ told: RecordedOutput) {
         func pushes(_ name: String) -> Int64? { told.integer("pushes", name) }
         guard let accepted = pushes("accepted"), let completed = pushes("completed"),
             let coalesced = pushes("coalesced"), let pending = pushes("pending"), let inFlight = pushes("inFlight"),
@@ -184,7 +184,7 @@ struct RoomCoverage {
 
     mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
 
-    mutating func add(_ told: [Told]) {
+    mutating func add(_ told: [RecordedOutput]) {
         for each in told {
             switch each.kind {
             case .wake: self.note(.wake)

@@ -194,7 +194,7 @@ extension RoomSimulation {
         guard let loop = self.room?.loop else { return }
         var effects = EffectBatch()
         loop.take(into: &effects)
-        let told = Told.all(in: effects) { self.questions.append($0) }
+        let told = RecordedOutput.all(in: effects) { self.questions.append($0) }
         for thing in told {
             if let fault = self.clients.take(thing) { self.wrong(fault) }
             if self.clients.accepted.contains(thing.request) { self.policyTime.accepted(thing.request) }
@@ -203,7 +203,7 @@ extension RoomSimulation {
     }
 
     /// Sends a request and runs the engine until it is answered; nil if its store fails in the meantime.
-    private func ask(_ fill: (Requests, Int) -> Void) -> Told? {
+    private func ask(_ fill: (Requests, Int) -> Void) -> RecordedOutput? {
         self.requests += 1
         let number = self.requests
         self.step { fill($0, number) }
@@ -287,7 +287,7 @@ extension RoomSimulation {
         while self.fault == nil {
             rounds += 1
             guard rounds < 4000 else {
-                return self.wrong("something never ends: \(last.map { "\($0)" } ?? "no books")")
+                return self.wrong("something never ends: \(last.map { "\($0)" } ?? "no counters")")
             }
             // Requests for durable data alone are still answered, so they do not reveal that the store has failed.
             if self.room?.committer.hasFailed == true { self.die() }

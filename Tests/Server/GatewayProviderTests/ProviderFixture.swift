@@ -12,9 +12,9 @@ final class ProviderFixture {
     let keys = ProviderKeys()
     private(set) var gate: ProviderGate
     /// The gate's reports about invalid tokens.
-    private let told = ToldFaults()
+    private let reported = ReportedFaults()
 
-    private final class ToldFaults {
+    private final class ReportedFaults {
         var faults: [ProviderTokenFault] = []
     }
     private var files: [ProviderKeyFile] = []
@@ -35,7 +35,7 @@ final class ProviderFixture {
             self.keys,
             environment: environment,
             credentials: ConnectionCounts(connectionsMax: connectionsMax),
-            onRefusal: { [told] in told.faults.append($0) }
+            onRefusal: { [reported] in reported.faults.append($0) }
         )
         self.files = try known.map { try self.file($0.keyID, team: $0.team, topics: $0.topics) }
         self.keys.replace(with: self.files)
@@ -92,8 +92,8 @@ final class ProviderFixture {
 
     /// Returns the gate's reports since the last call.
     func takeFaults() -> [ProviderTokenFault] {
-        defer { self.told.faults = [] }
-        return self.told.faults
+        defer { self.reported.faults = [] }
+        return self.reported.faults
     }
 
     func closed(connection: UInt32) {

@@ -168,7 +168,7 @@ struct KeptKeysTests {
 @Suite("Watching the folder of providers' keys", .timeLimit(.minutes(15)))
 struct ProviderKeyWatchTests {
     /// The faults reported by the watch.
-    private final class Told: @unchecked Sendable {
+    private final class Reported: @unchecked Sendable {
         private let lock = NSLock()
         private var messages: [String] = []
 
@@ -194,8 +194,8 @@ struct ProviderKeyWatchTests {
         let fixture = try ProviderFixture()
         let folder = ProviderKeyFolder("\(fixture.folder)/keys")
         try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "A", topics: [])
-        let told = Told()
-        let watch = try ProviderKeyWatch(folder.path) { told.add($0.message) }
+        let reported = Reported()
+        let watch = try ProviderKeyWatch(folder.path) { reported.add($0.message) }
         #expect(self.keyIDs(watch) == ["A"])
         try folder.add(keyFile: fixture.privateKey, team: "T", keyID: "B", topics: [])
         #expect(await self.eventually { self.keyIDs(watch) == ["A", "B"] })
@@ -203,10 +203,10 @@ struct ProviderKeyWatchTests {
         #expect(await self.eventually { self.keyIDs(watch) == ["B", "C"] })
         try folder.remove(keyID: "B")
         #expect(await self.eventually { self.keyIDs(watch) == ["C"] })
-        #expect(told.all.isEmpty)
+        #expect(reported.all.isEmpty)
         try Data("no key".utf8).write(to: URL(fileURLWithPath: "\(folder.path)/C.pem"))
         #expect(await self.eventually { self.keyIDs(watch).isEmpty })
-        #expect(await self.eventually { told.all.count == 1 })
+        #expect(await self.eventually { reported.all.count == 1 })
         watch.stop()
     }
 

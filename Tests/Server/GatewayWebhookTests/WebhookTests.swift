@@ -213,11 +213,11 @@ struct WebhookBreakerTests {
         #expect(rig.succeed() == .nothing)
         for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
         #expect(rig.breaker.state == .active)
-        guard case .rest(let until) = rig.fail() else {
+        guard case .pause(let until) = rig.fail() else {
             Issue.record("it does not rest")
             return
         }
-        #expect((WebhookBreaker.firstRest / 2...WebhookBreaker.firstRest).contains(until))
+        #expect((WebhookBreaker.firstPause / 2...WebhookBreaker.firstPause).contains(until))
         #expect(rig.breaker.state == .resting(until: until))
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax)
     }
@@ -235,7 +235,7 @@ struct WebhookBreakerTests {
             Issue.record("it does not rest")
             return
         }
-        #expect(until - rig.now <= WebhookBreaker.firstRest)
+        #expect(until - rig.now <= WebhookBreaker.firstPause)
     }
 
     @Test("Each unsuccessful rest doubles the next, up to a limit, and is randomized over its upper half")
@@ -245,11 +245,11 @@ struct WebhookBreakerTests {
         var rests: Set<Int64> = []
         for number in 1...20 {
             try rig.endRest()
-            guard case .rest(let until) = rig.fail() else {
+            guard case .pause(let until) = rig.fail() else {
                 Issue.record("a failed probe does not rest")
                 return
             }
-            let bound = min(WebhookBreaker.lastRest, WebhookBreaker.firstRest << Int64(number))
+            let bound = min(WebhookBreaker.lastPause, WebhookBreaker.firstPause << Int64(number))
             #expect((bound / 2...bound).contains(until - rig.now), "rest \(number)")
             rests.insert(until - rig.now)
         }
@@ -275,19 +275,19 @@ struct WebhookBreakerTests {
     @Test("A webhook that asks for a rest gets it immediately, within limits")
     func retryAfter() throws {
         var rig = Rig()
-        #expect(rig.fail(retryAfter: 30_000) == .rest(until: 30_000))
+        #expect(rig.fail(retryAfter: 30_000) == .pause(until: 30_000))
         #expect(rig.fail(retryAfter: 20_000) == .nothing)
-        #expect(rig.fail(retryAfter: 40_000) == .rest(until: 40_000))
+        #expect(rig.fail(retryAfter: 40_000) == .pause(until: 40_000))
         try rig.endRest()
-        #expect(rig.fail(retryAfter: 0) == .rest(until: 40_000 + WebhookBreaker.firstRest))
+        #expect(rig.fail(retryAfter: 0) == .pause(until: 40_000 + WebhookBreaker.firstPause))
         try rig.endRest()
         let start = rig.now
-        #expect(rig.fail(retryAfter: .max / 2) == .rest(until: start + WebhookBreaker.retryAfterMax))
+        #expect(rig.fail(retryAfter: .max / 2) == .pause(until: start + WebhookBreaker.retryAfterMax))
         // The requested rest applies whenever the answered wake was sent.
         var late = Rig()
         let round = late.breaker.round
         late.open()
-        #expect(late.fail(round: round, retryAfter: 600_000) == .rest(until: 600_000))
+        #expect(late.fail(round: round, retryAfter: 600_000) == .pause(until: 600_000))
     }
 
     @Test("A timer that is not needed changes nothing")
@@ -310,7 +310,7 @@ struct WebhookBreakerTests {
             let round = rig.breaker.round &- UInt64.random(in: 0...1, using: &rig.generator)
             if Bool.random(using: &rig.generator) {
                 _ = rig.breaker.succeeded(round: round)
-            } else if case .rest = rig.fail(round: round, retryAfter: rig.now % 7 == 0 ? 5000 : nil) {
+            } else if case .pause = rig.fail(round: round, retryAfter: rig.now % 7 == 0 ? 5000 : nil) {
                 rests += 1
             }
         }

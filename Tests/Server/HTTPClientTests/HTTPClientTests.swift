@@ -328,15 +328,15 @@ struct HTTPBodyTests {
         let handle = try FileHandle(forReadingFrom: path)
         defer { try? handle.close() }
         let count = Int64(content.utf8.count)
-        let told = Told()
-        let body = HTTPFileBody(descriptor: handle.fileDescriptor, byteCount: count + missing) { told.set($0) }
+        let reported = Reported()
+        let body = HTTPFileBody(descriptor: handle.fileDescriptor, byteCount: count + missing) { reported.set($0) }
         var request = HTTPRequest("POST", server.url("/echo"))
         request.file = body
         let result = try Self.end(HTTPClient(), request)
         if missing == 0 {
             let response = try result.get()
             #expect(response.text.contains("\"method\": \"POST\"") && response.text.contains("payload payload"))
-            #expect(response.body.count > content.utf8.count && told.value == count)
+            #expect(response.body.count > content.utf8.count && reported.value == count)
         } else {
             #expect(throws: HTTPClientError.self) { try result.get() }
             let isCut = body.isCut.load(ordering: .relaxed)
@@ -345,7 +345,7 @@ struct HTTPBodyTests {
     }
 
     /// The progress of sending a file.
-    private final class Told: Sendable {
+    private final class Reported: Sendable {
         private let bytes = Mutex<Int64>(0)
 
         var value: Int64 { self.bytes.withLock { $0 } }

@@ -189,7 +189,7 @@ struct DepartureTests {
         #expect(departure.last(newest: 7, .refused(from: 5)) == 3)
         #expect(departure.last(newest: 7, .refused(from: 1)) == 0)
         #expect(departure.last(newest: 7, .refused(from: 11)) == 7)
-        departure.told(last: 3)
+        departure.announced(last: 3)
         #expect(departure.takes(3) && !departure.takes(5))
         #expect(departure.last(newest: 7, .dropped) == 3)
     }

@@ -159,7 +159,8 @@ struct HistoryTests {
     func layout() {
         #expect(MemoryLayout<HistoryEvent>.size == 64)
         let kinds = Set(
-            HistoryRig.kinds + HistoryRig.taskKinds + [.namePart(length: 255, place: 7), .worker(length: 9, place: 0)]
+            HistoryRig.kinds + HistoryRig.taskKinds
+                + [.namePart(length: 255, place: 7), .worker(length: 9, place: 0), .subscribed]
         )
         for kind in kinds {
             let event = HistoryEvent(device: 1, at: .distantPast, kind: kind)
@@ -168,6 +169,6 @@ struct HistoryTests {
         }
         let codes = (0...UInt8.max).filter { HistoryEvent.Kind.isCode($0) }
         #expect(codes == Set(kinds.map(\.stored.code)).sorted())
-        #expect(codes == Array(1...29))
+        #expect(codes == Array(1...30))
     }
 }

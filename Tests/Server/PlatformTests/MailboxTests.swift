@@ -36,13 +36,15 @@ struct MailboxTests {
 
         /// - Parameters:
         ///   - wait: the wait after a batch, in milliseconds.
-        ///   - rest: the rest, in milliseconds.
+        ///   - window: the batching window, in milliseconds.
         ///   - lends: true if other threads may do its work.
-        func start(waiting wait: Int64 = 600_000, resting rest: Int64 = 0, lends: Bool = false) throws {
+        func start(waiting wait: Int64 = 600_000, batchWindow window: Int64 = 0, lends: Bool = false) throws {
             let thread = try NamedThread("worker") {
                 var batch = Numbers()
                 if lends { self.mailbox.lend { self.work($0, wait) } }
-                while self.mailbox.take(into: &batch, waitingAtMost: wait, resting: rest) { _ = self.work(batch, wait) }
+                while self.mailbox.take(into: &batch, waitingAtMost: wait, batchWindow: window) {
+                    _ = self.work(batch, wait)
+                }
                 self.mailbox.lend(nil)
             }
             self.thread.withLock { $0 = thread }
@@ -145,7 +147,7 @@ struct MailboxTests {
     @Test("A delayed thread is woken only by urgent work, and takes the collected work with it")
     func resting() throws {
         let worker = Worker()
-        try worker.start(resting: 600_000)
+        try worker.start(batchWindow: 600_000)
         worker.submit(1)
         worker.submit(2)
         worker.submit(-3)
@@ -161,7 +163,7 @@ struct MailboxTests {
     @Test("A delay ends on its own, and the collected work is taken then")
     func restEnds() throws {
         let worker = Worker()
-        try worker.start(resting: 1)
+        try worker.start(batchWindow: 1)
         worker.submit(1)
         worker.waitUntilTaken(1)
         #expect(worker.end().joined().elementsEqual([1]))

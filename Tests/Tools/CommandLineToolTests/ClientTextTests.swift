@@ -73,8 +73,8 @@ struct ClientTextTests {
             """
         )
         #expect(ExplainText.text(device).contains("recent"))
-        var way = PushWayText("X")
-        #expect(way.newLines(try JSONReader.read("{\"events\":[\(event)]}")).count == 1)
+        var history = PushHistoryText("X")
+        #expect(history.newLines(try JSONReader.read("{\"events\":[\(event)]}")).count == 1)
         let changes = #"{"changed":[{"key":"k","old":\#(number),"new":\#(number)}],"policyVersion":\#(number)}"#
         #expect(ReloadCommand.text(try JSONReader.read(changes)).contains("launch policy"))
     }
@@ -120,8 +120,8 @@ struct ClientTextTests {
         #expect(ExplainText.text(try JSONReader.read("{\"recent\":[\(event)]}")).contains("result  X  \(explained)"))
         let push = try JSONReader.read("{\"events\":[\(event)]}")
         #expect(PushShowCommand.text(push, push).contains("result  \(explained)"))
-        var way = PushWayText("X")
-        #expect(way.newLines(push) == ["1970-01-01T00:00:00Z result \(explained)"])
+        var history = PushHistoryText("X")
+        #expect(history.newLines(push) == ["1970-01-01T00:00:00Z result \(explained)"])
     }
 
     @Test("The limits met do not include those that normal work reaches")

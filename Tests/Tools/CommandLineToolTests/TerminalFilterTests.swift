@@ -77,8 +77,8 @@ struct TerminalFilterTests {
         (
             "push steps", 0,
             {
-                var way = PushWayText("x")
-                return way.newLines(try value(#"{"events":[{"event":"NAME","detail":"NAME"}]}"#)).joined(
+                var history = PushHistoryText("x")
+                return history.newLines(try value(#"{"events":[{"event":"NAME","detail":"NAME"}]}"#)).joined(
                     separator: "\n"
                 )
             }

@@ -1,12 +1,12 @@
-// Workers that answer every wake at once, light enough to keep a gateway busy: raw HTTP/2, one connection and one stream
-// of wakes each, one thread for all of them.
+// Workers that answer every wake immediately, fast enough to keep a gateway busy: raw HTTP/2, with one connection and
+// one stream of wakes for each worker, and one thread for all of them.
 //
 //     workers PORT TOPIC STREAMS SLOTS [tls] [by-device] [lenient]
 //
-// With `tls` they trust anybody; with `by-device` each takes the wakes of the device that has its number.
-// Prints {"subscribed": ...} when all streams are open, and {"woken": ..., "answered": ...} for each byte of its input:
-// how many wakes came so far, and how many results were answered 204. It ends when its input does, and with 1 when a
-// connection ends or an answer is another; `lenient` takes any answer to a result.
+// With `tls` they trust every certificate; with `by-device` each takes the wakes of the device with its number.
+// Prints {"subscribed": ...} when all streams are open, and for each byte of its input {"woken": ..., "answered": ...}:
+// the number of wakes so far, and the number of results answered 204. Ends with its input. Ends with 1 when a
+// connection ends or a result gets another answer; `lenient` accepts any answer to a result.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     int socket;
-    // None in cleartext.
+    // NULL in cleartext.
     SSL *tls;
     uint32_t next_stream;
     // Received bytes that are not parsed yet; text of incomplete events; bytes to send.
@@ -88,7 +88,7 @@ static size_t literal(uint8_t *block, uint8_t name, const char *value, size_t co
     return place + count;
 }
 
-// HEADERS with :method and :scheme by their place in the static table (RFC 7541 §6.1).
+// HEADERS with :method and :scheme as indexes of the static table (RFC 7541 §6.1).
 static void request(Worker *worker, uint8_t method, const char *path, size_t path_count, uint8_t flags) {
     uint8_t block[320] = {0x80 | method, 0x80 | (is_tls ? 7 : 6)};
     size_t count = 2;
@@ -97,7 +97,7 @@ static void request(Worker *worker, uint8_t method, const char *path, size_t pat
     frame(&worker->sent, HEADERS, END_HEADERS | flags, worker->next_stream, block, (uint32_t)count);
 }
 
-// Bytes of a connection, or none: it has ended (0), or there is nothing to do now (-1, EAGAIN).
+// Receives bytes of a connection. Returns 0 if it has ended, and -1 with EAGAIN if nothing has arrived.
 static ssize_t take(Worker *worker, char *room, size_t count) {
     if (!worker->tls) return read(worker->socket, room, count);
     const int taken = SSL_read(worker->tls, room, (int)count);
@@ -195,7 +195,7 @@ static void begin(Worker *worker, SSL_CTX *context, int port, const char *topic,
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
     };
     const int one = 1;
-    // No table of fields, and windows that hold all there is to come.
+    // No table of fields, and windows that are large enough for all input.
     static const uint8_t settings[] = {0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 4, 0x7F, 0xFF, 0xFF, 0xFF};
     static const uint8_t window[] = {0x7F, 0xFF, 0, 0};
     char path[PATH_BYTES_MAX + 1];
@@ -236,7 +236,7 @@ static void serve(Worker *worker) {
     flush(worker);
 }
 
-// Serves what is ready; false when the input has ended.
+// Processes events; returns false at the end of the input.
 static bool serve_events(int poll, int milliseconds) {
     struct epoll_event events[64];
     const int ready = epoll_wait(poll, events, 64, milliseconds);

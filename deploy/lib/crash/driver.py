@@ -63,7 +63,7 @@ class Crashes:
         self.start_seconds.append(self.gateway.start(self.environment))
         await self.load().register_all()
 
-    # The number of pushes whose complete way is already known that are checked again after each end; None for all.
+    # The number of pushes with a complete known history that are checked again after each end; None for all.
     ways_again_max: int | None = ways.AGAIN_MAX
 
     async def audit(self, is_restart: bool = True) -> None:

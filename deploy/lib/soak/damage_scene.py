@@ -19,7 +19,7 @@ DEVICES = 60
 POLICY = {"launchInterval": 86_400, "executionWindow": 900, "dailyLaunches": 1000, "immediateRefill": 1}
 RESULTS = (None, "newData", "noData", "failed")
 WAITING = ("pending", "inFlight")
-# The parts of an explanation that depend on time, or that the ways of pushes show better.
+# The parts of an explanation that depend on time, or that the histories of pushes show better.
 PASSING = ("recent", "why", "nextEligibleAt", "windowEndsAt", "lastLaunchAt", "registeredAt", "policySince")
 
 

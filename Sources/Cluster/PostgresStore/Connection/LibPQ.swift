@@ -10,7 +10,7 @@ final class LibPQ {
         case readable, writable, nothing, failed
     }
 
-    /// The most notices kept until a caller takes them.
+    /// The maximum number of notices kept until a caller takes them.
     static let noticesMax = 256
 
     /// The server's notices, which are not answers; beyond `noticesMax`, later ones are dropped.

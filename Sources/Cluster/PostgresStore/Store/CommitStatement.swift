@@ -139,8 +139,8 @@ enum CommitStatement: Int, CaseIterable {
         end: "left(n.low, -1) || '/'"
     )
 
-    /// The most rows that a claim reads of one name: more than it takes, because other claims may have locked the first
-    /// ones.
+    /// The maximum number of rows that a claim reads of one name: more than it takes, because other claims may have
+    /// locked the first ones.
     private static let lanesMax = "4 * $8::integer + 64"
 
     /// The groups whose key is in a range, from each start in two arrays to the corresponding end. "/" follows "." in

@@ -43,7 +43,7 @@ package final class DatabaseImport {
         }
     }
 
-    /// The most devices of one transaction.
+    /// The maximum number of devices of one transaction.
     package static let devicesMax = 1000
 
     private let client: PostgresClient

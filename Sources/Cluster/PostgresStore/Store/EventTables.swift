@@ -116,7 +116,7 @@ package enum EventTables {
         END $$
         """
 
-    /// The most events of one row; `EventRecord` writes this many as one record.
+    /// The maximum number of events of one row; `EventRecord` writes this many as one record.
     static let eventsPerRow = 512
 
     /// The events of one device in one transaction, or some of them.
@@ -169,9 +169,9 @@ package enum EventTables {
 
 /// Events of many devices at the same time, as one row of `EventTables.bundles`.
 package struct EventBundle {
-    /// The fewest events that are bundled: fewer are stored as separate rows, which indexes find.
+    /// The minimum number of events that are bundled: fewer are stored as separate rows, which indexes find.
     package static let eventsMin = 16
-    /// The most bytes of a body: for pushes, two rows with their filters fill a page.
+    /// The maximum number of bytes of a body: for pushes, two rows with their filters fill a page.
     private static let bodyBytesMax = 3_500
 
     /// A filter of its devices and pushes.

@@ -2,21 +2,25 @@ package import Engine
 import Policy
 package import Wire
 
-/// The stored format of a report: version (1 byte), then name and software version with a length (2 bytes) each, wakes
-/// (4), draining flag (1), the workers with a count (2), each with topic, connected, slots, busy (4 each) and a flag
-/// for conditions (1), and the digests with a count (2), each a name with a length (2) and a number (8). From version 2
-/// on also the offers with a count (2), each with topic, streams, free slots (4 each), flags for pushes and for named
-/// devices (1 each), and the lists of tasks, sessions and resources, each with a count (2) and each name with a length
-/// (2). From version 3 on also the durations of wakes with a count (2), each with topic (4), the code of the kind and a
-/// flag for rows of one worker (1 each), the name of the worker with a length (2), sum and longest (8 each), and the
-/// buckets with a count (2), each with its number and its wakes (4 each). All integers are little-endian. Later bytes
-/// are of a newer version, and ignored.
+/// The stored format of a report. Numbers in parentheses are bytes, integers are little-endian, a text begins with its
+/// length (2), and a list begins with its count (2):
+///
+/// - version (1), name and software version (texts), wakes (4), draining flag (1);
+/// - the list of workers: topic, connected, slots, busy (4 each), flag for conditions (1);
+/// - the list of digests: name (text), number (8);
+/// - from version 2 on, the list of offers: topic, streams, free slots (4 each), flags for pushes and for named devices
+///   (1 each), and the lists of tasks, sessions and resources (texts);
+/// - from version 3 on, the list of durations of wakes: topic (4), code of the kind (1), flag for a row of one worker
+///   (1), the worker's name (text), sum and longest (8 each), and the list of buckets: number, wakes (4 each).
+///
+/// Later bytes are of a newer version, and are ignored.
 extension GatewayReport {
     private static let storedVersion: UInt8 = 3
-    /// The most bytes of the stored offers, since all gateways read all of them each second. Offers beyond the limit
-    /// are omitted.
+    /// The maximum size of the stored offers, in bytes, because every gateway reads all of them each second. Offers
+    /// beyond the limit are omitted.
     package static let offerBytesMax = 16_384
-    /// The most bytes of the durations that are kept: those of topics, then of the workers that take longest.
+    /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the most
+    /// wakes first. Rows beyond the limit are omitted.
     package static let durationBytesMax = 16_384
 
     /// Encodes the report.
@@ -148,14 +152,14 @@ extension GatewayReport {
             let topic = TopicIndex(rawValue: fields.halfWord())
             let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
             var counts = DurationCounts()
-            // Bounded, so that no sum of many rows overflows.
+            // The value is limited so that sums of many rows do not overflow.
             let (sum, longest) = (fields.word(), fields.word())
             counts.add(sum: min(Int64(clamping: sum), 1 << 44), max: min(Int64(clamping: longest), 1 << 44))
             for _ in 0..<fields.count() where !fields.isShort {
                 let (bucket, times) = (fields.halfWord(), fields.halfWord())
                 if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }
             }
-            // A kind that only newer gateways know is passed over.
+            // Kinds of newer gateways are skipped.
             guard let kind = LaunchKind.allCases.first(where: { ($0.task?.storedCode ?? 0) == kind }) else { continue }
             let name = isOfWorker ? worker : nil
             self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))

@@ -7,7 +7,7 @@ struct LoadStep {
     /// The meaning of a statement's rows.
     private enum Part {
         case devices
-        /// Selected rows; there may be more than `countMax`.
+        /// Selected rows. If there are `countMax`, the database may have more.
         case selected(countMax: Int)
         /// Rows selected from a slice of the devices, and the slice's end.
         case slice(countMax: Int)
@@ -48,9 +48,10 @@ struct LoadStep {
 
     // MARK: Locking
 
-    /// The most groups of waiting rows that a claim examines, shared by all names and patterns of its streams, and the
-    /// fewest for each of them.
+    /// The maximum number of groups of waiting rows that a claim examines. All names and
+    /// patterns of its streams share them.
     private static let groupsMax = 256
+    /// The fewest groups for each name or pattern, even if they then exceed `groupsMax`.
     private static let groupsOfRangeMin = 8
 
     private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender) {
@@ -248,7 +249,7 @@ struct LoadStep {
 }
 
 extension LockHolder {
-    /// The most characters of an application's name.
+    /// The maximum number of characters of an application's name.
     private static let applicationMax = 63
 
     /// Reads a session from the columns starting at `first`; nil if they are NULL. A client sets the application's

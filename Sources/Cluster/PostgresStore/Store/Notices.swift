@@ -16,7 +16,7 @@ package enum NoticePayload {
         case values
     }
 
-    /// The most bytes of a payload: PostgreSQL accepts fewer than 8,000.
+    /// The maximum size of a payload, in bytes: PostgreSQL accepts fewer than 8,000.
     package static let bytesMax = 7900
 
     /// Returns a payload with as many items as fit, from `start` on.
@@ -52,7 +52,8 @@ package enum NoticePayload {
         return buffer.view.string
     }
 
-    /// Returns the items of another gateway; none of this one's own, and no wakes that ended at a third gateway.
+    /// Returns the items of a payload from another gateway, without wakes that ended at a third gateway; none if this
+    /// gateway sent the payload.
     package static func read(_ text: String, receiver: GatewayNumber) -> [Item] {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: true)
         guard let first = lines.first, let sender = Int32(first), sender != receiver.rawValue else { return [] }
@@ -92,7 +93,7 @@ package enum NoticePayload {
 
 /// Notices to send to other gateways; equal notices are sent once.
 package struct NoticeQueue {
-    /// The most notices in the queue. Later ones are dropped; nothing may depend on a notice.
+    /// The maximum number of notices in the queue. Later ones are dropped, so nothing may depend on a notice.
     package static let countMax = 20_000
 
     package private(set) var items: [NoticePayload.Item] = []
@@ -122,20 +123,20 @@ package struct NoticeQueue {
     }
 }
 
-/// The sessions that send notices, with the knowledge of which are gateways'.
+/// The sessions that send notices. Only those of gateways are trusted.
 ///
 /// Every role that may connect to the database can send notices. PostgreSQL reports the session of the sender, so
 /// notices are accepted only from sessions whose role may write the gateways' tables. All others are dropped and
 /// counted.
 package struct NoticeSenders {
-    /// The most known sessions, and the most notices that wait for the check of their session.
+    /// The maximum number of known sessions, and of notices that wait for the check of their session.
     package static let countMax = 1000
-    /// The most notices dropped in a second before the connection counts as flooded.
+    /// The number of notices dropped in a second above which the connection counts as flooded.
     package static let droppedMax = 2000
     /// The interval of checks in milliseconds: the process id of a session may be reused after its end.
     package static let checkMilliseconds: Int64 = 10_000
 
-    /// The known sessions by process id: true if the session's role is a gateway's.
+    /// The known sessions by process id: true if the session has the role of gateways.
     private var known: [Int32: Bool] = [:]
     /// The sessions to check next, and those being checked now.
     private var unchecked: Set<Int32> = []
@@ -196,10 +197,10 @@ package struct NoticeSenders {
     package mutating func checked(trusted: Set<Int32>) -> [PostgresNotification] {
         for sender in self.asked { self.known[sender] = trusted.contains(sender) }
         self.asked = []
-        let heard = self.waiting.filter { self.known[$0.sender] == true }
+        let delivered = self.waiting.filter { self.known[$0.sender] == true }
         let left = self.waiting.filter { self.known[$0.sender] == nil }
-        self.droppedCount += self.waiting.count - heard.count - left.count
+        self.droppedCount += self.waiting.count - delivered.count - left.count
         self.waiting = left
-        return heard
+        return delivered
     }
 }

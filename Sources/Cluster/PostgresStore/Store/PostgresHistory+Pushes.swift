@@ -11,18 +11,18 @@ extension PostgresHistory {
     private static let spanMilliseconds: Int64 = 1000
     /// The longest span, longer than any history.
     private static let spanMillisecondsMax: Int64 = 1 << 50
-    /// The most bundles read at a time.
+    /// The maximum number of bundles read at a time.
     private static let bundlesPerPage: Int64 = 64
-    /// The most event rows that a list examines, and the most bundles, each of which has dozens of events.
+    /// The maximum number of event rows that a list examines, and of bundles, each of which has dozens of events.
     private static let eventRowsMax: Int64 = 65_536
     private static let eventBundlesMax: Int64 = 8_192
     /// The first span that is read for the latest events of devices; each one after it is eight times as long, and none
     /// follows one that took so long, in milliseconds.
     private static let latestSpanMilliseconds: Int64 = 60_000
     private static let latestMillisecondsMax: Int64 = 1_000
-    /// The most tokens read at a time.
+    /// The maximum number of tokens read at a time.
     private static let tokensPerPage: Int32 = 8192
-    /// The most devices remembered by their numbers.
+    /// The maximum number of devices remembered by their numbers.
     private static let rememberedMax = 65_536
 
     package func pushes(behind place: LoggedPush?, notBefore oldest: Instant, countMax: Int) -> LoggedPushes {

@@ -8,20 +8,20 @@ package import Wire
 /// Used by one caller at a time, on any thread, who waits for each answer. A lost connection is replaced at the next
 /// query.
 package final class PostgresHistory: HistorySource {
-    /// The most rows read at a time, which is enough for most devices.
+    /// The maximum number of rows read at a time, which is enough for most devices.
     private static let rowsPerPage: Int64 = 64
     /// The time spans, in milliseconds, that are searched first, before all older rows.
     private static let windowMilliseconds: [Int64] = [3_600_000, 86_400_000]
     /// The timeout for an answer, in milliseconds. It also limits how long a user waits for a history.
     private static let answerMilliseconds: Int64 = 10_000
-    /// The most rows and the most bundles deleted by one piece of tidying: about the same number of events.
+    /// The maximum number of rows and of bundles deleted by one piece of tidying: about the same number of events.
     private static let deletedMax: Int64 = 5_000
     private static let deletedBundlesMax: Int64 = 100
-    /// The most outdated summaries remembered per table: those of a gigabyte of rows.
+    /// The maximum number of outdated summaries remembered per table: those of a gigabyte of rows.
     private static let staleSummariesMax = 4096
-    /// The most summaries recreated at a time, which reads 4,096 pages.
+    /// The maximum number of summaries recreated at a time, which reads 4,096 pages.
     private static let summariesMadeMax = 128
-    /// The most bundles read at a time to find a push, the most devices a push is followed to, and the most rows read
+    /// The maximum number of bundles read at a time to find a push, of devices a push is followed to, and of rows read
     /// of these devices. A push normally has a unique identifier and one device; for an identifier that was used many
     /// times, the last pushes are returned.
     private static let bundlesPerPage: Int64 = 1_024
@@ -109,7 +109,7 @@ package final class PostgresHistory: HistorySource {
         parameters.append(Int64(HistoryFile.pushEventsMax))
         Self.append(keysOf: arrivals.map(\.device), to: &parameters)
         parameters.append(Self.rowsOfPushMax)
-        guard let rows = self.query(Self.wayOfPush, parameters) else { return [] }
+        guard let rows = self.query(Self.eventsOfPush, parameters) else { return [] }
         var events: [HistoryEvent] = []
         for row in 0..<rows.count {
             let device = UInt64(bitPattern: rows.int64(row, 0))
@@ -339,7 +339,7 @@ extension PostgresHistory {
 
     /// Selects the events of a push's devices from its arrival on. The limit of rows per device is high enough for the
     /// push to end within it.
-    private static let wayOfPush = """
+    private static let eventsOfPush = """
         SELECT p.device, e.body
         FROM unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
             p(device, at, one, two, three, four)

@@ -284,7 +284,7 @@ enum QuestionStatement: Int, CaseIterable {
         }
     }
 
-    /// The most devices that one statement examines.
+    /// The maximum number of devices that one statement examines.
     private static let sliceMax = 4096
 
     /// Reads the rows of a slice that satisfy a filter, and, if there are devices after it, a last row without a

@@ -1,9 +1,9 @@
 import Platform
 
-/// A connection, and the statements that were sent on it and are not answered.
+/// A connection with its unanswered statements.
 ///
-/// Statements are sent as exchanges, batches that the server answers together: after the first failure it skips the
-/// others.
+/// Statements are sent in exchanges, which are batches that the server answers together. After the first failure, the
+/// server skips the remaining statements of the exchange.
 final class Session<Purpose> {
     /// The result of an exchange.
     struct Outcome {
@@ -61,7 +61,7 @@ final class Session<Purpose> {
         self.hasUnsent = self.link.flush() == .someLeft
     }
 
-    /// Sends a batch of statements that determine its purpose.
+    /// Sends a batch of statements, which also determine the purpose of the exchange.
     func exchange(_ body: (SessionSender) -> Purpose) {
         let sentAt = SystemClock.monotonic
         self.exchanges.append(Exchange(purpose: body(SessionSender(link: self.link)), sentAt: sentAt))

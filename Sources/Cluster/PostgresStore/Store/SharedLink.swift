@@ -37,7 +37,8 @@ final class SharedLink {
         case news
     }
 
-    /// The most attempts to add the same topics, which fail when other gateways add topics at the same time.
+    /// The maximum number of attempts to add the same topics, which fail when other gateways add topics at the same
+    /// time.
     private static let attemptsMax = 20
 
     private let state: StoreState
@@ -257,7 +258,7 @@ final class SharedLink {
         guard let number = self.state.number else { return }
         for item in NoticePayload.read(payload, receiver: number) {
             switch item {
-            case .notice(let notice): if self.state.isAttached { self.state.replies.append(.told(notice)) }
+            case .notice(let notice): if self.state.isAttached { self.state.replies.append(.notified(notice)) }
             case .topics, .values: self.events.append(.news)
             }
         }

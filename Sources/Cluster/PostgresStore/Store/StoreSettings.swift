@@ -43,7 +43,7 @@ package struct StoreSettings: Sendable {
     static let pauseMilliseconds: ClosedRange<Int64> = 50...1000
     /// The time for which ended wakes are remembered, in milliseconds.
     static let wakeMemoryMilliseconds: Int64 = 600_000
-    /// The most ended wakes deleted at a time.
+    /// The maximum number of ended wakes deleted at a time.
     static let sweepCountMax: Int32 = 2000
 }
 

@@ -19,7 +19,7 @@ final class StoreThread {
     private var pause = RetryPause()
     private var failure = StoreError.unknown
     /// The cause last reported to the engine; nil while the store is attached or has never been.
-    private var told: String?
+    private var reported: String?
     /// The time by which the thread must end; nil while it is not stopping.
     private var stopDeadline: Int64?
     private var isLeaving = false
@@ -202,7 +202,7 @@ final class StoreThread {
 
     private func attached(_ attachment: Attachment) {
         self.attachment = nil
-        self.told = nil
+        self.reported = nil
         self.state.isAttached = true
         self.pause = RetryPause()
         let current = Attachment(
@@ -222,9 +222,9 @@ final class StoreThread {
         self.attachment = nil
         self.state.number = nil
         // The first cause reports that the store is detached, and each different one why it still is.
-        if self.state.isAttached || self.told.map({ $0 != error.message }) ?? false {
+        if self.state.isAttached || self.reported.map({ $0 != error.message }) ?? false {
             self.state.replies.append(.detached(error))
-            self.told = error.message
+            self.reported = error.message
         }
         self.state.isAttached = false
         self.shared.detached()

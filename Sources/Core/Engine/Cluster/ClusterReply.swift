@@ -21,7 +21,7 @@ package enum ClusterReply {
     /// The requested topics cannot be added or read.
     case topicsRefused(StoreError)
     case view(ClusterView)
-    case told(ClusterNotice)
+    case notified(ClusterNotice)
     /// The stored value under a name, written by this gateway or by another.
     case value(name: String, [UInt8])
     /// A value was not stored. It may have been stored if the database's answer was lost.

@@ -518,7 +518,7 @@ package struct TaskProgress: Hashable, Sendable {
 /// The state from which a relaunched continued task resumes.
 package enum TaskResumption: Hashable, Sendable {
     /// No earlier launch reported progress.
-    case nothingTold
+    case noProgress
     /// The last reported progress.
     case progress(TaskProgress)
 }

@@ -49,7 +49,7 @@ extension DeviceEngine {
     /// All topics in order of creation if there are at most `countMax`; otherwise those with the most pushes.
     package func topicSnapshots(countMax: Int) -> [TopicSnapshot] {
         guard self.topics.count > countMax else { return self.topicSnapshots }
-        return self.topics.indices.most(countMax) { Int(clamping: self.topics.counters($0).accepted) }.map {
+        return self.topics.indices.top(countMax) { Int(clamping: self.topics.counters($0).accepted) }.map {
             self.snapshot($0)
         }
     }
@@ -149,7 +149,7 @@ extension DeviceEngine {
 extension Array {
     /// The `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap steps per
     /// element.
-    package consuming func most(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
+    package consuming func top(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
         guard countMax > 0 else { return [] }
         // A min-heap of the elements to return: a larger element replaces the first.
         var heap: [(amount: Int, place: Int)] = []

@@ -241,8 +241,8 @@ extension DeviceEngine {
         return .launched(id)
     }
 
-    /// Expires a wake in flight immediately: without an identifier, that of the short lane, of any kind; otherwise that
-    /// of the request with this identifier, or of the session of this name.
+    /// Expires a wake in flight immediately: the wake of the request with this identifier, or of the session with this
+    /// name; without an identifier, the wake in the short lane, of any kind.
     ///
     /// - Returns: the wake; nil if none is in flight.
     package func expireForced(_ device: DeviceIndex, identifier: String? = nil) -> WakeID? {
@@ -304,7 +304,7 @@ extension DeviceEngine {
         case .absorbed(let push):
             self.linkTraces(of: push, device)
             self.absorb(push, before.topic)
-            // The pending push waits as long as it did, and not since the one in flight came.
+            // The wait of the pending push counts from its own arrival, not from that of the push in flight.
             if self.keepsCauses, before.wait == nil, let newer = before.state.pending {
                 let hold = before.held == .worker ? nil : before.held
                 self.devices[device].wait = WaitLog(start: newer.firstReceivedAt, hold)
@@ -315,7 +315,7 @@ extension DeviceEngine {
         }
     }
 
-    /// Adds the traces of an older push, whose wake ended and which was coalesced, to the pending push.
+    /// Adds the traces of an older push, which was coalesced into the pending push at the end of its wake.
     private func linkTraces(of older: PushHandle, _ device: DeviceIndex) {
         guard let older = PushContent(older), let pending = self.devices[device].state.pending,
             let newer = PushContent(pending.handle), let joined = self.traces.content(of: newer, inPlaceOf: older)
@@ -326,7 +326,7 @@ extension DeviceEngine {
         self.memory.letGo(newer, topic)
     }
 
-    /// The apns-id of the push that absorbed another one at the end of its wake.
+    /// The apns-id of the pending push that absorbed the push of an ended wake.
     private func heir(_ device: DeviceIndex, _ action: WakeEndedAction) -> APNsID? {
         guard case .absorbed = action else { return nil }
         return self.devices[device].state.pending.flatMap { PushContent($0.handle)?.apnsID }
@@ -443,14 +443,13 @@ extension DeviceEngine {
             )
             row.policy = lanes.tasks
             guard let deadline else { return .notContinued }
-            if row.told(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }
+            if row.progressReported(progress, of: arrival) { self.tasks.noteProgress(device, row, at: self.now) }
             if deadline != wake.deadline { self.deriveDeadline(device, row, lanes, parameters) }
             return .lasts(deadline)
         }
     }
 
-    /// Updates the device's next due time after a deadline moved. If nothing else is due, nothing else can have
-    /// changed.
+    /// Updates the device's next due time after a deadline moved, which changes nothing else unless something is due.
     private func deriveDeadline(
         _ device: DeviceIndex,
         _ row: TaskRow,

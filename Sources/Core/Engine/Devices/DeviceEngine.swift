@@ -4,7 +4,8 @@ package import Wire
 /// The in-memory engine for all devices: states, due times, queues for slots, and counters. One thread steps it.
 ///
 /// `DeviceState` and `DeviceLanes` make the decisions. The engine has no clock: its owner supplies the time with
-/// `advance`. It does not know workers: its owner says if a slot is free, and claims devices that are ready.
+/// `advance`. It knows nothing about workers: its owner determines whether a slot is free, and takes devices that are
+/// ready.
 package final class DeviceEngine {
     /// Policy time of the current step.
     package internal(set) var now: Instant
@@ -40,8 +41,8 @@ package final class DeviceEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while a gateway shares the store that cannot read memory pressure and the waits of pushes and tasks.
-    /// Reports of the former are ignored then, and waits are not stored.
+    /// False while the store is shared with an older gateway that cannot read memory pressure and the waits of pushes
+    /// and tasks. Reports of memory pressure are then ignored, and waits are not stored.
     package var keepsCauses = true
     /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()
@@ -73,7 +74,7 @@ package final class DeviceEngine {
 // MARK: - Time
 
 extension DeviceEngine {
-    /// Advances to `now`; ends and expires what is due by then.
+    /// Advances to `now`: ends wakes and expires pushes that are due by then.
     ///
     /// - `devicesMax`: the maximum number of devices to examine, which bounds the step.
     /// - Returns: true if everything due was examined.
@@ -166,7 +167,7 @@ extension DeviceEngine {
     /// The number of stored identifiers and session names of a device.
     package func taskNameCount(_ device: DeviceIndex) -> Int { self.tasks.nameCount(device) }
 
-    /// The number of wakes known by id, in flight or ended, and the number of devices with ended wakes.
+    /// The number of wakes in flight or remembered after their end, and the number of devices with remembered wakes.
     package var wakesKnown: (ids: Int, devicesWithEnded: Int) { self.wakes.known }
 
     /// True if there are events that `takeEvents` or `takeSubscriptions` has not returned.

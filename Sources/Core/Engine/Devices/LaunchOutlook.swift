@@ -7,7 +7,7 @@ import Wire
 /// answer leaves out.
 package struct LaunchOutlook: Hashable, Sendable {
     package let kind: LaunchKind
-    /// Every hold by the device's conditions and its topic, the one that takes precedence first.
+    /// Every hold by the device's conditions and its topic, in order of precedence.
     package let holds: [Hold]
     /// The first time at which interval, budget, earliest start and habits allow its launch; may be in the past.
     package let eligibleAt: Instant
@@ -62,7 +62,7 @@ package struct TaskOutlook: Sendable {
     package let name: String
     /// True if its topic permits the identifier.
     package let isPermitted: Bool
-    /// The pending request, or else the running one; nil if there is none and a new one is assumed.
+    /// The pending request, or else the running one; nil if there is none, in which case a new one is assumed.
     package let found: TaskSnapshot?
     /// The request of this outlook; a refresh if none was found.
     package let task: BackgroundTask

@@ -3,7 +3,7 @@ package import Policy
 /// Devices that wait only for a slot: a queue for each topic, in the order of `ReadyOrder`.
 ///
 /// Devices that were never used form a linked list in order of arrival. Its links are in the device records, so it
-/// needs no memory of its own. Used devices are in a heap. The next device is the first of list and heap.
+/// needs no separate memory. Used devices are in a heap. The next device is the first of the list or of the heap.
 package struct ReadyQueues: ~Copyable {
     private struct Queue {
         var first = DeviceIndex.none
@@ -37,8 +37,8 @@ package struct ReadyQueues: ~Copyable {
         return second(used) <= second(first) ? used : first
     }
 
-    /// The position of a device among all that wait. A use after it began to wait does not move it within one engine. A
-    /// shared store orders by the last use known when the row is read.
+    /// The position of a device among all waiting devices. In one engine, a use of the device while it waits does not
+    /// change it. With a shared store, the last use is the one in the device's row when it is read.
     ///
     /// - Parameter moment: the time at which it began to wait.
     package func order(
@@ -54,8 +54,8 @@ package struct ReadyQueues: ~Copyable {
     /// The number of devices of this topic that wait for a slot.
     package func count(_ topic: TopicIndex) -> Int { self.queues[Int(topic.rawValue)].count }
 
-    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Among used devices of the
-    /// same second, the wait of the first one counts.
+    /// The longest wait of a device in any queue, in milliseconds; nil if no device waits. Of used devices that began
+    /// to wait in the same second, only the first in line is examined.
     ///
     /// - `longestOf`: the longest possible wait of a topic's devices; nil to skip the topic.
     package func longestMilliseconds(
@@ -288,13 +288,13 @@ package struct ReadyTask: Sendable {
     package let device: DeviceIndex
     package let topic: TopicIndex
     package let target: LaunchTarget
-    /// The position among all that wait.
+    /// The position among all waiting launches.
     package let order: ReadyOrder
     /// The arrival number of the device's task.
     let arrival: UInt64
 }
 
-/// The requirements of a launch for a stream.
+/// The properties that a stream must have to take a launch.
 package struct LaunchTarget: Hashable, Sendable {
     package let kind: LaunchKind
     /// The identifier, or the name of the session; empty for a push.
@@ -364,7 +364,7 @@ extension DeviceEngine {
 }
 
 extension TaskRow {
-    /// The requirements of this task for a stream.
+    /// The properties that a stream must have to take this task.
     func target(_ task: BackgroundTask) -> LaunchTarget {
         LaunchTarget(
             kind: LaunchKind(task.kind),

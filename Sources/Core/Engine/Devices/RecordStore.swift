@@ -8,20 +8,20 @@ package protocol RecordStore: AnyObject {
     /// Calls `take` with the newest record of every key, each once, in no particular order. A view is valid during the
     /// call.
     ///
-    /// For events it passes every record that still exists, at least the newest, some perhaps twice. Called once,
-    /// before `begin`. Nothing is written.
+    /// Records of events are an exception: all that still exist are passed, which include the newest, and some perhaps
+    /// twice. Called once, before `begin`. Nothing is written.
     ///
     /// - Throws: `StoreError` if the store cannot be read completely. Records already passed must then be discarded.
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError)
 
-    /// The committed data that is lost and that `begin` gives up; nil if nothing is lost. Known until `begin`.
+    /// The committed data that is lost, which `begin` accepts as lost; nil if nothing is lost. Available until `begin`.
     var loss: StoreLoss? { get }
 
-    /// True if `begin` forks the history of another store: this one is a copy, or data is given up. Sequence numbers
-    /// could then be assigned twice. Known until `begin`.
+    /// True if `begin` forks the history of another store, because this store is a copy or has lost data. Sequence
+    /// numbers could then be assigned twice. Available until `begin`.
     var isFork: Bool { get }
 
-    /// Accepts the loaded records after the user has verified them. They are durable from here on, and commits may
+    /// Accepts the loaded records after the user has verified them. From then on they are durable, and commits may
     /// follow. Called once, before the first commit. Until then, no file is changed.
     ///
     /// - Throws: `StoreError` if the store cannot be written; it is then unusable.
@@ -186,8 +186,8 @@ package struct RecordBatch: ~Copyable {
 
 /// A reader for the output of `ByteBuffer.appendLittleEndian`.
 ///
-/// After the end of the bytes, or after an impossible value, it returns zeros and `isWhole` is false. A caller can
-/// therefore check once, at the end of a record.
+/// Past the end of the bytes it returns zeros, and for a value outside of its range the lower bound of the range. After
+/// either, `isWhole` is false, so that a caller can check once, at the end of a record.
 struct RecordReader {
     private let bytes: ByteView
     private var offset = 0
@@ -215,7 +215,8 @@ struct RecordReader {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.momentMax))
     }
 
-    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future, with the same guarantees.
+    /// Reads a time chosen by a client, such as an expiry. It may be farther in the future. Its difference from another
+    /// such time, and its sum with the time of an event, do not overflow.
     mutating func distantMoment() -> Instant {
         Instant(milliseconds: self.integer(-Self.momentMax...Self.distantMomentMax))
     }
@@ -255,7 +256,7 @@ struct RecordReader {
 }
 
 extension ByteBuffer {
-    /// Appends the bytes of `value`, the lowest first.
+    /// Appends the bytes of `value`, with the least significant first.
     @inline(__always)
     mutating func appendLittleEndian<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value) {
         self.append(memoryOf: value.littleEndian)

@@ -3,7 +3,7 @@ import Wire
 
 /// The requests, sessions and habits of one device.
 final class TaskRow {
-    /// The wake in flight of a task.
+    /// A task's wake in flight.
     struct Flight {
         /// The arrival number of the task, which identifies it among those in flight.
         let arrival: UInt64
@@ -21,7 +21,8 @@ final class TaskRow {
         var details: TaskDetails
         /// The state from which a pending continued task will resume; nil before its first launch.
         var resumption: TaskResumption?
-        /// The wait of the task since its first hold or its last launch; nil before those, and in flight.
+        /// The log of the task's wait, which begins with its first hold or after its last launch; nil before that and
+        /// while the task is in flight.
         var wait: WaitLog?
 
         var isBlank: Bool { self.details == TaskDetails() && self.resumption == nil && self.wait == nil }
@@ -34,7 +35,8 @@ final class TaskRow {
     static let eventIDsMax = 16
 
     var policy = BackgroundTasks()
-    /// Flights by arrival number. Sorted for binary search, as a device may have a thousand. The same holds for notes.
+    /// The wakes in flight, sorted by arrival number for binary search, because a device may have a thousand of them.
+    /// The notes are sorted in the same way.
     private(set) var flights: [Flight] = []
     /// A note for each request that has data for one, by arrival number.
     private(set) var notes: [Note] = []
@@ -144,9 +146,9 @@ extension TaskRow {
         self.note(task)?.wait?.change(to: hold, at: now)
     }
 
-    /// Notes for a continued task that is pending again that it launched, and its progress.
+    /// Keeps the last progress of a continued task that is pending again, or that it launched without progress.
     func keepResumption(of flight: Flight) {
-        let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .nothingTold
+        let resumption = flight.progress.map { .progress($0) } ?? flight.resumedFrom ?? .noProgress
         if let index = self.notes.find(flight.arrival, { $0.arrival }) {
             self.notes[index].resumption = resumption
         } else {
@@ -179,7 +181,7 @@ extension TaskRow {
     }
 
     /// - Returns: true if the progress has changed.
-    func told(_ progress: TaskProgress, of arrival: UInt64) -> Bool {
+    func progressReported(_ progress: TaskProgress, of arrival: UInt64) -> Bool {
         guard let index = self.flights.find(arrival, { $0.arrival }) else { return false }
         guard self.flights[index].progress != progress else { return false }
         self.flights[index].progress = progress
@@ -401,7 +403,7 @@ extension TaskRow {
         static let progress = TaskFlags(rawValue: 1 << 3)
         static let trace = TaskFlags(rawValue: 1 << 4)
         /// The task has launched, and no launch reported progress.
-        static let nothingTold = TaskFlags(rawValue: 1 << 5)
+        static let noProgress = TaskFlags(rawValue: 1 << 5)
         static let wait = TaskFlags(rawValue: 1 << 6)
         static let known = TaskFlags(rawValue: 1 << 7 - 1)
     }
@@ -426,7 +428,7 @@ extension TaskRow {
         if !details.resources.isEmpty { flags.insert(.resources) }
         switch note?.resumption {
         case nil: break
-        case .nothingTold?: flags.insert(.nothingTold)
+        case .noProgress?: flags.insert(.noProgress)
         case .progress?: flags.insert(.progress)
         }
         if note?.wait != nil { flags.insert(.wait) }
@@ -468,8 +470,8 @@ extension TaskRow {
         if flags.contains(.resources) {
             details.resources = (0..<reader.integer(1...UInt8.max)).map { _ in reader.text() }
         }
-        guard !flags.isSuperset(of: [.progress, .nothingTold]) else { return nil }
-        var resumption: TaskResumption? = flags.contains(.nothingTold) ? .nothingTold : nil
+        guard !flags.isSuperset(of: [.progress, .noProgress]) else { return nil }
+        var resumption: TaskResumption? = flags.contains(.noProgress) ? .noProgress : nil
         if flags.contains(.progress) { resumption = .progress(reader.progress()) }
         let wait = flags.contains(.wait) ? WaitLog(&reader) : nil
         guard (wait != nil) == flags.contains(.wait) else { return nil }
@@ -505,9 +507,9 @@ extension TaskRow {
 
         static let isCancelled = WakeFlags(rawValue: 1 << 0)
         static let isOfRemovedDevice = WakeFlags(rawValue: 1 << 1)
-        /// The launch was charged to the short lane. The spacing before it follows.
+        /// The launch was charged to the short lane. The spacing from before the launch follows.
         static let short = WakeFlags(rawValue: 1 << 2)
-        /// The launch was charged as a processing task. The time of the launch before it follows.
+        /// The launch was charged as a processing task. The time of the previous launch follows.
         static let processing = WakeFlags(rawValue: 1 << 3)
         static let resumedFrom = WakeFlags(rawValue: 1 << 4)
         static let progress = WakeFlags(rawValue: 1 << 5)
@@ -539,7 +541,7 @@ extension TaskRow {
         }
         switch flight.resumedFrom {
         case nil: break
-        case .nothingTold?: flags.insert(.resumedFromNothing)
+        case .noProgress?: flags.insert(.resumedFromNothing)
         case .progress?: flags.insert(.resumedFrom)
         }
         if flight.progress != nil { flags.insert(.progress) }
@@ -568,7 +570,7 @@ extension TaskRow {
             wake.charge = .processing(lastBefore: Instant(milliseconds: reader.integer()))
         }
         guard !flags.isSuperset(of: [.resumedFrom, .resumedFromNothing]) else { return nil }
-        var resumedFrom: TaskResumption? = flags.contains(.resumedFromNothing) ? .nothingTold : nil
+        var resumedFrom: TaskResumption? = flags.contains(.resumedFromNothing) ? .noProgress : nil
         if flags.contains(.resumedFrom) { resumedFrom = .progress(reader.progress()) }
         let progress = flags.contains(.progress) ? reader.progress() : nil
         wake.total = progress?.total ?? 0

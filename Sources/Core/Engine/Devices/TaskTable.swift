@@ -13,7 +13,7 @@ struct TaskTable: ~Copyable {
     /// Devices in `changed` whose row was removed.
     private var gone: Set<DeviceIndex> = []
     /// Devices with reported progress that is not in `changed` yet. An entry may be a duplicate, or already stored.
-    private var told: [DeviceIndex] = []
+    private var progressed: [DeviceIndex] = []
     /// The time at which that progress becomes a change; nil if there is none.
     private(set) var progressDue: Instant?
 
@@ -70,7 +70,7 @@ struct TaskTable: ~Copyable {
         self.unused.removeAll(keepingCapacity: true)
         self.changed.removeAll(keepingCapacity: true)
         if !self.gone.isEmpty { self.gone.removeAll() }
-        self.told.removeAll(keepingCapacity: true)
+        self.progressed.removeAll(keepingCapacity: true)
         self.progressDue = nil
     }
 
@@ -112,16 +112,16 @@ extension TaskTable {
     mutating func noteProgress(_ device: DeviceIndex, _ row: TaskRow, at now: Instant) {
         guard !row.isChanged, !row.isAhead else { return }
         row.isAhead = true
-        self.told.append(device)
+        self.progressed.append(device)
         if self.progressDue == nil { self.progressDue = now + Self.progressInterval }
     }
 
     /// Makes all delayed progress a change.
     mutating func flushProgress() {
-        for device in self.told {
+        for device in self.progressed {
             if let row = self[device], row.isAhead { self.noteChange(device, row) }
         }
-        self.told.removeAll(keepingCapacity: true)
+        self.progressed.removeAll(keepingCapacity: true)
         self.progressDue = nil
     }
 

@@ -21,7 +21,7 @@ package struct Waited: Hashable, Sendable {
     /// The hold at the end of the wait; nil for a launch.
     package private(set) var held: Hold?
 
-    /// The most spans that an event keeps; the time of others counts as the interval's.
+    /// The maximum number of spans that an event keeps; the time of others counts as the interval's.
     static let spansMax = 4
 
     /// - Parameters:

@@ -5,13 +5,13 @@
 /// even if streams do not read for a long time. Changes are sent in bounded steps.
 struct ConditionsLog {
     /// The read state of one stream.
-    struct Hearing {
+    struct ReadState {
         /// The index among the streams that name no device; nil for a stream that names some.
         fileprivate var place: Int?
         /// The number of the last log entry that the stream received.
-        fileprivate var heard: UInt64 = 0
+        fileprivate var lastRead: UInt64 = 0
         /// For a stream that names devices: the changed devices that were not sent yet, each once.
-        fileprivate var untold: [DeviceIndex] = []
+        fileprivate var unsent: [DeviceIndex] = []
         /// True if the stream is in the queue of streams to notify.
         fileprivate var isQueued = false
     }
@@ -37,7 +37,7 @@ struct ConditionsLog {
     /// The index of the stream whose turn it is.
     private var turn = 0
     /// The number of changes sent in this turn.
-    private var toldInTurn = 0
+    private var sentInTurn = 0
     /// The number of consecutive streams that must still be found up to date to complete the round.
     private var streamsLeft = 0
     /// The number of streams in this round that do not read and have unsent changes.
@@ -47,17 +47,17 @@ struct ConditionsLog {
     var isDone: Bool { self.streamsLeft == 0 && self.naming.isEmpty }
 
     /// The total length of the lists of streams that name devices.
-    private(set) var untoldCount = 0
+    private(set) var unsentCount = 0
 
     /// True if every change was sent to every stream.
-    var isEmpty: Bool { self.log.isEmpty && self.untoldCount == 0 }
+    var isEmpty: Bool { self.log.isEmpty && self.unsentCount == 0 }
 
     /// Adds a stream. It receives changes from now on.
     mutating func insert(_ stream: Subscription) {
         self.streamCount += 1
         guard stream.request.devices.isEmpty else { return }
-        stream.hearing.place = self.streams.count
-        stream.hearing.heard = self.lastNumber
+        stream.conditionsRead.place = self.streams.count
+        stream.conditionsRead.lastRead = self.lastNumber
         self.streams.append(stream)
         // The current round includes the new stream. Otherwise another stream would be skipped.
         if self.streamsLeft > 0 { self.streamsLeft += 1 }
@@ -66,14 +66,14 @@ struct ConditionsLog {
     /// Removes a stream that has ended.
     mutating func remove(_ stream: Subscription) {
         self.streamCount -= 1
-        self.untoldCount -= stream.hearing.untold.count
-        stream.hearing.untold = []
-        guard let place = stream.hearing.place else { return }
-        stream.hearing.place = nil
+        self.unsentCount -= stream.conditionsRead.unsent.count
+        stream.conditionsRead.unsent = []
+        guard let place = stream.conditionsRead.place else { return }
+        stream.conditionsRead.place = nil
         let last = self.streams.removeLast()
         if last !== stream {
             self.streams[place] = last
-            last.hearing.place = place
+            last.conditionsRead.place = place
         }
         if self.streams.isEmpty {
             self.streamsLeft = 0
@@ -86,9 +86,9 @@ struct ConditionsLog {
 
     /// Notes that a stream's peer reads again.
     mutating func resumed(_ stream: Subscription) {
-        if stream.hearing.place == nil {
+        if stream.conditionsRead.place == nil {
             self.queue(stream)
-        } else if stream.hearing.heard < self.lastNumber {
+        } else if stream.conditionsRead.lastRead < self.lastNumber {
             self.beginRow()
         }
     }
@@ -106,9 +106,9 @@ struct ConditionsLog {
 
     /// Adds a changed device for a stream that names it.
     mutating func append(_ device: DeviceIndex, for stream: Subscription) {
-        if !stream.hearing.untold.contains(device) {
-            stream.hearing.untold.append(device)
-            self.untoldCount += 1
+        if !stream.conditionsRead.unsent.contains(device) {
+            stream.conditionsRead.unsent.append(device)
+            self.unsentCount += 1
         }
         self.queue(stream)
     }
@@ -130,18 +130,18 @@ struct ConditionsLog {
 
 extension ConditionsLog {
     private mutating func queue(_ stream: Subscription) {
-        guard !stream.hearing.isQueued, !stream.isPaused, !stream.hearing.untold.isEmpty else { return }
-        stream.hearing.isQueued = true
+        guard !stream.conditionsRead.isQueued, !stream.isPaused, !stream.conditionsRead.unsent.isEmpty else { return }
+        stream.conditionsRead.isQueued = true
         self.naming.append(stream)
     }
 
     private mutating func nextNaming() -> (stream: Subscription, device: DeviceIndex)? {
         guard let stream = self.naming.first else { return nil }
-        if !stream.hasEnded, !stream.isPaused, !stream.hearing.untold.isEmpty {
-            self.untoldCount -= 1
-            return (stream, stream.hearing.untold.removeFirst())
+        if !stream.hasEnded, !stream.isPaused, !stream.conditionsRead.unsent.isEmpty {
+            self.unsentCount -= 1
+            return (stream, stream.conditionsRead.unsent.removeFirst())
         }
-        stream.hearing.isQueued = false
+        stream.conditionsRead.isQueued = false
         _ = self.naming.popFirst()
         return nil
     }
@@ -150,11 +150,11 @@ extension ConditionsLog {
         if self.turn >= self.streams.count { self.turn = 0 }
         let stream = self.streams[self.turn]
         guard !stream.isPaused else {
-            if stream.hearing.heard < self.lastNumber { self.laggards += 1 }
+            if stream.conditionsRead.lastRead < self.lastNumber { self.laggards += 1 }
             self.endTurn(isDone: true)
             return nil
         }
-        guard self.toldInTurn < Self.turnMax else {
+        guard self.sentInTurn < Self.turnMax else {
             self.endTurn(isDone: false)
             return nil
         }
@@ -162,12 +162,12 @@ extension ConditionsLog {
             self.endTurn(isDone: true)
             return nil
         }
-        self.toldInTurn += 1
+        self.sentInTurn += 1
         return (stream, device)
     }
 
     private mutating func endTurn(isDone: Bool) {
-        self.toldInTurn = 0
+        self.sentInTurn = 0
         self.turn += 1
         guard isDone else {
             self.beginRow()
@@ -190,18 +190,18 @@ extension ConditionsLog {
 
     /// Returns the next changed device for this stream; nil if it is up to date.
     private func unheard(_ stream: Subscription, _ looksLeft: inout Int) -> DeviceIndex? {
-        guard stream.hearing.heard < self.lastNumber else { return nil }
+        guard stream.conditionsRead.lastRead < self.lastNumber else { return nil }
         var (low, high) = (0, self.log.count)
         while low < high {
             let middle = (low + high) / 2
-            if self.log[middle].number <= stream.hearing.heard { low = middle + 1 } else { high = middle }
+            if self.log[middle].number <= stream.conditionsRead.lastRead { low = middle + 1 } else { high = middle }
         }
         for entry in self.log[low...] {
-            stream.hearing.heard = entry.number
+            stream.conditionsRead.lastRead = entry.number
             if self.latest[entry.device] == entry.number { return entry.device }
             looksLeft -= 1
         }
-        stream.hearing.heard = self.lastNumber
+        stream.conditionsRead.lastRead = self.lastNumber
         return nil
     }
 }

@@ -146,9 +146,9 @@ extension Dispatcher {
     }
 
     /// Sends condition changes to streams, as many as this step allows.
-    func tellConditions() {
-        guard self.streams.shared == nil else { return self.tellConditionsShared() }
-        while let (stream, device) = self.streams.nextToHear(&self.looksLeft) {
+    func sendConditions() {
+        guard self.streams.shared == nil else { return self.sendSharedConditions() }
+        while let (stream, device) = self.streams.nextConditions(&self.looksLeft) {
             let identity = self.engine.identity(device)
             // The device may have been registered again, for another topic.
             guard identity.topic == stream.topic else { continue }

@@ -46,7 +46,7 @@ extension Dispatcher {
             case .given(_, let stream, _), .released(_, _, _, let stream), .expired(_, let stream),
                 .answered(_, _, let stream), .gaveBack(let stream):
                 if !stream.hasEnded { self.slotFreed(stream) }
-            case .toldConditions, .progressed: break
+            case .sentConditions, .progressed: break
             }
         }
         self.flow()
@@ -161,7 +161,7 @@ extension Dispatcher {
     }
 
     /// Returns true if a stream of this topic receives condition changes.
-    package func hearsConditions(_ topic: TopicIndex) -> Bool { self.streams.isHeard(topic) }
+    package func hearsConditions(_ topic: TopicIndex) -> Bool { self.streams.hasConditionsReader(topic) }
 
     /// Notifies streams that another gateway changed the conditions of this device. Launches nothing, so the step may
     /// be read-only.
@@ -169,14 +169,14 @@ extension Dispatcher {
         let identity = self.engine.identity(device)
         self.streams.conditionsChanged(identity.topic, device, identity.token)
         self.looksLeft = self.workPerStepMax
-        self.tellConditions()
+        self.sendConditions()
     }
 
     /// The maximum number of devices in `conditionsOwed`.
     private static var owedMax: Int { 256 }
 
     /// Devices whose conditions must be sent to streams here but were not in memory, at most 256. The owner loads each,
-    /// read-only if it wants, and calls `tellConditionsOwed`.
+    /// read-only if it wants, and calls `sendOwedConditions`.
     package var conditionsOwed: [DeviceToken] {
         var tokens: [DeviceToken] = []
         var known: Set<DeviceToken> = []
@@ -187,36 +187,36 @@ extension Dispatcher {
     }
 
     /// Sends the conditions owed for the devices of this step. Launches nothing.
-    package func tellConditionsOwed() {
+    package func sendOwedConditions() {
         guard let owed = self.streams.shared?.owed, !owed.isEmpty else { return }
         self.streams.shared?.owed = []
         for (token, stream) in owed where !stream.hasEnded {
-            if !self.tellConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
+            if !self.sendConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
         }
         self.looksLeft = self.workPerStepMax
-        self.tellConditions()
+        self.sendConditions()
     }
 
     /// Sends condition changes to streams, as many as this step allows. Devices that are not in memory are noted as
     /// owed.
-    func tellConditionsShared() {
+    func sendSharedConditions() {
         while self.streams.shared?.owed.count ?? 0 < Self.owedMax,
-            let (stream, index) = self.streams.nextToHear(&self.looksLeft)
+            let (stream, index) = self.streams.nextConditions(&self.looksLeft)
         {
-            guard let token = self.streams.shared?.heard.token(index) else { return }
-            if !self.tellConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
+            guard let token = self.streams.shared?.remembered.token(index) else { return }
+            if !self.sendConditions(token, stream) { self.streams.shared?.owed.append((token, stream)) }
         }
     }
 
     /// - Returns: true if the device is in memory, or nothing needs to be sent.
-    private func tellConditions(_ token: DeviceToken, _ stream: Subscription) -> Bool {
+    private func sendConditions(_ token: DeviceToken, _ stream: Subscription) -> Bool {
         // A stream that was asked to end and holds no wakes ends once the step is durable.
         guard !stream.isDraining || !stream.wakes.isEmpty else { return true }
         guard let device = self.engine.find(token) else { return false }
         let topic = self.engine.topic(of: device)
         // The device may have been registered again, for another topic.
         guard topic == stream.topic else { return true }
-        self.streams.shared?.note(.toldConditions(token, stream))
+        self.streams.shared?.note(.sentConditions(token, stream))
         self.output.conditionsChanged(token, self.engine.conditions(of: device), on: stream.address)
         return true
     }

@@ -106,7 +106,7 @@ extension Dispatcher {
         // The wake's deadline may have passed unnoticed. It then expired first and was not given back.
         self.takeExpiredWakes()
         guard outcome == .released else {
-            if let stream = self.streams.holder(of: wake) { stream.hasBeenHeard = true }
+            if let stream = self.streams.holder(of: wake) { stream.hasResponded = true }
             self.flow()
             self.endedElsewhere(wake)
             return outcome
@@ -148,7 +148,7 @@ extension Dispatcher {
     /// Extends a wake at the request of its worker, to `milliseconds` from now.
     package func extend(_ wake: WakeID, by milliseconds: Int64) -> ExtensionOutcome {
         let outcome = self.engine.extend(wake, by: milliseconds)
-        self.streams.holder(of: wake)?.hasBeenHeard = true
+        self.streams.holder(of: wake)?.hasResponded = true
         self.flow()
         switch outcome {
         case .lasts: self.streams.shared?.changes.moved.append(wake)
@@ -168,7 +168,7 @@ extension Dispatcher {
             self.streams.shared?.changes.progressReports += 1
             self.streams.shared?.changes.moved.append(wake)
             if let stream = self.streams.holder(of: wake) {
-                stream.hasBeenHeard = true
+                stream.hasResponded = true
                 self.streams.progressed(wake, stream, deadline: deadline, at: self.engine.now)
             }
         case .notContinued: break

@@ -67,7 +67,7 @@ extension Dispatcher {
 
     /// True if this step had too much work. Call `advance` again soon.
     package var isBehind: Bool {
-        if !self.ended.isEmpty || self.streams.hasConditionsToTell { return true }
+        if !self.ended.isEmpty || self.streams.hasConditionsToSend { return true }
         let isWaiting = self.engine.ready.hasNewcomer || !self.engine.readyTasks.isEmpty
         return !self.isDraining && (isWaiting || !self.freed.isEmpty)
     }
@@ -159,7 +159,7 @@ extension Dispatcher {
 
     /// The open streams and their states; if there are more than `countMax`, those that hold the most wakes.
     package func streams(countMax: Int) -> [StreamSnapshot] {
-        Array(self.streams.all).most(countMax) { $0.wakes.count }.map {
+        Array(self.streams.all).top(countMax) { $0.wakes.count }.map {
             StreamSnapshot($0, trouble: self.streams.trouble(of: $0))
         }
     }
@@ -170,7 +170,7 @@ extension Dispatcher {
         let groups = Dictionary(grouping: self.streams.all, by: \.topic)
         let share = max(1, min(countMax, totalMax / max(1, groups.count)))
         return groups.mapValues { streams in
-            streams.most(share) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
+            streams.top(share) { $0.wakes.count }.map { StreamSnapshot($0, trouble: self.streams.trouble(of: $0)) }
         }
     }
 
@@ -186,7 +186,7 @@ extension Dispatcher {
         var snapshot = self.engine.snapshot(device)
         snapshot.pushTakers = self.takers(of: .push, device)
         for index in snapshot.tasks.indices { self.noteTakers(of: &snapshot.tasks[index], device) }
-        if let wake = self.engine.expiredWake(device), let stream = self.streams.holder(of: wake), !stream.hasBeenHeard
+        if let wake = self.engine.expiredWake(device), let stream = self.streams.holder(of: wake), !stream.hasResponded
         {
             snapshot.silentWorker = stream.nameText
         }
@@ -259,7 +259,7 @@ extension Dispatcher {
         if !self.ended.isEmpty { self.loseWakes() }
         while let wake = self.engine.popExpiringWake() { self.warn(wake.id, deadline: wake.deadline) }
         if self.engine.hasNews || !self.freed.isEmpty { while self.launchOrFill() {} }
-        if self.streams.hasConditionsToTell { self.tellConditions() }
+        if self.streams.hasConditionsToSend { self.sendConditions() }
     }
 
     /// Offers one device or task that has begun to wait, or fills one stream with a freed slot.

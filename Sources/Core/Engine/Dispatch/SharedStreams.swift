@@ -7,7 +7,7 @@ struct SharedStreams {
     var changes = StreamChanges()
     /// True while changes are not recorded because they are never undone.
     var isSilent = false
-    var heard = HeardDevices()
+    var remembered = RememberedDevices()
     var offered = OfferedSlots()
     /// Topics with a task that waits for a slot; may contain duplicates.
     var topicsWaiting: [TopicIndex] = []
@@ -111,7 +111,7 @@ extension StreamTable {
             // A wake whose expiration was undone is held again, now or when another step is undone.
             self.undoAnswer(stream, expired: wakes.filter { !stream.holds($0) }, givenBack)
         case .progressed(let wake, let held, let stream): stream.restore(wake, held)
-        case .toldConditions(let token, let stream):
+        case .sentConditions(let token, let stream):
             if !stream.hasEnded { self.shared?.owed.append((token, stream)) }
         }
         return nil
@@ -140,9 +140,9 @@ extension StreamTable {
         guard let topics = self.shared?.topicsWaiting else { return }
         for topic in topics { self.workers[Int(topic.rawValue)].waiting = WaitingTasks() }
         if !topics.isEmpty { self.shared?.topicsWaiting.removeAll(keepingCapacity: true) }
-        guard let heard = self.shared?.heard, !heard.isEmpty, !self.hasConditionsToTell else { return }
-        guard heard.topics.allSatisfy({ self.workers[Int($0.rawValue)].conditions.isEmpty }) else { return }
-        self.shared?.heard.removeAll()
+        guard let remembered = self.shared?.remembered, !remembered.isEmpty, !self.hasConditionsToSend else { return }
+        guard remembered.topics.allSatisfy({ self.workers[Int($0.rawValue)].conditions.isEmpty }) else { return }
+        self.shared?.remembered.removeAll()
     }
 }
 
@@ -172,7 +172,7 @@ package struct StreamChanges {
         case gaveBack(Subscription)
         /// The record of wakes that expired unanswered or were given back was cleared.
         case answered([WakeID], WakesGivenBack?, Subscription)
-        case toldConditions(DeviceToken, Subscription)
+        case sentConditions(DeviceToken, Subscription)
         /// A progress report may have moved a continued task's deadline. The value is the state before it.
         case progressed(WakeID, HeldWake, Subscription)
     }
@@ -196,7 +196,7 @@ package struct StreamChanges {
 
 /// Numbers for devices with changed conditions, valid beyond the step of the change, because streams that do not read
 /// receive it later. Entries are removed once every stream is up to date.
-struct HeardDevices {
+struct RememberedDevices {
     private var numbers: [DeviceToken: Int] = [:]
     private var tokens: [DeviceToken] = []
     /// The topics of these devices.

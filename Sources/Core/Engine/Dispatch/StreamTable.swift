@@ -16,7 +16,7 @@ package struct StreamTable: ~Copyable {
     /// The number of streams ever opened.
     private var opened: UInt64 = 0
     /// Topics with condition changes to send.
-    private var topicsToTell = FIFOQueue<TopicIndex>()
+    private var topicsToSend = FIFOQueue<TopicIndex>()
     /// The number of times a stream reached its limit of unanswered bytes.
     package internal(set) var timesFull: Int64 = 0
     /// The durations of wakes.
@@ -118,7 +118,7 @@ extension StreamTable {
         self.changed(stream)
         guard !isPaused, stream.request.reportsConditions else { return }
         self.workers[Int(stream.topic.rawValue)].conditions.resumed(stream)
-        self.tell(stream.topic)
+        self.enqueueConditions(stream.topic)
     }
 
     /// Changes the number of wakes that the stream may hold. It keeps those it has.
@@ -236,41 +236,41 @@ extension StreamTable {
 
 extension StreamTable {
     /// Returns true if a stream of this topic receives condition changes.
-    func isHeard(_ topic: TopicIndex) -> Bool {
+    func hasConditionsReader(_ topic: TopicIndex) -> Bool {
         let place = Int(topic.rawValue)
         return place < self.workers.count && self.workers[place].conditions.streamCount > 0
     }
 
     /// Adds a condition change of a device.
     mutating func conditionsChanged(_ topic: TopicIndex, _ device: DeviceIndex, _ token: borrowing DeviceToken) {
-        guard self.isHeard(topic) else { return }
-        let device = self.shared?.heard.index(token, topic) ?? device
+        guard self.hasConditionsReader(topic) else { return }
+        let device = self.shared?.remembered.index(token, topic) ?? device
         self.workers[Int(topic.rawValue)].conditionsChanged(device, token)
-        self.tell(topic)
+        self.enqueueConditions(topic)
     }
 
     /// True if there are condition changes to send.
-    var hasConditionsToTell: Bool { !self.topicsToTell.isEmpty }
+    var hasConditionsToSend: Bool { !self.topicsToSend.isEmpty }
 
     /// Returns the next device whose conditions to send, and its stream.
     ///
     /// - `looksLeft`: the number of streams and changes that may still be examined.
-    mutating func nextToHear(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
-        while looksLeft > 0, let topic = self.topicsToTell.first {
+    mutating func nextConditions(_ looksLeft: inout Int) -> (stream: Subscription, device: DeviceIndex)? {
+        while looksLeft > 0, let topic = self.topicsToSend.first {
             if let next = self.workers[Int(topic.rawValue)].conditions.next(&looksLeft) { return next }
             // Topics take turns.
-            _ = self.topicsToTell.popFirst()
-            self.workers[Int(topic.rawValue)].isToldOfConditions = false
-            self.tell(topic)
+            _ = self.topicsToSend.popFirst()
+            self.workers[Int(topic.rawValue)].hasQueuedConditions = false
+            self.enqueueConditions(topic)
         }
         return nil
     }
 
-    private mutating func tell(_ topic: TopicIndex) {
+    private mutating func enqueueConditions(_ topic: TopicIndex) {
         let place = Int(topic.rawValue)
-        guard !self.workers[place].isToldOfConditions, !self.workers[place].conditions.isDone else { return }
-        self.workers[place].isToldOfConditions = true
-        self.topicsToTell.append(topic)
+        guard !self.workers[place].hasQueuedConditions, !self.workers[place].conditions.isDone else { return }
+        self.workers[place].hasQueuedConditions = true
+        self.topicsToSend.append(topic)
     }
 }
 
@@ -345,7 +345,7 @@ extension StreamTable {
         self.shared?.note(.gaveBack(stream))
         self.givenBack[stream.opened, default: WakesGivenBack()].count += 1
         self.givenBack[stream.opened]?.reason = reason
-        stream.hasBeenHeard = true
+        stream.hasResponded = true
         self.judge(stream)
     }
 
@@ -356,7 +356,7 @@ extension StreamTable {
         for expired in stream.expiredInARow { self.holders[expired] = nil }
         stream.expiredInARow.removeAll()
         self.givenBack[stream.opened] = nil
-        stream.hasBeenHeard = true
+        stream.hasResponded = true
         self.judge(stream)
         stream.isClear = true
     }
@@ -403,7 +403,7 @@ extension StreamTable {
             return "it gave back \(givenBack.count) wakes in a row that it could not begin\(reason)"
         }
         guard !stream.expiredInARow.isEmpty else { return nil }
-        guard stream.hasBeenHeard else {
+        guard stream.hasResponded else {
             return "a wake expired on it unanswered, and nothing was ever received from it; the worker may not have "
                 + "received it: a buffering proxy?"
         }

@@ -130,7 +130,7 @@ package final class Subscription {
     /// The number of its last turn among the streams that take tasks.
     var lastTurn: UInt64 = 0
     /// The read state of condition changes. `ConditionsLog` maintains it.
-    var hearing = ConditionsLog.Hearing()
+    var conditionsRead = ConditionsLog.ReadState()
     /// The wakes that expired since one was last answered. A late answer to one of them counts as an answer.
     package internal(set) var expiredInARow: [WakeID] = []
     /// True if the peer does not read; nothing more is sent then.
@@ -138,7 +138,7 @@ package final class Subscription {
     /// True if the stream gets no wakes until it answers one, because too many in a row expired or were given back.
     var isStalled = false
     /// True once the worker has sent anything about a wake of the stream.
-    var hasBeenHeard = false
+    var hasResponded = false
     /// True if the worker has answered, and nothing has expired or been given back since.
     var isClear = false
     /// True if the stream is in its topic's rotation for pushes.

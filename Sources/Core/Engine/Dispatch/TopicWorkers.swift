@@ -14,7 +14,7 @@ struct TopicWorkers {
     /// The condition changes to send to the streams.
     var conditions = ConditionsLog()
     /// True if the topic is in the queue of topics with condition changes.
-    var isToldOfConditions = false
+    var hasQueuedConditions = false
     /// The stalled streams, by order of arrival.
     var stalled: [UInt64: Subscription] = [:]
     var connected = 0
@@ -62,7 +62,7 @@ struct TopicWorkers {
     mutating func conditionsChanged(_ device: DeviceIndex, _ token: borrowing DeviceToken) {
         self.conditions.append(device)
         var naming: [Subscription] = []
-        self.naming.forEachHearing(token) { naming.append($0) }
+        self.naming.forEachConditionsReader(token) { naming.append($0) }
         for stream in naming { self.conditions.append(device, for: stream) }
     }
 
@@ -263,7 +263,7 @@ struct NamingStreams {
     }
 
     /// Calls `body` with each stream that names this device and receives condition changes, in order of arrival.
-    func forEachHearing(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
+    func forEachConditionsReader(_ token: borrowing DeviceToken, _ body: (Subscription) -> Void) {
         guard !self.numbers.isEmpty, let queue = self.numbers[copy token] else { return }
         for entry in self.queues[queue].listeners.sorted(by: { $0.number < $1.number })
         where entry.subscription.request.reportsConditions {

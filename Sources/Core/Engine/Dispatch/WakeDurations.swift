@@ -119,7 +119,7 @@ package struct WakeDurationRow: Hashable, Sendable {
 package struct WakeDurations {
     /// The milliseconds after which a new count begins, at whole half hours of policy time; the one before is kept.
     package static let span: Int64 = 1_800_000
-    /// The most names of workers that have counts of their own. The workers of a topic get half of the free ones.
+    /// The maximum number of worker names with separate counts. The workers of a topic get half of the free ones.
     package static let namesMax = 1024
     /// The most counts, of names and of all other workers of a topic. Wakes beyond them are in no row.
     package static let cellsMax = 2048

@@ -95,7 +95,7 @@ package struct Wake {
     /// The state from which a relaunched continued task resumes.
     package enum Resumption {
         /// The last launch reported no progress.
-        case nothingTold
+        case noProgress
         /// The last progress; texts are empty if absent.
         case progress(completed: UInt64, total: UInt64, title: ByteView, subtitle: ByteView)
     }
@@ -229,7 +229,7 @@ extension Wake.Work {
         Self.write(title: title, subtitle: subtitle, to: &writer)
         switch resumption {
         case nil: break
-        case .nothingTold?:
+        case .noProgress?:
             writer.key("resumedFrom")
             writer.null()
         case .progress(let completed, let total, let title, let subtitle)?:

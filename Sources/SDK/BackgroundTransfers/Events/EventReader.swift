@@ -12,7 +12,7 @@ final class EventReader {
     private var follower: SessionFollower
     private var connection: EventConnection?
     /// The received events that were not delivered yet, newest first.
-    private var untold: [BackgroundSessionEvent] = []
+    private var undelivered: [BackgroundSessionEvent] = []
     private var backoff = Backoff(firstMilliseconds: 100, lastMilliseconds: 5000)
     private var generator = RandomBits()
     /// The time since which the agent is unreachable; nil while it is reachable, or if it never was.
@@ -36,11 +36,11 @@ final class EventReader {
     /// Returns the next event, or nil if the task was cancelled.
     func next() async throws(BackgroundTransferError) -> BackgroundSessionEvent? {
         while !Task.isCancelled {
-            if let event = self.untold.popLast() { return event }
+            if let event = self.undelivered.popLast() { return event }
             do throws(BackgroundTransferError) {
                 let connection = try await self.connected()
                 // Deliver the events of the list before waiting for more.
-                guard self.untold.isEmpty else { continue }
+                guard self.undelivered.isEmpty else { continue }
                 guard let error = self.take(await connection.next()) else { continue }
                 throw error
             } catch {
@@ -62,7 +62,7 @@ final class EventReader {
                 if self.follower.received(event) { events.append(event) }
             }
         }
-        self.untold = events.reversed() + self.untold
+        self.undelivered = events.reversed() + self.undelivered
         return failure
     }
 
@@ -79,7 +79,7 @@ final class EventReader {
         guard !first.isEmpty else { throw .taskCancelled }
         // Changes before this point are in the list; later changes arrive on the stream.
         let listed = self.follower.listed(try await self.calls.transfers())
-        self.untold = listed.reversed() + self.untold
+        self.undelivered = listed.reversed() + self.undelivered
         self.backoff.succeeded()
         (self.wasThere, self.lostSince) = (true, nil)
         return connection
@@ -141,9 +141,9 @@ public struct BackgroundSessionEvents: AsyncSequence, Sendable {
 /// Pure: takes lists and events, returns the events to deliver.
 package struct SessionFollower {
     /// The transfers whose end was delivered or is not of interest.
-    private var told: Set<BackgroundTransferID> = []
+    private var reported: Set<BackgroundTransferID> = []
     private var isFirst = true
-    private var isIdleTold = false
+    private var isIdleReported = false
     /// True if the first list also yields cancelled transfers and taken downloads.
     private let tellsAll: Bool
 
@@ -158,23 +158,23 @@ package struct SessionFollower {
     ///   downloads and failed transfers, unless `tellsAll` is set.
     package mutating func listed(_ transfers: [BackgroundTransfer]) -> [BackgroundSessionEvent] {
         var events: [BackgroundSessionEvent] = []
-        self.told.formIntersection(transfers.map(\.id))
+        self.reported.formIntersection(transfers.map(\.id))
         for transfer in transfers {
             switch transfer.state {
             case .running: events.append(.progress(transfer.progress))
             case .waiting: if transfer.bytes > 0 { events.append(.progress(transfer.progress)) }
             case .finished, .failed, .cancelled:
-                guard self.told.insert(transfer.id).inserted else { continue }
+                guard self.reported.insert(transfer.id).inserted else { continue }
                 let isOfInterest = self.tellsAll || !self.isFirst || transfer.state == .failed
                 let isWaiting = transfer.state == .finished && !transfer.isTaken
                 guard isOfInterest || isWaiting else { continue }
                 if let event = BackgroundSessionEvent(ended: transfer) { events.append(event) }
             }
         }
-        if !events.isEmpty { self.isIdleTold = false }
+        if !events.isEmpty { self.isIdleReported = false }
         self.isFirst = false
-        if transfers.allSatisfy(\.state.isEnd), !transfers.isEmpty, !self.isIdleTold {
-            self.isIdleTold = true
+        if transfers.allSatisfy(\.state.isEnd), !transfers.isEmpty, !self.isIdleReported {
+            self.isIdleReported = true
             events.append(.idle)
         }
         return events
@@ -186,16 +186,16 @@ package struct SessionFollower {
     package mutating func received(_ event: BackgroundSessionEvent) -> Bool {
         switch event {
         case .progress(let progress):
-            guard !self.told.contains(progress.transfer) else { return false }
-            self.isIdleTold = false
+            guard !self.reported.contains(progress.transfer) else { return false }
+            self.isIdleReported = false
             return true
         case .finished(let transfer), .failed(let transfer), .cancelled(let transfer):
-            guard self.told.insert(transfer.id).inserted else { return false }
-            self.isIdleTold = false
+            guard self.reported.insert(transfer.id).inserted else { return false }
+            self.isIdleReported = false
             return true
         case .idle:
-            defer { self.isIdleTold = true }
-            return !self.isIdleTold
+            defer { self.isIdleReported = true }
+            return !self.isIdleReported
         }
     }
 }

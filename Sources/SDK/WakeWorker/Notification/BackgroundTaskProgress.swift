@@ -242,16 +242,16 @@ extension BackgroundTaskProgress {
     /// unknown.
     package var counts: (completed: Int64, total: Int64) {
         let (state, children) = self.parts
-        guard state.hasHadChildren else { return (Self.told(state.completed), Self.told(state.total)) }
+        guard state.hasHadChildren else { return (Self.clamped(state.completed), Self.clamped(state.total)) }
         let completed = (Double(max(0, state.completed)) + Self.done(by: children)) * Double(Self.partsOfUnit)
         let (total, isTooMuch) = max(0, state.total).multipliedReportingOverflow(by: Self.partsOfUnit)
         // Rounding errors of the fractions are far below one part. The added 1e-6 keeps them from reducing a whole
         // number.
         let parts = min(max(0, completed + 1e-6), Double(Self.unitsMax))
-        return (Int64(parts), isTooMuch ? Self.unitsMax : Self.told(total))
+        return (Int64(parts), isTooMuch ? Self.unitsMax : Self.clamped(total))
     }
 
-    private static func told(_ count: Int64) -> Int64 { min(max(0, count), self.unitsMax) }
+    private static func clamped(_ count: Int64) -> Int64 { min(max(0, count), self.unitsMax) }
 }
 
 /// The progress of a continued task.

@@ -9,10 +9,10 @@ package struct SubscriptionStateMachine: Sendable {
         case waiting(until: Int64)
         /// The subscription request was sent. Can move to: subscribed, waiting, over.
         case connecting(since: Int64)
-        /// Wakes can arrive; the last data arrived at `heardAt`. Can move to: waiting, draining, over.
-        case subscribed(heardAt: Int64)
+        /// Wakes can arrive; the last data arrived at `receivedAt`. Can move to: waiting, draining, over.
+        case subscribed(receivedAt: Int64)
         /// The gateway was asked to send no new wakes; it ends the stream. Can move to: over.
-        case draining(heardAt: Int64)
+        case draining(receivedAt: Int64)
         /// The subscription is over. Terminal.
         case over
     }
@@ -50,7 +50,7 @@ package struct SubscriptionStateMachine: Sendable {
         switch self.state {
         case .waiting(let moment): moment
         case .connecting(let since): since + Self.answerMax
-        case .subscribed(let heardAt), .draining(let heardAt): heardAt + self.silenceMax
+        case .subscribed(let receivedAt), .draining(let receivedAt): receivedAt + self.silenceMax
         case .over: nil
         }
     }
@@ -91,14 +91,14 @@ extension SubscriptionStateMachine {
     package mutating func accepted(now: Int64) {
         guard case .connecting = self.state else { return }
         self.backoff.succeeded()
-        self.state = .subscribed(heardAt: now)
+        self.state = .subscribed(receivedAt: now)
     }
 
     /// Records that data arrived on the stream.
-    package mutating func heard(now: Int64) {
+    package mutating func received(now: Int64) {
         switch self.state {
-        case .subscribed: self.state = .subscribed(heardAt: now)
-        case .draining: self.state = .draining(heardAt: now)
+        case .subscribed: self.state = .subscribed(receivedAt: now)
+        case .draining: self.state = .draining(receivedAt: now)
         case .waiting, .connecting, .over: break
         }
     }
@@ -160,8 +160,8 @@ extension SubscriptionStateMachine {
         case .waiting, .connecting:
             self.state = .over
             return .cancel
-        case .subscribed(let heardAt):
-            self.state = .draining(heardAt: heardAt)
+        case .subscribed(let receivedAt):
+            self.state = .draining(receivedAt: receivedAt)
             return .drain
         case .draining, .over: return .nothing
         }

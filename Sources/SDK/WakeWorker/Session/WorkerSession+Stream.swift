@@ -72,7 +72,7 @@ extension WorkerSession {
     }
 
     func received(_ bytes: [UInt8], on loop: HTTPLoop) {
-        self.subscription.heard(now: loop.now)
+        self.subscription.received(now: loop.now)
         let fault: String
         do throws(ServerSentEventParser.EventTooLarge) {
             for event in try self.reader.received(bytes) where !self.take(event, on: loop) {

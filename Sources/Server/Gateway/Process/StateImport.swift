@@ -1,7 +1,7 @@
 import Engine
 import PostgresStore
 
-/// Moves the state of a gateway with its own store into the database of a configuration.
+/// Moves the state of a gateway with its own store into the database that a configuration names.
 package enum StateImport {
     /// The reason for which the import stopped, and the remedy.
     package struct Failure: Error, Sendable {
@@ -41,8 +41,8 @@ package enum StateImport {
     ///   - folder: the state folder, which no other process may use in the meantime.
     ///   - configuration: the policies to apply, and the address of the database.
     ///   - onProgress: receives the part, the number moved, and the total number.
-    /// - Throws: if the folder holds no state, if the database already has its topics, or if the state was moved
-    ///   before.
+    /// - Throws: if the folder holds no state, if the database already has one of the state's topics, if the whole
+    ///   state was moved before, or if it has changed since an interrupted import.
     package static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,

@@ -48,7 +48,9 @@ package struct ConfigurationLoader {
         if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
-        guard loader.faults.isEmpty else { throw ConfigurationError(faults: loader.faults, rest: loader.configuration) }
+        guard loader.faults.isEmpty else {
+            throw ConfigurationError(faults: loader.faults, readable: loader.configuration)
+        }
         return loader.configuration
     }
 

@@ -126,17 +126,17 @@ package struct ConfigurationError: Error, CustomStringConvertible {
     package var faults: [ConfigurationFault]
 
     /// The readable part, with the defaults for keys at fault; nil if nothing could be read.
-    package var rest: GatewayConfiguration?
+    package var readable: GatewayConfiguration?
 
-    package init(faults: [ConfigurationFault], rest: GatewayConfiguration? = nil) {
+    package init(faults: [ConfigurationFault], readable: GatewayConfiguration? = nil) {
         self.faults = faults
-        self.rest = rest
+        self.readable = readable
     }
 
     /// The faults, and those of the combination of the readable values. A key at fault is not reported twice.
     package var allFaults: [ConfigurationFault] {
         let keys = Set(self.faults.map(\.key))
-        return self.faults + (self.rest?.faults() ?? []).filter { !keys.contains($0.key) }
+        return self.faults + (self.readable?.faults() ?? []).filter { !keys.contains($0.key) }
     }
 
     /// The faults, one per line.

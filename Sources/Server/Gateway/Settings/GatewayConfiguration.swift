@@ -188,7 +188,7 @@ extension GatewayConfiguration {
                 )
             }
         }
-        guard faults.isEmpty else { throw ConfigurationError(faults: faults, rest: self) }
+        guard faults.isEmpty else { throw ConfigurationError(faults: faults, readable: self) }
         for (role, found) in addresses {
             let setting = found.count == 1 ? ListenSetting(found[0]) : ListenSetting(found)
             switch role {

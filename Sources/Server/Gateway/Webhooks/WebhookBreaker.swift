@@ -1,18 +1,18 @@
 import HTTPClient
 
-/// Limits the number of wakes for a webhook: all its slots normally, none while it rests after failures, and one as a
+/// Limits the number of wakes for a webhook: all its slots normally, none during a pause after failures, and one as a
 /// probe afterwards.
 ///
 /// Each wake belongs to the round in which it was sent. The result of a wake of an earlier round is ignored, because it
 /// does not show the webhook's present state.
 package struct WebhookBreaker: Sendable {
-    /// The number of consecutive failures after which a rest begins.
+    /// The number of consecutive failures after which a pause begins.
     package static let failuresMax = 5
-    /// The maximum duration of the first rest, in milliseconds; it doubles with each failed probe.
-    package static let firstRest: Int64 = 1000
-    /// The maximum duration of any rest, in milliseconds.
-    package static let lastRest: Int64 = 60_000
-    /// The maximum duration of a rest that a webhook may request, in milliseconds.
+    /// The maximum duration of the first pause, in milliseconds; it doubles with each failed probe.
+    package static let firstPause: Int64 = 1000
+    /// The maximum duration of any pause, in milliseconds.
+    package static let lastPause: Int64 = 60_000
+    /// The maximum duration of a pause that a webhook may request, in milliseconds.
     package static let retryAfterMax: Int64 = 3_600_000
 
     package typealias State = WebhookState
@@ -21,7 +21,7 @@ package struct WebhookBreaker: Sendable {
     package enum Action: Hashable, Sendable {
         case nothing
         /// Send no wakes until this time.
-        case rest(until: Int64)
+        case pause(until: Int64)
         /// Send one wake at a time.
         case probe
         /// Send as many wakes as there are slots.
@@ -29,13 +29,13 @@ package struct WebhookBreaker: Sendable {
     }
 
     package private(set) var state = State.active
-    /// The number of consecutive failures, including those before rests.
+    /// The number of consecutive failures, including those before pauses.
     package private(set) var failures = 0
     /// A number that changes with each change of state.
     package private(set) var round: UInt64 = 0
     private var backoff = Backoff(
-        firstMilliseconds: Int(WebhookBreaker.firstRest),
-        lastMilliseconds: Int(WebhookBreaker.lastRest)
+        firstMilliseconds: Int(WebhookBreaker.firstPause),
+        lastMilliseconds: Int(WebhookBreaker.lastPause)
     )
 
     package init() {}
@@ -56,7 +56,7 @@ package struct WebhookBreaker: Sendable {
     /// Records a failure: the webhook could not be reached, or gave an invalid answer.
     ///
     /// - `now`: milliseconds of any clock.
-    /// - `retryAfter`: the rest requested by the webhook, in milliseconds; nil if it requested none.
+    /// - `retryAfter`: the pause requested by the webhook, in milliseconds; nil if it requested none.
     package mutating func failed(
         round: UInt64,
         at now: Int64,
@@ -65,7 +65,7 @@ package struct WebhookBreaker: Sendable {
     ) -> Action {
         if let retryAfter {
             self.failures += 1
-            return self.rest(until: now + max(Self.firstRest, min(Self.retryAfterMax, retryAfter)))
+            return self.pause(until: now + max(Self.firstPause, min(Self.retryAfterMax, retryAfter)))
         }
         guard round == self.round else { return .nothing }
         self.failures += 1
@@ -73,25 +73,25 @@ package struct WebhookBreaker: Sendable {
         case .resting: return .nothing
         case .active where self.failures < Self.failuresMax: return .nothing
         case .active, .probing:
-            return self.rest(until: now + Int64(self.backoff.failed(using: &generator)))
+            return self.pause(until: now + Int64(self.backoff.failed(using: &generator)))
         }
     }
 
-    /// Ends a rest that is over; has no effect at any other time.
+    /// Ends the pause if its time has passed.
     package mutating func timePassed(_ now: Int64) -> Action {
         guard case .resting(let until) = self.state, until <= now else { return .nothing }
         self.enter(.probing)
         return .probe
     }
 
-    private mutating func rest(until moment: Int64) -> Action {
+    private mutating func pause(until moment: Int64) -> Action {
         if case .resting(let until) = self.state {
             guard moment > until else { return .nothing }
             self.state = .resting(until: moment)
         } else {
             self.enter(.resting(until: moment))
         }
-        return .rest(until: moment)
+        return .pause(until: moment)
     }
 
     private mutating func enter(_ state: State) {

@@ -8,7 +8,7 @@ import Wire
 /// Posts wakes to all webhooks with one HTTP client, on a separate thread.
 ///
 /// For the engine, each webhook is a worker's stream: it subscribes with its slots, gets wakes as effects, and reports
-/// results as commands. Unlike other streams, it has fewer slots while it rests.
+/// results as commands. Unlike other streams, it has fewer slots while it is paused.
 final class WebhookDriver {
     /// A posted wake without an answer.
     private struct Delivery {
@@ -302,7 +302,7 @@ extension WebhookDriver {
         var status = self.hooks[hook].status
         switch action {
         case .nothing: return
-        case .rest(let until):
+        case .pause(let until):
             let milliseconds = until - SystemClock.boot
             status.restingUntil = SystemClock.wall + milliseconds
             self.log.write(

@@ -14,7 +14,7 @@ package enum WebhookVerdict: Hashable, Sendable {
     case refused(cause: String)
     /// The webhook may have received the wake; its result is unknown.
     case lost(cause: String)
-    /// The webhook never received the wake, or returned it. It may have requested a rest, in milliseconds.
+    /// The webhook never received the wake, or returned it. It may have requested a pause, in milliseconds.
     case undelivered(cause: String, retryAfter: Int64?)
 
     /// - `kind`: the kind of wake.

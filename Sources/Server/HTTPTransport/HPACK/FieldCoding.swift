@@ -32,11 +32,11 @@ package struct FieldDecoder: ~Copyable {
 
     /// The announced size of the dynamic table, which is also HTTP/2's initial size.
     package static let tableBytesMax = 4096
-    /// The most bytes of memory for literals that are kept between fields.
+    /// The maximum number of bytes of memory for literals that are kept between fields.
     private static let keptBytesMax = 16_384
 
-    /// The most bytes of a literal name and its coded value; more is a fault (RFC 7541 §7.4). It also bounds the memory
-    /// for an incomplete field.
+    /// The maximum number of bytes of a literal name and its coded value; more is a fault (RFC 7541 §7.4). It also
+    /// bounds the memory for an incomplete field.
     private let literalBytesMax: Int
     private var table = DynamicTable(sizeMax: FieldDecoder.tableBytesMax)
     private var credential = CredentialMemo()
@@ -319,7 +319,8 @@ struct CredentialMemo: ~Copyable {
     /// The first bytes of a never-indexed literal whose name is entry 23 of the static table.
     private static let beginning: (UInt8, UInt8) = (0x1F, 23 - 15)
     private static var name: ByteView { ByteView("authorization") }
-    /// The most bytes of a remembered field; a longer one is decoded each time. Real ones have 200 to 2,000 bytes.
+    /// The maximum number of bytes of a remembered field; a longer one is decoded each time. Real ones have 200 to
+    /// 2,000 bytes.
     private static let codedBytesMax = 4096
 
     /// The coded bytes of the field, followed by its value.
@@ -369,7 +370,7 @@ enum FieldEncoder {
     private static let literal: UInt8 = 0
     private static let literalStatus: UInt8 = 8
 
-    /// The most bytes of a value whose length fits in one byte.
+    /// The maximum number of bytes of a value whose length fits in one byte.
     private static let shortCountMax = 0x7E
 
     /// Appends a field whose name and value are literals.

@@ -296,7 +296,8 @@ struct ChunkReader {
     private var state = State.size
     private var scanner = HeadScanner()
 
-    /// The most bytes of a line with a size. Clients send no extensions, and a size has at most sixteen digits.
+    /// The maximum number of bytes of a line with a size. Clients send no extensions, and a size has at most sixteen
+    /// digits.
     static let sizeLineBytesMax = 256
 
     /// Takes the next part from the start of `bytes`. Remaining bytes must be passed again, followed by more.

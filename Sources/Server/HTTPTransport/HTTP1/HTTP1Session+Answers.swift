@@ -73,7 +73,7 @@ extension HTTP1Session {
         }
         guard let drained else { return }
         self.drained = nil
-        self.memory.handlerWasTold = true
+        self.memory.wasHandlerNotified = true
         self.handler.streamDrained(drained)
     }
 

@@ -177,7 +177,8 @@ package final class HTTP1Session {
         }
     }
 
-    /// The most bytes of a head as a multiple of the header list limit, which does not count blanks around values.
+    /// The maximum number of bytes of a head as a multiple of the header list limit, which does not count blanks around
+    /// values.
     private static let headBytesFactor = 2
 
     private func takeHead(from rest: inout ByteView) throws(HTTP1Fault) -> Bool {
@@ -289,7 +290,7 @@ package final class HTTP1Session {
     private func deliver(_ slot: StreamSlot) {
         slot.state.phase = .waiting
         self.hasCarriedRequest = true
-        self.memory.handlerWasTold = true
+        self.memory.wasHandlerNotified = true
         self.handler.requestReceived(self.request(slot))
         slot.state.dropRequest(keepingBytesMax: 0)
     }
@@ -380,7 +381,7 @@ package final class HTTP1Session {
         self.slot = nil
         self.memory.streams.giveBack(slot)
         guard phase == .waiting || phase == .streaming else { return }
-        self.memory.handlerWasTold = true
+        self.memory.wasHandlerNotified = true
         self.handler.streamClosed(self.stream)
     }
 

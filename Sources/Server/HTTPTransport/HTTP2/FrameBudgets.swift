@@ -98,7 +98,7 @@ package struct FrameBudgets {
 /// A peer must keep to a number once it has acknowledged it (RFC 9113 §6.5.3). Until then the larger of the old and the
 /// new number is enforced. The first number is enforced from the start, as peers should wait for it.
 package struct StreamLimit {
-    /// The most unacknowledged numbers; while there are that many, no other is announced.
+    /// The maximum number of unacknowledged numbers; while there are that many, no other is announced.
     package static let unacknowledgedMax = 32
 
     /// The number of streams beyond which others are refused.

@@ -173,7 +173,7 @@ package struct FrameCutter: ~Copyable {
                 guard count == 0, bytes.count >= Self.bytesBeforeBlock(head) else { break }
                 self.framesBegun += 1
                 if let piece = self.begin(head, bytes, &bytes) { return .block(piece) }
-            } else if self.isTold(head) {
+            } else if self.isReported(head) {
                 guard count == 0 else { break }
                 self.framesBegun += 1
                 let here = min(FrameHead.bytes + head.length, bytes.count)
@@ -217,7 +217,7 @@ package struct FrameCutter: ~Copyable {
         }
         self.otherBytes = FrameHead.bytes + head.length - self.partial.count
         self.isWithinGoAway = head.isGoAway && self.otherBytes > 0
-        return self.isTold(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
+        return self.isReported(head) ? .begun(head, self.partial.view) : .other(self.partial.view)
     }
 
     /// - Returns: true if `partial` holds `count` bytes of the frame.
@@ -269,7 +269,7 @@ package struct FrameCutter: ~Copyable {
 
     /// Returns true if the session checks the head of a frame that has no piece of a block.
     @inline(__always)
-    private func isTold(_ head: FrameHead) -> Bool {
+    private func isReported(_ head: FrameHead) -> Bool {
         self.unfinished == nil && (head.isData || head.isTooShortForPadding)
     }
 

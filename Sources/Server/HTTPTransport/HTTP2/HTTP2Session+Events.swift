@@ -190,14 +190,14 @@ extension HTTP2Session {
         self.held.hold(bytes.count)
     }
 
-    /// Moves unsent bytes of a stream into the room of a DATA frame.
+    /// Moves unsent bytes of a stream into the buffer of a DATA frame.
     ///
     /// - Returns: the number of bytes, and true if they are the last; a streaming answer may have none for now.
-    func bodyWanted(_ slot: StreamSlot, _ room: FrameRoom) -> (count: Int, isEnd: Bool) {
+    func bodyWanted(_ slot: StreamSlot, _ buffer: FrameBuffer) -> (count: Int, isEnd: Bool) {
         let isGrowing = slot.state.phase == .streaming
-        let count = min(room.count, slot.state.output.count)
+        let count = min(buffer.count, slot.state.output.count)
         if count > 0 {
-            room.fill(with: slot.state.output.view[0..<count])
+            buffer.fill(with: slot.state.output.view[0..<count])
             slot.state.output.consume(count)
             self.queuedBytes -= count
             self.budgets.dataLeaves(count)

@@ -235,7 +235,7 @@ package final class HTTP2Session {
             return last
         }
         self.seam.submitGoAway(last: last, code, debugData)
-        self.departure.told(last: last)
+        self.departure.announced(last: last)
         if inFlight == .dropped { self.hasFailed = true }
         return last
     }
@@ -305,7 +305,7 @@ package final class HTTP2Session {
         self.memory.streams.giveBack(slot)
         switch phase {
         case .waiting, .streaming:
-            self.memory.handlerWasTold = true
+            self.memory.wasHandlerNotified = true
             self.handler.streamClosed(stream)
         case .receiving, .sending, .free: ()
         }
@@ -315,7 +315,7 @@ package final class HTTP2Session {
         guard !self.drained.isEmpty else { return }
         let streams = self.drained
         self.drained.removeAll()
-        self.memory.handlerWasTold = true
+        self.memory.wasHandlerNotified = true
         for stream in streams { self.handler.streamDrained(stream) }
     }
 

@@ -555,7 +555,7 @@ private func closeStream(_: OpaquePointer?, _ number: Int32, _ errorCode: UInt32
 
 /// The memory of libnghttp2 for the bytes of a DATA frame; valid only during the call that passes it.
 @safe
-struct FrameRoom {
+struct FrameBuffer {
     private let start: UnsafeMutablePointer<UInt8>?
     let count: Int
 
@@ -564,9 +564,9 @@ struct FrameRoom {
         self.count = count
     }
 
-    /// Copies at most `count` bytes to the beginning of the room.
+    /// Copies at most `count` bytes to the beginning of the buffer.
     func fill(with bytes: ByteView) {
-        precondition(bytes.count <= self.count, "more bytes than there is room for")
+        precondition(bytes.count <= self.count, "more bytes than the buffer can take")
         unsafe UnsafeMutableRawBufferPointer(start: self.start, count: self.count).copyMemory(from: bytes.buffer)
     }
 }
@@ -574,7 +574,7 @@ struct FrameRoom {
 private func readBody(
     _: OpaquePointer?,
     _: Int32,
-    _ room: UnsafeMutablePointer<UInt8>?,
+    _ buffer: UnsafeMutablePointer<UInt8>?,
     _ count: Int,
     _ flags: UnsafeMutablePointer<UInt32>?,
     _ source: UnsafeMutablePointer<nghttp2_data_source>?,
@@ -582,8 +582,8 @@ private func readBody(
 ) -> Int {
     let state = unsafe source.unsafelyUnwrapped.pointee.ptr.assumingMemoryBound(to: StreamState.self)
     let slot = unsafe StreamSlot(pointer: state)
-    let room = unsafe FrameRoom(start: room, count: count)
-    let body = unsafe withSession(user) { $0.bodyWanted(slot, room) }
+    let buffer = unsafe FrameBuffer(start: buffer, count: count)
+    let body = unsafe withSession(user) { $0.bodyWanted(slot, buffer) }
     guard body.count > 0 || body.isEnd else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
     if body.isEnd { unsafe flags.unsafelyUnwrapped.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
     return body.count

@@ -86,7 +86,7 @@ package struct OpenStreams {
 /// libnghttp2 ignores HEADERS and DATA on every stream that is gone, since the peer may have sent more of a request
 /// before it saw a reset. Where that is impossible, such a frame is a fault.
 package struct StreamNumbers {
-    /// The most streams remembered individually that were cut short.
+    /// The maximum number of streams remembered individually that were cut short.
     package static let cutShortMax = 64
 
     private var newest: Int32 = -1
@@ -262,7 +262,7 @@ package struct Departure {
     }
 
     /// Records the last stream that a GOAWAY frame names.
-    package mutating func told(last: Int32) {
+    package mutating func announced(last: Int32) {
         self.lastTaken = last
     }
 

@@ -140,11 +140,11 @@ extension EventLoop {
     /// - Parameter hasPeerEnded: true if no bytes will follow those in the socket.
     private func sniff(_ connection: Connection, hasPeerEnded: Bool) {
         let marker = ByteView("PRI ")
-        switch System.peek(connection.descriptor, into: self.readRoom, bytesMax: marker.count) {
+        switch System.peek(connection.descriptor, into: self.readBuffer, bytesMax: marker.count) {
         case .wouldBlock: ()
         case .ended, .reset: self.destroy(connection)
         case .bytes(let count):
-            let first = self.readRoom.first(count)
+            let first = self.readBuffer.first(count)
             if !(first == marker[0..<count]) {
                 self.watch(connection, .readable)
                 self.beginHTTP1(connection)
@@ -192,7 +192,7 @@ extension EventLoop {
     }
 
     private func read(_ connection: Connection) {
-        let received = System.receive(connection.descriptor, into: self.readRoom)
+        let received = System.receive(connection.descriptor, into: self.readBuffer)
         switch received {
         case .wouldBlock: ()
         case .ended: self.peerEnded(connection)
@@ -200,9 +200,9 @@ extension EventLoop {
             connection.hasLostBytes = true
             self.peerEnded(connection)
         case .bytes(let count):
-            let bytes = self.readRoom.first(count)
+            let bytes = self.readBuffer.first(count)
             if connection.stage == .lingering { return }
-            if count == self.readRoom.count { self.memory.tally.met(.readBytesPerTurn) }
+            if count == self.readBuffer.count { self.memory.tally.met(.readBytesPerTurn) }
             if connection.tls != nil {
                 self.decrypt(connection, bytes)
             } else {
@@ -254,14 +254,14 @@ extension EventLoop {
         _ = self.pipe.takeControlRecords()
         var hasRead = false
         while connection.stage == .http2 {
-            guard let count = tls.read(into: self.plainRoom) else {
+            guard let count = tls.read(into: self.plaintextBuffer) else {
                 connection.isDoomed = true
                 return
             }
             session.controlRecordsReceived(self.pipe.takeControlRecords())
             if count == 0 { return self.noteRecord(of: connection, tls, isAnother: hasRead) }
             hasRead = true
-            session.receive(self.plainRoom.first(count))
+            session.receive(self.plaintextBuffer.first(count))
             // Usually everything has been read; another read would cost up to a tenth of a single push.
             if self.pipe.input.isEmpty, !tls.hasPartOfRecord {
                 connection.recordSince = .max
@@ -458,7 +458,7 @@ extension EventLoop {
         if connection.isBusy { self.busyConnections.end() }
         self.server.connectionCounts[connection.listener].end()
         // The handler counts connections at the end of a turn, including those without requests.
-        self.memory.handlerWasTold = true
+        self.memory.wasHandlerNotified = true
     }
 
     /// Ends a connection that has exceeded a time limit.

@@ -29,8 +29,8 @@ package final class EventLoop: @unchecked Sendable {
     var dirty: [Connection] = []
     var handshakes = HandshakeQueue()
     /// The memory for bytes from any socket, and for their decrypted form.
-    let readRoom: ReadRoom
-    let plainRoom: ReadRoom
+    let readBuffer: ReadBuffer
+    let plaintextBuffer: ReadBuffer
     /// The bytes to write to a socket next.
     var produced = ByteBuffer()
     /// True for each listener whose new connections are watched for.
@@ -89,8 +89,8 @@ package final class EventLoop: @unchecked Sendable {
         self.poll = try Poll()
         self.busyPoll = try Poll()
         self.wakeEvent = try System.makeEvent()
-        self.readRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
-        self.plainRoom = ReadRoom(bytes: server.limits.readBytesPerTurn)
+        self.readBuffer = ReadBuffer(bytes: server.limits.readBytesPerTurn)
+        self.plaintextBuffer = ReadBuffer(bytes: server.limits.readBytesPerTurn)
         guard self.poll.add(self.wakeEvent, .readable, token: Self.wakeToken),
             self.busyPoll.add(self.poll, token: Self.pollToken)
         else {
@@ -262,10 +262,10 @@ package final class EventLoop: @unchecked Sendable {
     /// Ends the turn at the handler and writes; repeats if writing notified the handler.
     private func endTurn() {
         repeat {
-            self.memory.handlerWasTold = false
+            self.memory.wasHandlerNotified = false
             self.handler.turnEnded()
             self.flushDirty()
-        } while self.memory.handlerWasTold
+        } while self.memory.wasHandlerNotified
     }
 
     private func timePassed() {

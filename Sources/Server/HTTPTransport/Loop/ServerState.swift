@@ -25,7 +25,7 @@ final class ServerState: Sendable {
     /// The limits with which the loops begin.
     let limits: TransportLimits
     let listeners: [BoundListener]
-    /// The most connections for which the process has descriptors.
+    /// The maximum number of connections for which the process has descriptors.
     private let descriptorsMax: Int
     private let loopCount: Int
     private let connectionsMax: Atomic<Int>
@@ -75,7 +75,7 @@ final class ServerState: Sendable {
             < self.connectionsMax.load(ordering: .relaxed) + listener.connectionsReserved
     }
 
-    /// The most handshakes in progress on one loop.
+    /// The maximum number of handshakes in progress on one loop.
     var handshakesPerLoopMax: Int {
         max(1, self.handshakesMax.load(ordering: .relaxed) / self.loopCount)
     }

@@ -128,9 +128,9 @@ package struct StreamState: ~Copyable {
 package final class StreamPool {
     private static let chunkCount = 64
 
-    /// The most bytes a free state keeps in each of its buffers.
+    /// The maximum number of bytes a free state keeps in each of its buffers.
     static let keptBytesMax = 16_384
-    /// The most states in use at a time.
+    /// The maximum number of states in use at a time.
     var streamsMax: Int
     private var chunks: [UnsafeMutablePointer<StreamState>] = unsafe []
     private var free: StreamSlot?
@@ -254,7 +254,7 @@ package final class LoopMemory {
     /// waits for the answer. Thousands of waiting streams therefore share memory that is still in the cache.
     var spare = StreamState()
     /// Set when the handler is notified of something outside of a request, or when a connection ends.
-    var handlerWasTold = false
+    var wasHandlerNotified = false
 
     /// Creates the memory of a new loop.
     ///

@@ -23,14 +23,14 @@ enum System {
 
     // MARK: Sockets
 
-    /// Reads the available bytes, as far as there is room.
-    static func receive(_ descriptor: Int32, into room: borrowing ReadRoom) -> Transfer {
-        unsafe self.receive(descriptor, room.memory, flags: 0)
+    /// Reads the available bytes, as many as the buffer can take.
+    static func receive(_ descriptor: Int32, into buffer: borrowing ReadBuffer) -> Transfer {
+        unsafe self.receive(descriptor, buffer.memory, flags: 0)
     }
 
     /// Reads at most `bytesMax` of the available bytes and leaves them in the socket.
-    static func peek(_ descriptor: Int32, into room: borrowing ReadRoom, bytesMax: Int) -> Transfer {
-        let memory = unsafe UnsafeMutableRawBufferPointer(rebasing: room.memory[..<bytesMax])
+    static func peek(_ descriptor: Int32, into buffer: borrowing ReadBuffer, bytesMax: Int) -> Transfer {
+        let memory = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer.memory[..<bytesMax])
         return unsafe self.receive(descriptor, memory, flags: Int32(MSG_PEEK))
     }
 
@@ -266,7 +266,7 @@ enum System {
 
 /// Reusable memory that sockets and decryption read into.
 @safe
-struct ReadRoom: ~Copyable {
+struct ReadBuffer: ~Copyable {
     /// The memory, for calls into C.
     let memory: UnsafeMutableRawBufferPointer
 
@@ -279,7 +279,7 @@ struct ReadRoom: ~Copyable {
     /// The size in bytes.
     var count: Int { unsafe self.memory.count }
 
-    /// Returns the first bytes; valid until the next read into the room.
+    /// Returns the first bytes; valid until the next read into the buffer.
     func first(_ count: Int) -> ByteView {
         unsafe ByteView(UnsafeRawBufferPointer(rebasing: self.memory[..<count]))
     }

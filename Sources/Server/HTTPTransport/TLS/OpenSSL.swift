@@ -8,8 +8,8 @@ internal import Wire
 /// `@unchecked Sendable`: OpenSSL counts references atomically, and the context never changes after `init`.
 @safe
 package final class TLSContext: @unchecked Sendable {
-    /// The most bytes of a client's certificate chain: 16 KiB, enough for four of the largest keys in use. The chain is
-    /// kept as long as the connection.
+    /// The maximum number of bytes of a client's certificate chain: 16 KiB, enough for four of the largest keys in use.
+    /// The chain is kept as long as the connection.
     package static let clientChainBytesMax = 16_384
 
     fileprivate let context: OpaquePointer
@@ -143,7 +143,7 @@ private func withPipe<Result>(_ bio: OpaquePointer?, _ body: (TLSPipe) -> Result
     unsafe Unmanaged<TLSPipe>.fromOpaque(BIO_get_data(bio))._withUnsafeGuaranteedRef { body($0) }
 }
 
-private func pipeRead(_ bio: OpaquePointer?, _ room: UnsafeMutablePointer<CChar>?, _ count: Int32) -> Int32 {
+private func pipeRead(_ bio: OpaquePointer?, _ buffer: UnsafeMutablePointer<CChar>?, _ count: Int32) -> Int32 {
     unsafe withPipe(bio) { pipe in
         unsafe wakegate_bio_clear_retry(bio)
         let taken = min(Int(count), pipe.input.count)
@@ -151,7 +151,7 @@ private func pipeRead(_ bio: OpaquePointer?, _ room: UnsafeMutablePointer<CChar>
             unsafe wakegate_bio_retry_read(bio)
             return -1
         }
-        unsafe UnsafeMutableRawPointer(room)?.copyMemory(
+        unsafe UnsafeMutableRawPointer(buffer)?.copyMemory(
             from: pipe.input.buffer.baseAddress.unsafelyUnwrapped,
             byteCount: taken
         )
@@ -206,12 +206,12 @@ final class TLSSession {
         return unsafe SSL_get_error(self.ssl, result) == SSL_ERROR_WANT_READ ? .wantsMore : .failed
     }
 
-    /// Decrypts bytes from `pipe.input` and earlier input into `room`.
+    /// Decrypts bytes from `pipe.input` and earlier input into `buffer`.
     ///
     /// - Returns: the number of bytes; 0 if more input is needed; nil if the connection has ended or failed.
-    func read(into room: borrowing ReadRoom) -> Int? {
+    func read(into buffer: borrowing ReadBuffer) -> Int? {
         OpenSSL.forgetErrors()
-        let count = unsafe SSL_read(self.ssl, room.memory.baseAddress, Int32(room.count))
+        let count = unsafe SSL_read(self.ssl, buffer.memory.baseAddress, Int32(buffer.count))
         if count > 0 { return Int(count) }
         return unsafe SSL_get_error(self.ssl, count) == SSL_ERROR_WANT_READ ? 0 : nil
     }

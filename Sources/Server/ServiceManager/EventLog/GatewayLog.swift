@@ -10,7 +10,7 @@ import Wire
 /// Callers never wait for output: if `linesMax` lines are queued, or lines cannot be written, further ones are lost and
 /// counted. `@unchecked Sendable`: `monitor` guards every field except the level.
 package final class GatewayLog: @unchecked Sendable {
-    /// The most lines in the queue.
+    /// The maximum number of lines in the queue.
     package static let linesMax = 1024
 
     /// The longest wait for a line, in milliseconds.
@@ -178,7 +178,7 @@ package struct LogLine: Hashable, Sendable {
     /// The details of the event; never a device token, a credential or a payload.
     package var fields: [String: String]
 
-    /// The most characters written of a field's value.
+    /// The maximum number of characters written of a field's value.
     package static let valueCountMax = 1024
 
     package init(time: Int64, event: GatewayEvent, fields: [String: String]) {
@@ -320,10 +320,11 @@ package struct SystemJournal: LogSink {
 ///
 /// A cause's first line starts a window. When the window ends, one line reports the number of suppressed lines.
 package struct LogThrottle {
-    /// The most lines of one cause in a window.
+    /// The maximum number of lines of one cause in a window.
     package static let linesMax = 5
     package static let windowMilliseconds: Int64 = 10_000
-    /// The most causes that are distinguished at a time; beyond that, all causes of one event count as one.
+    /// The maximum number of causes that are distinguished at a time; beyond that, all causes of one event count as
+    /// one.
     package static let causesMax = 256
 
     private struct Cause: Hashable {

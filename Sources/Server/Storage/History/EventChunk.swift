@@ -12,9 +12,9 @@ package import Wire
 /// a launch as varints; and the identifiers that differ from the last one. A part of a name is encoded like an event
 /// that names pushes. All numbers are little-endian.
 package struct EventChunkWriter: ~Copyable {
-    /// The most bytes of one event: group, flags, time, two numbers, two identifiers.
+    /// The maximum number of bytes of one event: group, flags, time, two numbers, two identifiers.
     private static let eventBytesMax = 9 + 2 + 10 + 6 + 40
-    /// The most bytes of a group, as its length is one byte.
+    /// The maximum number of bytes of a group, as its length is one byte.
     private static let groupBytesMax = 255
 
     /// The pushes that an event names for the first time in its group, for the index of pushes.

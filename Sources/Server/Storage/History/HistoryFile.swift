@@ -11,11 +11,12 @@ package import Wire
 /// cannot be written are counted and reported, and an unusable file is set aside. Used by one caller at a time, on any
 /// thread.
 package final class HistoryFile: HistorySource {
-    /// The most events in an answer about one push.
+    /// The maximum number of events in an answer about one push.
     package static let pushEventsMax = 1024
-    /// The most events of one device that a list of pushes examines.
+    /// The maximum number of events of one device that a list of pushes examines.
     package static let deviceEventsMax = 16_384
-    /// The most devices, and about the most events, that are read at a time for `entries(devices:since:countEach:)`.
+    /// The maximum number of devices, and roughly of events, that are read at a time for
+    /// `entries(devices:since:countEach:)`.
     private static let devicesPerRead = 256
     private static let entriesPerRead = 8192
 
@@ -425,7 +426,7 @@ package final class HistoryFile: HistorySource {
 
 /// The limits of the history. All other sizes are derived from the total size.
 package struct HistoryLimits: Hashable, Sendable {
-    /// The most bytes of the file and its write-ahead log; at least 4 MiB.
+    /// The maximum number of bytes of the file and its write-ahead log; at least 4 MiB.
     package let bytesMax: Int
     /// The time for which an event is kept, in milliseconds of policy time; up to an eighth longer, as events are
     /// dropped in large batches.
@@ -442,14 +443,14 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The limits of a history in memory: smaller, as it shares memory with the devices.
     package static let inMemory = HistoryLimits(bytesMax: 32 << 20)
 
-    /// The most bytes of live runs; the rest of the size is for the log, and for a merge's output while its inputs
-    /// exist.
+    /// The maximum number of bytes of live runs; the rest of the size is for the log, and for a merge's output while
+    /// its inputs exist.
     var keptBytesMax: Int { self.bytesMax / 16 * 10 }
 
-    /// The most events of a run that a merge makes: about a 32nd of the size.
+    /// The maximum number of events of a run that a merge makes: about a 32nd of the size.
     var runEventsMax: Int { min(self.bytesMax / 1024, 1 << 20) }
 
-    /// The most events collected in memory; more are written even without a call of `flush`.
+    /// The maximum number of events collected in memory; more are written even without a call of `flush`.
     var collectedMax: Int { min(self.runEventsMax / 2, 131_072) }
 
     /// The pages of the write-ahead log after which it is copied into the file.
@@ -464,7 +465,7 @@ package struct HistoryLimits: Hashable, Sendable {
     /// The number of runs that a merge combines.
     static let fanIn = 8
 
-    /// The most runs, which limits the work of a query.
+    /// The maximum number of runs, which limits the work of a query.
     static let runsMax = 256
 
     /// The events after which a list of pushes examines no further run: a few milliseconds.

@@ -189,7 +189,7 @@ package struct HistoryPlace: Hashable, Sendable {
 
 /// A page of the events of a device.
 package struct HistoryPage: Hashable, Sendable {
-    /// The most events of another number than the device's that are among those of the device.
+    /// The maximum number of events of another number than the device's that are among those of the device.
     package static let othersMax = 20
 
     /// The entries, the newest first.

@@ -6,7 +6,7 @@ import Engine
 /// A journal that forks from another one begins a new numbering far above the old one. If a start returns to the other
 /// journal, its records have numbers between the last one of the other numbering and the first one of the fork.
 package struct RecordPositions: Hashable, Sendable {
-    /// The most earlier numberings that are remembered; of more, the oldest are forgotten.
+    /// The maximum number of earlier numberings that are remembered; of more, the oldest are forgotten.
     private static let leftOffMax = 32
 
     /// The newest record that was taken; 0 if there is none.

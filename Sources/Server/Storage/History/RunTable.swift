@@ -231,7 +231,7 @@ final class RunTable {
         try self.deleteRun.run()
     }
 
-    /// Returns the positions of the records of events that are in the file.
+    /// Returns which of the journal's records of events are in the file.
     func positions() throws(SQLiteError) -> RecordPositions {
         let select = try self.database.prepare("SELECT id, sequence FROM written ORDER BY id != 1, sequence")
         var newest: UInt64 = 0
@@ -246,7 +246,7 @@ final class RunTable {
         return RecordPositions(newest: newest, leftOff: leftOff.filter { $0 > 0 && $0 < newest })
     }
 
-    /// Stores the positions of the records of events in the file; `former` are those already stored.
+    /// Stores which of the journal's records of events are in the file; `former` is what is already stored.
     ///
     /// Row 1 has the number of the newest record; the other rows have the last records of earlier numberings.
     func save(_ positions: RecordPositions, after former: RecordPositions) throws(SQLiteError) {
@@ -299,7 +299,7 @@ final class RunTable {
 
 /// A run: the events of a period, sorted by device, and an index to find them.
 ///
-/// The first keys of the chunks are kept in memory: 12 or 16 bytes per 8 KiB of events.
+/// The first key and the row of each chunk are kept in memory: 16 bytes per chunk of 8 KiB.
 package struct HistoryRun {
     /// A chunk of events and its first device.
     struct EventChunk: Hashable {

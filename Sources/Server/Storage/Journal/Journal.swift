@@ -397,7 +397,7 @@ package struct JournalLimits: Sendable {
     /// The pages of the write-ahead log at which a commit copies the last ones itself, so that the next commit restarts
     /// the log: 64 MiB. Overwriting a log and syncing it is faster than growing it.
     package var restartPages = 4096
-    /// The most pages that a commit copies in that way.
+    /// The maximum number of pages that a commit copies in that way.
     package var restPages = 96
     /// The pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
     package var logPagesMax = 8192

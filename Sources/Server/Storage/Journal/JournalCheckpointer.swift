@@ -6,7 +6,8 @@ import Platform
 /// Used by one caller at a time. `@unchecked Sendable`: it shares only `CheckpointProgress` with the journal, which
 /// locks, and its connection is used by one thread only.
 package final class JournalCheckpointer: @unchecked Sendable {
-    /// The most passes of one checkpoint. Each copies the commits made during the previous pass, which soon are few.
+    /// The maximum number of passes of one checkpoint. Each copies the commits made during the previous pass, which
+    /// soon are few.
     private static let passesMax = 8
 
     private let place: JournalPlace

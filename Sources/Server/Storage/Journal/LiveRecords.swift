@@ -2,7 +2,7 @@ import Engine
 
 /// The row of the newest record of each key.
 package struct LiveRecords: ~Copyable {
-    /// The most bytes of a record, header included, that a place can represent.
+    /// The maximum number of bytes of a record, header included, that a place can represent.
     static let recordBytesMax = 1 << 20 - 1
     /// The largest index of a key. Higher indexes would need more than 2 GiB of memory.
     package static let indexMax: UInt32 = 1 << 28

@@ -45,7 +45,7 @@ package struct DatabaseRows {
     /// The latest policy time of a commit.
     package private(set) var lastMoment = Instant.distantPast
 
-    /// Returns the sums of all counters.
+    /// Returns the sums of all counters, in total and for each of `topics` (nil for every topic).
     package func total(of topics: [TopicIndex]? = nil) -> ClusterCounts {
         var total = ActivityCounters()
         var byTopic: [TopicIndex: ActivityCounters] = [:]
@@ -104,7 +104,7 @@ package struct DatabaseRows {
         return since.sorted { $0.key < $1.key }.flatMap { $0.value.inOrder }
     }
 
-    /// Returns the devices with requests, sessions or habits after `token` in token order.
+    /// Returns the devices that have requests, sessions or habits and follow `token`, in token order.
     func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
@@ -113,7 +113,7 @@ package struct DatabaseRows {
         return devices.map(\.key).inOrder
     }
 
-    /// Returns the devices of these topics, or of any topic, after `token` in token order.
+    /// Returns the devices of these topics, or of any topic, that follow `token`, in token order.
     func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.precedes(key) } ?? true)
@@ -282,7 +282,7 @@ package struct DatabaseLog {
     package internal(set) var deaths: [GatewayNumber: Int64] = [:]
     /// The number of occurrences of each event.
     package private(set) var counts: [Event: Int] = [:]
-    /// The rules that a gateway violated.
+    /// The violations of rules by gateways, in words.
     package internal(set) var misuses: [String] = []
 
     package enum Event: String, CaseIterable, Sendable {

@@ -30,7 +30,7 @@ package final class SimulatedClusterStore: ClusterStore {
     /// All numbers under which it was attached.
     package private(set) var numbers: Set<GatewayNumber> = []
     package private(set) var isPaused = false
-    /// The most claims that its engine had open at the same time.
+    /// The maximum number of claims that its engine had open at the same time.
     package private(set) var claimsAtOnceMax = 0
     /// The number of transactions that its engine has begun.
     package private(set) var loadCount = 0
@@ -102,7 +102,7 @@ extension SimulatedClusterStore {
         self.unheard.removeAll()
         guard !withMachine else { return }
         let (session, open) = (self.session, self.transactions.sorted { $0.key.rawValue < $1.key.rawValue })
-        self.database.plan(after: self.database.draw(self.database.pace.way)) {
+        self.database.plan(after: self.database.draw(self.database.pace.delay)) {
             session?.isConnected = false
             for (_, transaction) in open { self.hangUp(transaction) }
         }
@@ -124,7 +124,7 @@ extension SimulatedClusterStore {
     package func cutAll() {
         guard let session = self.session, session.isConnected else { return }
         self.database.log.note(.controlCut)
-        self.database.plan(after: self.database.draw(self.database.pace.way)) {
+        self.database.plan(after: self.database.draw(self.database.pace.delay)) {
             self.database.disconnect(session, "The connection was cut.")
         }
     }
@@ -205,7 +205,7 @@ extension SimulatedClusterStore {
     private func send(_ transaction: DatabaseTransaction, _ request: @escaping (SimulatedDatabase) -> Void) {
         let database = self.database
         let place = transaction.connection
-        let arrival = max(self.connections[place].arrival, database.now + Int64(database.draw(database.pace.way)))
+        let arrival = max(self.connections[place].arrival, database.now + Int64(database.draw(database.pace.delay)))
         self.connections[place].arrival = arrival
         database.plan(at: arrival) { request(database) }
     }
@@ -264,12 +264,12 @@ extension SimulatedClusterStore {
         transaction.isCut = true
         switch transaction.wait {
         case .rows:
-            self.database.plan(after: self.database.draw(self.database.pace.way)) { self.hangUp(transaction) }
+            self.database.plan(after: self.database.draw(self.database.pace.delay)) { self.hangUp(transaction) }
             self.later(self.database.pace.reconnection) {
                 self.finish(transaction, .failed(self.database.anyFailure("The connection was cut.")))
             }
         case .nothing:
-            self.database.plan(after: self.database.draw(self.database.pace.way)) { self.hangUp(transaction) }
+            self.database.plan(after: self.database.draw(self.database.pace.delay)) { self.hangUp(transaction) }
         case .end:
             self.later(self.database.pace.reconnection) { self.database.resolve(transaction) }
         }
@@ -292,7 +292,7 @@ extension SimulatedClusterStore {
         guard !self.isDead else { return }
         self.later(self.database.pace.reconnection) {
             guard !self.transactions.values.contains(where: { $0.wait == .end }) else { return self.attachAgain() }
-            self.database.plan(after: self.database.draw(self.database.pace.way)) {
+            self.database.plan(after: self.database.draw(self.database.pace.delay)) {
                 guard !self.isDead else { return }
                 self.database.attach(self)
             }
@@ -311,7 +311,7 @@ extension SimulatedClusterStore {
     /// Ends the session; the gateway may be notified long after others.
     func disconnected(_ session: DatabaseSession, _ error: StoreError) {
         let pace = self.database.pace
-        self.laterInOrder(self.database.draw(0...1) == 0 ? pace.way : pace.reconnection) {
+        self.laterInOrder(self.database.draw(0...1) == 0 ? pace.delay : pace.reconnection) {
             guard self.session === session else { return }
             self.session = nil
             self.deliver(.detached(error))
@@ -326,7 +326,7 @@ extension SimulatedClusterStore {
     private func control(_ request: @escaping (SimulatedDatabase, DatabaseSession) -> Void) {
         guard let session = self.session else { return }
         let database = self.database
-        self.controlArrival = max(self.controlArrival, database.now + Int64(database.draw(database.pace.way)))
+        self.controlArrival = max(self.controlArrival, database.now + Int64(database.draw(database.pace.delay)))
         database.plan(at: self.controlArrival) { request(database, session) }
     }
 
@@ -336,8 +336,8 @@ extension SimulatedClusterStore {
     }
 
     /// Sends a notice, which may overtake others.
-    func told(_ notice: ClusterNotice, _ session: DatabaseSession) {
-        self.later { if self.session === session { self.deliver(.told(notice)) } }
+    func notified(_ notice: ClusterNotice, _ session: DatabaseSession) {
+        self.later { if self.session === session { self.deliver(.notified(notice)) } }
     }
 
     /// Sends a query over its own connection: transactions and locks do not delay its answer.
@@ -346,7 +346,7 @@ extension SimulatedClusterStore {
             return self.deliver(.failed(number, SimulatedDatabase.refusal("The database is not there.")))
         }
         let database = self.database
-        database.plan(after: database.draw(database.pace.way)) {
+        database.plan(after: database.draw(database.pace.delay)) {
             let reply: ClusterReply =
                 database.isDown
                 ? .failed(number, SimulatedDatabase.refusal("The primary is gone.")) : answer(database)
@@ -356,13 +356,13 @@ extension SimulatedClusterStore {
 
     // MARK: Time
 
-    private func later(_ event: @escaping () -> Void) { self.later(self.database.pace.way, event) }
+    private func later(_ event: @escaping () -> Void) { self.later(self.database.pace.delay, event) }
 
     private func later(_ milliseconds: ClosedRange<Int>, _ event: @escaping () -> Void) {
         self.database.plan(after: self.database.draw(milliseconds)) { self.hear(event) }
     }
 
-    private func laterInOrder(_ event: @escaping () -> Void) { self.laterInOrder(self.database.pace.way, event) }
+    private func laterInOrder(_ event: @escaping () -> Void) { self.laterInOrder(self.database.pace.delay, event) }
 
     private func laterInOrder(_ milliseconds: ClosedRange<Int>, _ event: @escaping () -> Void) {
         let database = self.database

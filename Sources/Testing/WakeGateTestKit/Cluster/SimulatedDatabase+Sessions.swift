@@ -123,10 +123,10 @@ extension SimulatedDatabase {
                     continue
                 }
                 self.log.note(.notice)
-                other.store.told(notice, other)
+                other.store.notified(notice, other)
                 guard self.happens(onceIn: self.faults.doubledNotices) else { continue }
                 self.log.note(.doubledNotice)
-                other.store.told(notice, other)
+                other.store.notified(notice, other)
             }
         }
     }

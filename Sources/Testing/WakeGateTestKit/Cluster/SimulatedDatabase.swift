@@ -61,7 +61,7 @@ package final class SimulatedDatabase {
         self.generator = SeededGenerator(seed: seed)
         self.pace = pace
         self.now = start
-        self.isImmediate = pace.way.upperBound == 0 && pace.replication.upperBound == 0
+        self.isImmediate = pace.delay.upperBound == 0 && pace.replication.upperBound == 0
     }
 
     // MARK: Time
@@ -222,7 +222,7 @@ enum DatabaseEnd {
 
 /// The rates of random faults between gateways and a simulated database: once in this many times; 0 for never.
 package struct DatabaseFaults: Sendable {
-    /// The connection is cut after a commit, while its reply is on the way.
+    /// The connection is cut after a commit, while its reply is on its way.
     package var lostReplies = 0
     /// The connection is cut while a commit is on its way; it may still arrive.
     package var lostCommits = 0
@@ -242,14 +242,14 @@ package struct DatabaseFaults: Sendable {
 /// The delays between gateways and a simulated database, in milliseconds of virtual time.
 package struct DatabasePace: Sendable {
     /// The delay of a request to the database, and of a reply back.
-    package var way: ClosedRange<Int>
+    package var delay: ClosedRange<Int>
     /// The time from a commit until a standby has it, too.
     package var replication: ClosedRange<Int>
     /// The time from the loss of a connection until there is a new one.
     package var reconnection: ClosedRange<Int>
 
     /// Every action is completed immediately.
-    package static let immediate = DatabasePace(way: 0...0, replication: 0...0, reconnection: 0...0)
-    package static let usual = DatabasePace(way: 0...3, replication: 1...8, reconnection: 20...400)
-    package static let slow = DatabasePace(way: 0...30, replication: 400...1200, reconnection: 100...1000)
+    package static let immediate = DatabasePace(delay: 0...0, replication: 0...0, reconnection: 0...0)
+    package static let usual = DatabasePace(delay: 0...3, replication: 1...8, reconnection: 20...400)
+    package static let slow = DatabasePace(delay: 0...30, replication: 400...1200, reconnection: 100...1000)
 }

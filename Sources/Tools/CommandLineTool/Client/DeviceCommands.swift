@@ -79,9 +79,6 @@ package enum DeviceCommands {
         let body = parsed.arguments.first.map { Array("{\"token\":\(JSONText.quoted($0))}".utf8) } ?? []
         let location = try GatewayLocation(parsed, side: .admin)
         let answer = try GatewayAnswer.object(try parsed.ask("POST", path, body: body))
-        if location.isOfFolder {
-            Console.error("wakegate: registered at \(location.url), the `wakegate dev` of this folder")
-        }
         Console.out("\(answer["token"]?.text ?? "")\n")
         return 0
     }

@@ -3,7 +3,7 @@ import Glibc
 package import HTTPClient
 import Platform
 
-/// The address of a client command's gateway, with the credentials for it.
+/// The address of the gateway for a client command, and the credentials for it.
 package struct GatewayLocation: Sendable {
     /// The listener of the gateway.
     package enum Side: Sendable {
@@ -18,8 +18,6 @@ package struct GatewayLocation: Sendable {
     package private(set) var settings = HTTPClientSettings()
     /// The source of the bearer token.
     let proof: Proof
-    /// True if the gateway is that of a `wakegate dev` in the working directory, and nothing else named it.
-    package let isOfFolder: Bool
     private let bearerToken: String?
 
     /// A bearer token, or the path of its file.
@@ -44,7 +42,6 @@ package struct GatewayLocation: Sendable {
         self.settings.certificateFile = sources.certificate
         self.settings.privateKeyFile = sources.key
         self.proof = sources.proof
-        self.isOfFolder = sources.urlName == GatewayFile.name
         self.bearerToken = try Self.bearerToken(sources.proof)
         try Self.checkAuthority(sources.authority, sources.authorityName)
         try Self.checkCertificate(sources)
@@ -192,7 +189,7 @@ package struct GatewayLocation: Sendable {
         self.bearerToken.map { [("authorization", "bearer \($0)")] } ?? []
     }
 
-    /// The headers of a push. A token of `wakegate token` is not a provider token and is left out.
+    /// The headers of a push, without a token of `wakegate token`, which is not a provider token.
     var providerHeaders: [(name: String, value: String)] {
         self.bearerToken?.hasPrefix("wg1.") == true ? [] : self.headers
     }
@@ -208,7 +205,7 @@ package struct GatewayLocation: Sendable {
         let isPassed = { (option: String) in parsed.isSet(option) || parsed.isSet("--context") }
         let names = OptionDefinition.variables
         var variables: [String: String] = [:]
-        // An empty variable hides the worker's inherited one, which may belong to another gateway.
+        // An empty variable hides the variable that the worker inherited, which may belong to another gateway.
         if parsed.isSet("--context") {
             for name in [names.authority, names.token, names.tokenFile, names.certificate, names.key] {
                 variables[name] = ""

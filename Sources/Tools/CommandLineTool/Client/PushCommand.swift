@@ -102,7 +102,7 @@ package enum PushCommand {
             expiration: parsed.text("--expiration"),
             showsProviderToken: token != nil
         )
-        var told = Set<String>()
+        var reported = Set<String>()
         let client = try location.client()
         let count = parsed.integer("--count") ?? 1
         var tally = PushTally()
@@ -125,10 +125,10 @@ package enum PushCommand {
                     if count <= self.linesMax || (!answer.isAccepted && tally.refused <= self.linesMax) {
                         Console.out("\(parsed.isSet("--dry-run") ? self.dryRun : "")\(answer.text)\n")
                     }
-                    for warning in answer.warnings where told.insert(warning).inserted {
+                    for warning in answer.warnings where reported.insert(warning).inserted {
                         Console.error("wakegate: warning: \(warning)")
                     }
-                    if told.insert(answer.outcome).inserted, let text = advice.text(answer) {
+                    if reported.insert(answer.outcome).inserted, let text = advice.text(answer) {
                         Console.error("wakegate: \(text)")
                     }
                 } catch {
@@ -454,10 +454,10 @@ struct PushFollower {
     func follow(_ apnsID: String) throws(CommandFailure) -> Bool {
         let client = try self.location.client()
         let deadline = SystemClock.monotonic + Int64(self.timeoutSeconds) * 1000
-        var way = PushWayText(apnsID)
+        var history = PushHistoryText(apnsID)
         var pause = Self.pauses.first
         while true {
-            let path = "/v1/pushes/\(URLPath.component(way.apnsID))?device=\(URLPath.component(self.device))"
+            let path = "/v1/pushes/\(URLPath.component(history.apnsID))?device=\(URLPath.component(self.device))"
             var request = self.location.request("GET", path)
             let time = max(Self.answerTimes.first, deadline - SystemClock.monotonic)
             request.timeoutMilliseconds = Int(min(Self.answerTimes.last, time))
@@ -469,7 +469,7 @@ struct PushFollower {
                 )
             }
             let answer = try GatewayAnswer.object(response)
-            for line in way.newLines(answer) {
+            for line in history.newLines(answer) {
                 Console.out(line + "\n")
                 pause = Self.pauses.first
             }
@@ -478,7 +478,7 @@ struct PushFollower {
             case "discarded", "noWake": return false
             case "coalesced":
                 guard let heir = answer["into"]?.text else { return false }
-                way = PushWayText(heir)
+                history = PushHistoryText(heir)
             default: break
             }
             let left = deadline - SystemClock.monotonic
@@ -486,7 +486,7 @@ struct PushFollower {
                 let state = answer["state"]?.text ?? "unknown"
                 throw CommandFailure(
                     .failed,
-                    "push \(way.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
+                    "push \(history.apnsID) is \(state) after \(self.timeoutSeconds) s; wait longer with --timeout "
                         + "DURATION, and see why with `wakegate stats --device \(ShellText.quoted(self.device))`"
                 )
             }
@@ -498,7 +498,7 @@ struct PushFollower {
 }
 
 /// Formats the steps of one push, one line for each.
-package struct PushWayText {
+package struct PushHistoryText {
     package let apnsID: String
     private var shown = 0
 

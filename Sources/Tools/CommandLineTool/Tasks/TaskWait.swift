@@ -187,7 +187,7 @@ struct TaskWaitSession {
             location,
             interval: Self.interval,
             // The gateway has answered before, so it is waited for if it is unreachable.
-            hasHeard: true
+            hasAnswered: true
         )
         guard let signals = SignalPipe.open([SIGINT, SIGTERM, SIGWINCH]) else {
             throw CommandFailure(.failed, "signals cannot be watched; close some files and try again")

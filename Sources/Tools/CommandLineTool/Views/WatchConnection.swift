@@ -29,23 +29,23 @@ final class WatchConnection {
     private var past: HTTPRequestID?
     private var request: HTTPRequestID?
     private var reader = EventStreamReader(eventBytesMax: WatchConnection.eventBytesMax)
-    private var heardAt = SystemClock.monotonic
+    private var answeredAt = SystemClock.monotonic
     private var asksAt = SystemClock.monotonic
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 3000)
     private var random = RandomBits()
-    private var hasHeard: Bool
+    private var hasAnswered: Bool
 
     /// - Parameters:
     ///   - path: the path to poll; nil for the gateway itself.
     ///   - interval: the interval between two requests, in milliseconds.
-    ///   - hasHeard: true if the gateway has answered before. A gateway that never answered is not waited for.
+    ///   - hasAnswered: true if the gateway has answered before. A gateway that never answered is not waited for.
     init(
         _ path: String?,
         _ location: GatewayLocation,
         interval: Int64 = 1000,
-        hasHeard: Bool = false
+        hasAnswered: Bool = false
     ) throws(CommandFailure) {
-        self.hasHeard = hasHeard
+        self.hasAnswered = hasAnswered
         self.path = path
         self.interval = interval
         self.location = location
@@ -58,14 +58,14 @@ final class WatchConnection {
     func next(_ descriptors: [Int32]) throws(CommandFailure) -> [News] {
         try self.askIfDue()
         let now = SystemClock.monotonic
-        let until = self.request == nil ? self.asksAt : self.heardAt + Self.silenceMax
+        let until = self.request == nil ? self.asksAt : self.answeredAt + Self.silenceMax
         let events = self.client.poll(
             timeoutMilliseconds: Int(max(0, min(1000, until - now))),
             descriptors: descriptors.map { PollDescriptor($0, .readable) }
         )
         var news: [News] = []
         for event in events { news += try self.take(event) }
-        if self.request != nil, SystemClock.monotonic - self.heardAt > Self.silenceMax {
+        if self.request != nil, SystemClock.monotonic - self.answeredAt > Self.silenceMax {
             news.append(try self.lost("it has been silent for \(Self.silenceMax / 1000) seconds"))
         }
         return news
@@ -73,7 +73,7 @@ final class WatchConnection {
 
     private func askIfDue() throws(CommandFailure) {
         guard self.request == nil, SystemClock.monotonic >= self.asksAt else { return }
-        self.heardAt = SystemClock.monotonic
+        self.answeredAt = SystemClock.monotonic
         do throws(HTTPClientError) {
             if let path = self.path {
                 self.request = try self.client.start(self.location.request("GET", path))
@@ -94,19 +94,19 @@ final class WatchConnection {
         switch event {
         case .head(let id, let response):
             guard id == self.request else { return [] }
-            self.heardAt = SystemClock.monotonic
+            self.answeredAt = SystemClock.monotonic
             self.reader.began(response)
             return []
         case .body(let id, let bytes):
             guard id == self.request else { return [] }
-            self.heardAt = SystemClock.monotonic
+            self.answeredAt = SystemClock.monotonic
             guard let events = try? self.reader.received(bytes) else {
                 return [try self.lost("it sends an event longer than \(Self.eventBytesMax) bytes")]
             }
             return events.compactMap { event in
                 let text = String(decoding: event.data, as: UTF8.self)
                 guard let value = try? JSONReader.read(text) else { return nil }
-                self.heard()
+                self.answered()
                 return .event(value, text: text)
             }
         case .ended(let id, let result): return try self.ended(id, result)
@@ -125,29 +125,29 @@ final class WatchConnection {
         guard id == self.request else { return [] }
         switch self.path == nil ? result.map(self.reader.whole) : result {
         case .failure(let error):
-            guard self.hasHeard else { throw self.location.failure(error) }
+            guard self.hasAnswered else { throw self.location.failure(error) }
             return [try self.lost(self.location.explain(error))]
         case .success(let response):
             guard response.isSuccess else {
-                if response.status < 500 || !self.hasHeard { try GatewayAnswer.check(response) }
+                if response.status < 500 || !self.hasAnswered { try GatewayAnswer.check(response) }
                 return [try self.lost(GatewayAnswer.refusal(response))]
             }
             guard self.path != nil else { return [try self.lost("it has ended the stream")] }
             self.request = nil
             self.asksAt = SystemClock.monotonic + self.interval
-            self.heard()
+            self.answered()
             return [.event(try GatewayAnswer.object(response), text: response.text)]
         }
     }
 
-    private func heard() {
-        self.hasHeard = true
-        self.heardAt = SystemClock.monotonic
+    private func answered() {
+        self.hasAnswered = true
+        self.answeredAt = SystemClock.monotonic
         self.backoff.succeeded()
     }
 
     private func lost(_ cause: String) throws(CommandFailure) -> News {
-        guard self.hasHeard else { throw CommandFailure(.failed, "the gateway cannot be watched: \(cause)") }
+        guard self.hasAnswered else { throw CommandFailure(.failed, "the gateway cannot be watched: \(cause)") }
         self.client.cancelIfAny(self.request)
         self.client.cancelIfAny(self.past)
         self.request = nil

@@ -37,7 +37,7 @@ final class CommandLoop {
         var progressLines = ProgressLines()
         var pacer = ProgressPacer()
         /// True if a malformed progress line was already reported.
-        var isFaultTold = false
+        var isFaultLogged = false
         /// The time of the next SIGKILL check for a command that was asked to stop.
         var killAt: Int64?
         /// The time of SIGKILL if no deadline is known.
@@ -56,7 +56,7 @@ final class CommandLoop {
     private var handlers: SignalHandlers?
     private var isStopping = false
     /// True if the log has reported that the command cannot be started, and it was not started since.
-    private var isStartFailureTold = false
+    private var isStartFailureLogged = false
     private var jobs: [Int32: Job] = [:]
     /// This program's standard output and standard error, which receive the commands' output.
     private var logs = [OutputLog(STDOUT_FILENO), OutputLog(STDERR_FILENO)]
@@ -159,8 +159,8 @@ extension CommandLoop {
         guard let process else {
             return self.notStarted(run, WorkerLog.startFailure(self.settings.command[0], errno))
         }
-        if self.isStartFailureTold {
-            self.isStartFailureTold = false
+        if self.isStartFailureLogged {
+            self.isStartFailureLogged = false
             self.log("\(self.settings.command[0]) can be started again")
         }
         let lines = CommandProcess.outputEnds.map { _ in OutputLines(prefix: run.work.wake) }
@@ -169,8 +169,8 @@ extension CommandLoop {
     }
 
     private func notStarted(_ run: CommandRun, _ reason: String) {
-        if !self.isStartFailureTold {
-            self.isStartFailureTold = true
+        if !self.isStartFailureLogged {
+            self.isStartFailureLogged = true
             self.log(
                 "\(reason); its wakes go back to the gateway for other workers, and after every third one this worker "
                     + "waits, up to a minute"
@@ -241,8 +241,8 @@ extension CommandLoop {
         let bytes = job.process.read(CommandProcess.progressEnd, into: &self.buffer)
         let reading = job.progressLines.received(bytes)
         if let newest = reading.newest { job.pacer.reported(newest) }
-        if let fault = reading.fault, !job.isFaultTold {
-            job.isFaultTold = true
+        if let fault = reading.fault, !job.isFaultLogged {
+            job.isFaultLogged = true
             let line = TerminalText.harmless(String(decoding: fault.prefix(100), as: UTF8.self))
             self.log(
                 "the command of wake \(job.run.work.wake) said \"\(line)\" as its progress; lines such as "

@@ -108,7 +108,7 @@ package struct ProgressPacer: Hashable, Sendable {
     package static let interval: Int64 = 1000
 
     private var waiting: CommandProgress?
-    private var told: CommandProgress?
+    private var sent: CommandProgress?
     private var toldAt: Int64?
 
     package init() {}
@@ -120,16 +120,16 @@ package struct ProgressPacer: Hashable, Sendable {
 
     /// Records the command's progress.
     package mutating func reported(_ progress: CommandProgress) {
-        self.waiting = progress == self.told ? nil : progress
+        self.waiting = progress == self.sent ? nil : progress
     }
 
     /// Returns the progress to report now; nil if nothing is new or it is too early.
     package mutating func due(now: Int64) -> CommandProgress? {
         guard let moment = self.nextMoment, moment <= now else { return nil }
         self.toldAt = now
-        self.told = self.waiting
+        self.sent = self.waiting
         self.waiting = nil
-        return self.told
+        return self.sent
     }
 
     /// Returns the progress to report at once because the command has ended; nil if nothing is new.

@@ -155,15 +155,15 @@ package struct WorkerTasks: Hashable, Sendable {
     /// - Throws: if the command has not succeeded.
     private static func run(_ launch: TaskLaunch, _ log: WorkerLog) async throws {
         let work = CommandWork(launch.message)
-        let isRefusalTold = Mutex(false)
+        let isRefusalLogged = Mutex(false)
         let tell: @Sendable (CommandProgress) async -> Void = { progress in
             do throws(WakeWorkerError) {
                 try await launch.tell(TaskProgress(progress))
             } catch {
                 guard error.code != .cancelled, error.code != .wakeEnded else { return }
-                let isFirst = isRefusalTold.withLock { told in
-                    defer { told = true }
-                    return !told
+                let isFirst = isRefusalLogged.withLock { reported in
+                    defer { reported = true }
+                    return !reported
                 }
                 if isFirst { log.progressFailed(work.wake, error) }
             }

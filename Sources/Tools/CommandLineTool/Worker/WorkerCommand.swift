@@ -219,12 +219,12 @@ package enum WorkerCommand {
         _ root: String,
         _ log: WorkerLog
     ) async {
-        let told = Mutex<WakeWorkerError?>(nil)
+        let reported = Mutex<WakeWorkerError?>(nil)
         do throws(WakeWorkerError) {
             try await worker.reportMachineConditions(for: device, conditions, root: root) { error in
-                let before = told.withLock { told in
-                    defer { told = error }
-                    return told
+                let before = reported.withLock { reported in
+                    defer { reported = error }
+                    return reported
                 }
                 if error != before { log.refused(error, device) }
                 return true

@@ -19,6 +19,13 @@ struct SessionSchedule {
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
 
+    /// Returns true if a transfer that may start next is still waiting. Cancelled ones stay in their lane until then.
+    func hasReady(_ isWaiting: (TransferID) -> Bool) -> Bool {
+        self.queue[self.queueHead...].contains { host in
+            self.lanes[host].map { $0.ready[$0.head...].contains(where: isWaiting) } ?? false
+        }
+    }
+
     mutating func ready(_ id: TransferID, host: Int32, connectionsPerHost: Int) {
         self.lanes[host, default: Lane()].ready.append(id)
         self.open(host, connectionsPerHost)

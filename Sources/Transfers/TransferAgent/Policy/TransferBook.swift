@@ -123,7 +123,7 @@ package struct TransferBook {
         self.awaitsApp = false
         var devices: Set<String> = []
         for entry in self.sessions.values {
-            let isReady = entry.counts.live > 0 && entry.schedule.hasOpenLane
+            let isReady = entry.schedule.hasReady { self.transfers[$0]?.state == .waiting }
             guard isReady || entry.counts[.running] > 0, self.conditions.hold(of: entry.session) == nil,
                 let device = self.decidingDevice(of: entry.session)
             else { continue }

@@ -1,18 +1,18 @@
 import ServiceManager
 
-/// A device of which the gateway is asked whether the app was force-quit.
+/// The questions to the gateway whether the app was force-quit on a device.
 struct AppQuestion {
     var nextAt: Int64
-    /// The time of the last answer, or of the first question.
+    /// The time of the last answer; before the first one, the time of the decision to ask.
     var answeredAt: Int64
     var isOnItsWay = false
-    /// The number of questions without an answer since the last one.
+    /// The number of questions since the last answer that got none.
     var failures: Int64 = 0
 }
 
-/// Force-quits, which the gateway knows: they hold the transfers of the device's sessions.
+/// The force-quits of apps, which only the gateway knows. One holds the transfers of its device's sessions.
 extension AgentRoom {
-    /// The milliseconds between two questions about a device, and for which transfers wait for the first answer.
+    /// The milliseconds between two questions about a device. Transfers wait as long for the first answer.
     package static let questionsEvery: Int64 = 10_000
     /// The milliseconds between two questions about a device after several without an answer.
     package static let questionsEveryMax: Int64 = 60_000
@@ -41,7 +41,7 @@ extension AgentRoom {
             self.apps[device]?.isOnItsWay = true
             self.world.askForceQuit(device) { [tell = self.tell] in tell(.forceQuit(device: device, $0)) }
         }
-        // An answer leads to the next look.
+        // Questions on their way need no time here: their answers cause the next look (`forceQuitTold`).
         self.nextLook =
             self.apps.values.lazy.flatMap { question in
                 let bounds = [Self.questionsEvery, Self.unansweredMax].map { question.answeredAt + $0 }

@@ -95,7 +95,7 @@ struct ClusterClients {
 
     // MARK: Hearing
 
-    mutating func hear(_ heard: Heard, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
+    mutating func hear(_ heard: EngineOutput, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
         switch heard {
         case .push(let number, let reply): self.answer(number, reply)
         case .answer(let number, let outcome): self.answer(number, outcome, database)
@@ -182,7 +182,7 @@ struct ClusterClients {
         }
     }
 
-    private mutating func take(_ wake: HeardWake, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
+    private mutating func take(_ wake: ReceivedWake, of gateway: ClusterGateway, _ database: SimulatedDatabase) {
         self.coverage.note(wake.kind == .push ? .wake : .taskWake)
         guard let place = database.log.launches[wake.id] else {
             return self.wrong("a wake is delivered that no commit has launched")
@@ -351,7 +351,7 @@ extension ClusterSimulation {
     }
 
     /// A worker has received a wake. It answers after a while or never, to this gateway or another.
-    func received(_ wake: HeardWake) {
+    func received(_ wake: ReceivedWake) {
         guard let stream = self.clients.streams[wake.stream] else { return }
         if stream.isGood {
             let elsewhere = self.generator.once(in: 4) ? self.generator.number(below: Self.gatewayCount) : nil
@@ -376,7 +376,7 @@ extension ClusterSimulation {
         }
     }
 
-    private func report(_ wake: HeardWake, at place: Int) {
+    private func report(_ wake: ReceivedWake, at place: Int) {
         let isWell = self.isCalm || !self.generator.once(in: 4)
         self.ask(place, .report(wake.id)) { requests, number in
             if wake.kind == .push {

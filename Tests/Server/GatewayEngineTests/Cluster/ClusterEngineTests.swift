@@ -440,8 +440,8 @@ struct ClusterEngineTests {
         _ = scene.heard { _ in }
         scene.store.replies.append(.value(name: "paused:com.example.app", [1]))
         let unknown = [1, 4_000_000_000].map { TopicIndex(rawValue: $0) }
-        for topic in unknown { scene.store.replies.append(.told(.ready(topic))) }
-        scene.store.replies.append(.told(.conditions(EngineRig.token(1), unknown[1])))
+        for topic in unknown { scene.store.replies.append(.notified(.ready(topic))) }
+        scene.store.replies.append(.notified(.conditions(EngineRig.token(1), unknown[1])))
         #expect(scene.heard { $0.readiness(2) }.compactMap(\.answered) == [2])
         let moment = Instant(milliseconds: 5000)
         scene.store.replies.append(
@@ -497,11 +497,11 @@ struct ClusterEngineTests {
         let (good, bad, topic) = (EngineRig.token(1), EngineRig.token(2), TopicIndex(rawValue: 0))
         // The stream does not read while the device changes, so it is notified later, when no row is in memory.
         _ = scene.heard { $0.pauseStream(3, true) }
-        scene.store.replies.append(.told(.conditions(good, topic)))
+        scene.store.replies.append(.notified(.conditions(good, topic)))
         _ = scene.heard { _ in }
         scene.store.replies.append(.loaded(try #require(scene.store.reads(of: [good]).last), rows))
         #expect(scene.heard { _ in }.isEmpty)
-        scene.store.replies.append(.told(.conditions(bad, topic)))
+        scene.store.replies.append(.notified(.conditions(bad, topic)))
         _ = scene.heard { _ in }
         let readsBefore = scene.store.reads(of: [good]).count
         for failure in 1...9 {
@@ -525,7 +525,7 @@ struct ClusterEngineTests {
         let (scene, rows) = try Self.sceneWithDevice()
         let device = EngineRig.token(1)
         let before = scene.store.reads(of: [device]).count
-        scene.store.replies.append(.told(.conditions(device, TopicIndex(rawValue: 0))))
+        scene.store.replies.append(.notified(.conditions(device, TopicIndex(rawValue: 0))))
         _ = scene.heard { _ in }
         for pause in [1000, 2000, 4000] as [Int64] {
             let reads = scene.store.reads(of: [device])
@@ -576,7 +576,7 @@ struct ClusterEngineTests {
         scene.attach(topics: [EngineRig.topicName(0)], values: [name: [1 - told]])
         scene.store.replies.append(.value(name: name, [told]))
         #expect(scene.heard { $0.subscribe(1, slots: 1) }.compactMap(\.answered) == [1])
-        scene.store.replies.append(.told(.ready(TopicIndex(rawValue: 0))))
+        scene.store.replies.append(.notified(.ready(TopicIndex(rawValue: 0))))
         _ = scene.heard { _ in }
         #expect(scene.store.claimCount == (told == 1 ? 0 : 1))
     }

@@ -116,12 +116,12 @@ struct ClusterLedger {
 
     /// Returns the error in the total counters of a database; nil if there is none.
     func compare(_ counted: ActivityCounters) -> String? {
-        guard counted.accepted == counted.accountedFor else { return "the books do not balance: \(counted)" }
+        guard counted.accepted == counted.accountedFor else { return "the counters do not balance: \(counted)" }
         guard counted.requests.submitted.sum == counted.requestsAccountedFor else {
-            return "the books of requests do not balance: \(counted.requests), \(counted.tasks)"
+            return "the counters of requests do not balance: \(counted.requests), \(counted.tasks)"
         }
         guard counted.sessions.finished == counted.sessions.accountedFor else {
-            return "the books of sessions do not balance: \(counted.sessions)"
+            return "the counters of sessions do not balance: \(counted.sessions)"
         }
         let pairs: [(String, Int64, Int64)] = [
             ("accepted", self.counters.accepted, counted.accepted),
@@ -137,7 +137,7 @@ struct ClusterLedger {
         }
         let results = WakeOutcome.allCases.map { ("ended \($0)", self.counters.results[$0], counted.results[$0]) }
         for (name, events, counters) in pairs + discards + results where events != counters {
-            return "\(events) are \(name) by what happened, and \(counters) by the books"
+            return "\(events) are \(name) by the events, and \(counters) by the counters"
         }
         return nil
     }
@@ -383,7 +383,7 @@ final class ClusterGateway {
     /// Performs one step with all pending requests.
     ///
     /// - Returns: the results in order.
-    func step(at now: Int64) -> [Heard] {
+    func step(at now: Int64) -> [EngineOutput] {
         self.wakeup.reset()
         let batch = self.requests.batch
         batch.notePushesLeave()
@@ -391,6 +391,6 @@ final class ClusterGateway {
         self.stepAt = now + max(0, self.engine.step(batch))
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        return Heard.all(in: effects)
+        return EngineOutput.all(in: effects)
     }
 }

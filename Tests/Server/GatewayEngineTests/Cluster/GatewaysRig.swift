@@ -15,7 +15,7 @@ final class GatewaysRig {
         private let loop = LoopMailbox()
         private let lockReports = Reports()
         /// All results in order.
-        private(set) var heard: [Heard] = []
+        private(set) var heard: [EngineOutput] = []
 
         fileprivate init(
             _ database: SimulatedDatabase,
@@ -59,10 +59,10 @@ final class GatewaysRig {
         private func take() {
             var effects = EffectBatch()
             self.loop.take(into: &effects)
-            self.heard += Heard.all(in: effects)
+            self.heard += EngineOutput.all(in: effects)
         }
 
-        var wakes: [HeardWake] {
+        var wakes: [ReceivedWake] {
             self.heard.compactMap { heard in
                 if case .wake(let wake) = heard { wake } else { nil }
             }

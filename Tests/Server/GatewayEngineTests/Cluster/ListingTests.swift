@@ -117,7 +117,7 @@ struct ListingTests {
     func deadline() throws {
         let scene = self.scene()
         #expect(scene.heard { self.list(1, topic: 0, of: $0) }.isEmpty)
-        var heard: [Heard] = []
+        var heard: [EngineOutput] = []
         for second in 1...31 where heard.isEmpty {
             let read = try #require(scene.store.reads.last)
             scene.store.replies.append(self.nothing(read.number, upTo: second))

@@ -42,7 +42,7 @@ final class ScriptedScene {
     }
 
     /// Performs a step with these requests and returns its results.
-    func heard(_ fill: (Requests) -> Void) -> [Heard] {
+    func heard(_ fill: (Requests) -> Void) -> [EngineOutput] {
         let requests = Requests()
         fill(requests)
         _ = self.engine.step(requests.batch)
@@ -50,21 +50,21 @@ final class ScriptedScene {
     }
 
     /// Passes time and performs a step.
-    func wait(milliseconds: Int64) -> [Heard] {
+    func wait(milliseconds: Int64) -> [EngineOutput] {
         self.clock.change { $0.pass(milliseconds) }
         return self.heard { _ in }
     }
 
     /// Stops the gateway and returns the results.
-    func finish() -> [Heard] {
+    func finish() -> [EngineOutput] {
         self.engine.finish()
         return self.take()
     }
 
-    private func take() -> [Heard] {
+    private func take() -> [EngineOutput] {
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        return Heard.all(in: effects)
+        return EngineOutput.all(in: effects)
     }
 }
 

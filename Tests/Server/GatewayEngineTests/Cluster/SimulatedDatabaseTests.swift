@@ -372,7 +372,7 @@ private final class CountingCrowd {
             }
         case .view(let view):
             for number in view.dead { client.store.submit(.bury(number)) }
-        case .detached, .counts, .topics, .topicsRefused, .told, .value, .unkept: break
+        case .detached, .counts, .topics, .topicsRefused, .notified, .value, .unkept: break
         }
     }
 

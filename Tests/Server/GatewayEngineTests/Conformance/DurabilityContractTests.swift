@@ -245,7 +245,7 @@ struct TaskDurabilityContractTests {
     }
 
     /// Returns an engine with a running continued task, and its wake.
-    private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: HeardWake) {
+    private func running(_ kind: EngineKind) throws -> (contract: EngineContract, wake: ReceivedWake) {
         let contract = try self.contract(kind)
         contract.ask {
             $0.conditions(1, 1) { $0.appState = .active }

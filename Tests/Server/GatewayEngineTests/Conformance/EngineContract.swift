@@ -13,7 +13,7 @@ final class EngineContract {
     private var follower: Int?
     private let clock = SharedClock(boot: 5_000_000, wall: 1_700_000_000_000)
     /// All results in order.
-    private(set) var heard: [Heard] = []
+    private(set) var heard: [EngineOutput] = []
     private var lastQuestion = 1_000_000
     /// The maximum time until the engine's next step, in milliseconds, as returned by its last step.
     private(set) var wait: Int64 = 0
@@ -96,7 +96,7 @@ final class EngineContract {
     private func take() {
         var effects = EffectBatch()
         self.under.loop.take(into: &effects)
-        let heard = Heard.all(in: effects)
+        let heard = EngineOutput.all(in: effects)
         self.heard += heard
         let batch = CommandBatch()
         for case .asked(let request) in heard { batch.append(.request(request)) }
@@ -157,7 +157,7 @@ final class EngineContract {
         return writer.buffer.view.string
     }
 
-    var wakes: [HeardWake] {
+    var wakes: [ReceivedWake] {
         self.heard.compactMap { heard in
             if case .wake(let wake) = heard { wake } else { nil }
         }
@@ -236,7 +236,7 @@ final class EngineContract {
     static let unknownWake = WakeID(random: (1, 2))
 
     /// Returns the last wake.
-    func lastWake() throws -> HeardWake { try #require(self.wakes.last) }
+    func lastWake() throws -> ReceivedWake { try #require(self.wakes.last) }
 
     // MARK: ActivityCounters
 

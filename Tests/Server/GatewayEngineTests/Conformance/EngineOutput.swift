@@ -8,13 +8,13 @@ import WakeGateTestKit
 import Wire
 
 /// The results of an engine for providers, workers and operators, by the numbers of their requests and streams.
-enum Heard {
+enum EngineOutput {
     case push(Int, PushReply)
     case answer(Int, Outcome)
-    /// The outlet passes a request to the engine again.
+    /// The output passes a request to the engine again.
     case asked(EngineRequest)
     case subscribed(Int, SubscriptionWarning? = nil)
-    case wake(HeardWake)
+    case wake(ReceivedWake)
     case expiring(WakeID, deadline: Int64, timeLeft: Int64, stream: Int)
     case expired(WakeID, ExpirationReason, stream: Int)
     case released(WakeID, stream: Int)
@@ -30,9 +30,9 @@ enum Heard {
         }
     }
 
-    static func all(in effects: EffectBatch) -> [Heard] {
-        var heard: [Heard] = []
-        effects.handOver { heard.append(Heard($0)) }
+    static func all(in effects: EffectBatch) -> [EngineOutput] {
+        var heard: [EngineOutput] = []
+        effects.handOver { heard.append(EngineOutput($0)) }
         return heard
     }
 
@@ -42,7 +42,7 @@ enum Heard {
         case .answer(let address, let outcome): self = .answer(address.number, outcome)
         case .asked(let request): self = .asked(request)
         case .subscribed(let address, let warning): self = .subscribed(address.number, warning)
-        case .wake(let address, let wake): self = .wake(HeardWake(wake, on: address.number))
+        case .wake(let address, let wake): self = .wake(ReceivedWake(wake, on: address.number))
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self = .expiring(wake, deadline: deadline, timeLeft: timeLeft, stream: address.number)
         case .expired(let address, let wake, let reason): self = .expired(wake, reason, stream: address.number)
@@ -56,7 +56,7 @@ enum Heard {
 }
 
 /// A wake as received by its worker.
-struct HeardWake {
+struct ReceivedWake {
     let id: WakeID
     let stream: Int
     let device: DeviceToken
@@ -136,11 +136,11 @@ extension Caller {
 }
 
 /// A result of the engine in plain words.
-struct Told: Hashable, CustomStringConvertible {
+struct RecordedOutput: Hashable, CustomStringConvertible {
     enum Kind: Hashable {
         /// The answer to a push, and to any other request.
         case push, answer
-        /// The outlet passes a request to the engine again.
+        /// The output passes a request to the engine again.
         case asked
         /// A stream begins.
         case subscribed

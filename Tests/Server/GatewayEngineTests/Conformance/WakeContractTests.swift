@@ -7,7 +7,7 @@ import WakeGateTestKit
 @Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
 struct WakeContractTests {
     /// Returns an engine in which device 1 has a wake in flight on stream 1, which has this many slots.
-    private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, HeardWake) {
+    private func launched(_ kind: EngineKind, slots: Int = 1) throws -> (EngineContract, ReceivedWake) {
         let contract = try EngineContract(kind)
         contract.ask { $0.subscribe(1, slots: slots) }
         contract.ask { $0.push(2, 1) }

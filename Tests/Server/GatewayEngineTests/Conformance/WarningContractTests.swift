@@ -10,7 +10,7 @@ import Wire
 struct WarningContractTests {
     /// Returns an engine in which device 1 has a wake in flight on stream 1, with 20 seconds and a warning at this
     /// lead.
-    private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, HeardWake) {
+    private func launched(_ kind: EngineKind, lead: Double = 5) throws -> (EngineContract, ReceivedWake) {
         let contract = try EngineContract(kind) {
             $0.permittedTasks = .all
             try? $0.policy.set(.expirationLead, to: lead)

@@ -68,11 +68,11 @@ final class ServiceRig {
     }
 
     /// Returns the results since the last call.
-    func heard() -> [Heard] {
+    func heard() -> [EngineOutput] {
         self.output.release(self.stage.group)
         var effects = EffectBatch()
         self.loop.take(into: &effects)
-        return Heard.all(in: effects)
+        return EngineOutput.all(in: effects)
     }
 
     /// Returns the replies to pushes since the last call, each as a word.

@@ -259,7 +259,7 @@ package struct ClientTrustFiles: Sendable {
 /// The watch polls once a second, so it notices a file that was replaced, also behind symbolic links. A changed file is
 /// read when two polls in a row find it the same, because half of a list would parse as a whole one. While a file
 /// cannot be read, the contents read before stay in effect. The class is `@unchecked Sendable`: once `init` has
-/// returned, only `queue` uses `change`, `told` and `trusts`, except for the owner before it calls `feed`.
+/// returned, only `queue` uses `change`, `reported` and `trusts`, except for the owner before it calls `feed`.
 package final class ClientTrustWatch: @unchecked Sendable {
     private static let lookSeconds = 1
 
@@ -271,7 +271,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private let timer: any DispatchSourceTimer
     private var change: SettledChange<ClientTrustFiles.Stamps>
     /// The last reported message, so that each is reported once.
-    private var told: String?
+    private var reported: String?
 
     /// Reads the files and watches them from then on.
     ///
@@ -323,8 +323,8 @@ package final class ClientTrustWatch: @unchecked Sendable {
     }
 
     private func tell(_ trouble: String?) {
-        if let trouble, trouble != self.told { self.onTrouble(trouble) }
-        self.told = trouble
+        if let trouble, trouble != self.reported { self.onTrouble(trouble) }
+        self.reported = trouble
     }
 }
 

@@ -139,7 +139,7 @@ package struct ProviderKeyFolder: Sendable {
 ///
 /// While the folder cannot be read, no key is valid. A key whose file holds no valid key, because it is being written,
 /// remains valid for two seconds. The class is `@unchecked Sendable`: once `init` has returned, only `queue` uses
-/// `watch`, `told`, `kept` and `keys`, except for the owner before it calls `feed`.
+/// `watch`, `reported`, `kept` and `keys`, except for the owner before it calls `feed`.
 package final class ProviderKeyWatch: @unchecked Sendable {
     /// The interval in seconds of the check whether another folder has replaced the watched one.
     private static let lookSeconds = 1
@@ -159,7 +159,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     /// The watch descriptor of the folder, which is never reused for another one; -1 if there is none.
     private var watch: Int32 = -1
     /// The faults of the folder reported last, so that each is reported once.
-    private var told: [ProviderKeyError] = []
+    private var reported: [ProviderKeyError] = []
     private var kept = KeptKeys()
 
     /// Reads the folder, and watches it from then on.
@@ -246,7 +246,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     }
 
     private func tell(_ faults: [ProviderKeyError]) {
-        for fault in faults where !self.told.contains(fault) { self.onFault(fault) }
-        self.told = faults
+        for fault in faults where !self.reported.contains(fault) { self.onFault(fault) }
+        self.reported = faults
     }
 }

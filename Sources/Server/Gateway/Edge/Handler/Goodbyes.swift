@@ -5,7 +5,7 @@ package struct Goodbyes {
     /// True during a shutdown.
     package private(set) var isDraining = false
     /// The connections without a wake that were seen during the shutdown; true once a GOAWAY was sent.
-    private var isTold: [ConnectionID: Bool] = [:]
+    private var wasSent: [ConnectionID: Bool] = [:]
 
     package init() {}
 
@@ -14,7 +14,7 @@ package struct Goodbyes {
     }
 
     package mutating func said(to connection: ConnectionID) {
-        self.isTold[connection] = true
+        self.wasSent[connection] = true
     }
 
     /// Called every second for a connection without a worker's stream. A worker's result may arrive on a new
@@ -22,14 +22,14 @@ package struct Goodbyes {
     ///
     /// - Returns: true if a GOAWAY should be sent now, since the connection has sent no request for a second.
     package mutating func isSilent(_ connection: ConnectionID) -> Bool {
-        guard let isTold = self.isTold[connection] else {
-            self.isTold[connection] = false
+        guard let wasSent = self.wasSent[connection] else {
+            self.wasSent[connection] = false
             return false
         }
-        return !isTold
+        return !wasSent
     }
 
     package mutating func connectionClosed(_ connection: ConnectionID) {
-        self.isTold[connection] = nil
+        self.wasSent[connection] = nil
     }
 }

@@ -16,10 +16,10 @@ struct LoopParts {
         let configuration = shared.configuration
         let most = shared.settings.requestsAtEngineMax
         // A database commits many batches concurrently, so a lower limit would only slow it down.
-        let room = configuration.database != nil ? PushRoom(most: most, least: .max) : PushRoom(most: most)
+        let window = configuration.database != nil ? PushWindow(most: most, least: .max) : PushWindow(most: most)
         self.loop = loop
         self.shared = shared
-        self.outbox = EngineOutbox(shared.engine, room: room, events: shared.services.events)
+        self.outbox = EngineOutbox(shared.engine, window: window, events: shared.services.events)
         self.answers = AnswerWriter(loop)
         self.counts = CredentialCounts(
             connections: shared.credentials,
@@ -180,13 +180,13 @@ package final class LoopHandler: RequestHandler {
 
     /// Reduces the loop's reading while the engine has the maximum number of pushes.
     private func pauseOrResume() {
-        let count = self.parts.outbox.room.count(now: self.parts.loop.now)
+        let count = self.parts.outbox.window.count(now: self.parts.loop.now)
         let isFull = self.parts.outbox.pushesAtEngine >= count
         guard isFull != self.parts.loop.isReadingPaused else { return }
         self.parts.loop.isReadingPaused = isFull
         let now = SystemClock.monotonicNanoseconds
-        guard isFull else { return self.parts.outbox.room.resumed(now: now) }
-        self.parts.outbox.room.paused(withRoomFor: count, now: now)
+        guard isFull else { return self.parts.outbox.window.resumed(now: now) }
+        self.parts.outbox.window.paused(atLimit: count, now: now)
         self.parts.shared.tally.met(.requestsAtEngineMax)
     }
 
@@ -202,7 +202,7 @@ package final class LoopHandler: RequestHandler {
     /// Applies another configuration.
     private func set(_ settings: LoopSettings) {
         self.parts.loop.setLimits(settings.transport)
-        self.parts.outbox.room.most = settings.requestsAtEngineMax
+        self.parts.outbox.window.most = settings.requestsAtEngineMax
         self.pushes.setRules(settings.rules)
         self.parts.limits.setUsual(settings.transport.streamsPerConnectionMax)
         self.workers.setQueuedBytesMax(settings.transport.streamingBytesSoftMax)
@@ -218,8 +218,8 @@ package final class LoopHandler: RequestHandler {
             self.parts.answers.answer(StreamID(address), outcome)
         case .asked(let request): self.parts.outbox.append(.request(request))
         case .subscribed(let address, let warning):
-            let told = warning?.write(to: self.parts.shared.log) == true ? warning : nil
-            if self.workers.subscribed(address, told) { self.sayGoodbye(StreamID(address).connection) }
+            let reported = warning?.write(to: self.parts.shared.log) == true ? warning : nil
+            if self.workers.subscribed(address, reported) { self.sayGoodbye(StreamID(address).connection) }
         case .wake(let address, let wake): self.workers.deliver(wake, to: address)
         case .expiring(let address, let wake, let deadline, let timeLeft):
             self.workers.expiring(wake, deadline: deadline, timeLeft: timeLeft, on: address)

@@ -270,45 +270,45 @@ extension EngineWork {
                     guard let number = device.map({ reading.number(of: $0) }) ?? events.last?.device else {
                         throw .unknownPush
                     }
-                    var way = PushHistory(apnsID)
-                    for event in events where event.device == number { way.append(event) }
-                    guard !way.steps.isEmpty else { throw .unknownPush }
+                    var history = PushHistory(apnsID)
+                    for event in events where event.device == number { history.append(event) }
+                    guard !history.steps.isEmpty else { throw .unknownPush }
                     guard let devices = reading.source.devices(of: [number], reading.key) else {
-                        return .more(.shownPush(way, device: number))
+                        return .more(.shownPush(history, device: number))
                     }
-                    if way.state == .pending, let device = devices[number] {
-                        return .more(.pendingPush(way, device))
+                    if history.state == .pending, let device = devices[number] {
+                        return .more(.pendingPush(history, device))
                     }
-                    return .outcome(.json { way.write(to: &$0, reading.offset, devices[number], nil) })
+                    return .outcome(.json { history.write(to: &$0, reading.offset, devices[number], nil) })
                 })
             )
         }
     }
 
     /// Answers with a push. The engine looks up its device, which the history cannot.
-    private static func shownPush(_ way: PushHistory, device number: UInt64) -> EngineWork {
+    private static func shownPush(_ history: PushHistory, device number: UInt64) -> EngineWork {
         EngineWork { scope in
-            let pending = scope.engine.find(number: number).flatMap { Self.pending(way, $0, scope) }
+            let pending = scope.engine.find(number: number).flatMap { Self.pending(history, $0, scope) }
             let device = Self.device(number: number, scope)
-            return .json { way.write(to: &$0, scope.workspace.offset, device, pending) }
+            return .json { history.write(to: &$0, scope.workspace.offset, device, pending) }
         }
     }
 
     /// A push that is pending, with the device that it waits for.
-    private static func pendingPush(_ way: PushHistory, _ logged: LoggedDevice) -> EngineWork {
+    private static func pendingPush(_ history: PushHistory, _ logged: LoggedDevice) -> EngineWork {
         EngineWork(reading: Named(logged.token)) { scope, device in
-            let pending = Self.pending(way, device.index, scope)
-            return .json { way.write(to: &$0, scope.workspace.offset, logged, pending) }
+            let pending = Self.pending(history, device.index, scope)
+            return .json { history.write(to: &$0, scope.workspace.offset, logged, pending) }
         }
     }
 
     /// Returns the device if this is its pending push.
     private static func pending(
-        _ way: PushHistory,
+        _ history: PushHistory,
         _ device: DeviceIndex,
         _ scope: AuthorizedScope
     ) -> DeviceSnapshot? {
-        guard scope.engine.pendingPush(device)?.content.apnsID == way.apnsID else { return nil }
+        guard scope.engine.pendingPush(device)?.content.apnsID == history.apnsID else { return nil }
         return scope.workspace.snapshot(device)
     }
 

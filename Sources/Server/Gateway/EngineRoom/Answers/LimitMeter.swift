@@ -38,7 +38,7 @@ package struct LimitWatch {
 
     private let log: GatewayLog?
     private var nextLook = Instant.distantPast
-    private var told: [String: Int64] = [:]
+    private var reported: [String: Int64] = [:]
 
     /// - Parameter log: nil to log nothing.
     package init(_ log: GatewayLog? = nil) {
@@ -52,9 +52,9 @@ package struct LimitWatch {
         guard let log = self.log, now >= self.nextLook else { return }
         self.nextLook = now + Self.intervalMilliseconds
         for (name, count) in counts() {
-            let before = self.told[name] ?? 0
+            let before = self.reported[name] ?? 0
             guard count > before else { continue }
-            self.told[name] = count
+            self.reported[name] = count
             let event = GatewayLimit.routineNames.contains(name) ? GatewayEvent.routineLimitMet : .limitMet
             log.write(event, ["limit": name, "times": "\(count - before)", "total": "\(count)"])
         }

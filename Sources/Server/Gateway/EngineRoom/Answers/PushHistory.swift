@@ -201,18 +201,18 @@ struct PushList {
     /// - Parameter recent: the recent events of the device and its pushes, the newest first.
     init(recent: [HistoryEvent]) {
         var places: [APNsID: Int] = [:]
-        var ways: [PushHistory] = []
+        var histories: [PushHistory] = []
         for event in recent.reversed() {
             // A push whose acceptance was not examined is too old for the list.
             if let apnsID = event.apnsID, case .push = event.kind {
-                places[apnsID] = ways.count
-                ways.append(PushHistory(apnsID))
+                places[apnsID] = histories.count
+                histories.append(PushHistory(apnsID))
             }
             for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
-                if let place = places[named] { ways[place].append(event) }
+                if let place = places[named] { histories[place].append(event) }
             }
         }
-        self.pushes = ways.suffix(Self.pushesMax).reversed()
+        self.pushes = histories.suffix(Self.pushesMax).reversed()
     }
 
     /// Appends the pushes as an array.

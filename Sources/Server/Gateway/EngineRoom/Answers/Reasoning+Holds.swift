@@ -38,9 +38,10 @@ extension Reasoning {
             return ("it requires external power and the device is not charging", "charging is reported")
         case .lowPower: return ("the device is in low power mode", "lowPowerMode is reported as false")
         case .thermal:
-            let way = conditions.thermalState == .serious ? Self.wayOfPush(kind) : ""
+            let remedy = conditions.thermalState == .serious ? Self.priorityRemedy(kind) : ""
             return (
-                "the thermal state is \(conditions.thermalState.rawValue)", "the device reports that it is cooler\(way)"
+                "the thermal state is \(conditions.thermalState.rawValue)",
+                "the device reports that it is cooler\(remedy)"
             )
         case .memory:
             return ("the memory pressure is critical", "the device reports that it is normal or warning")
@@ -48,7 +49,7 @@ extension Reasoning {
             let (level, critical) = (Self.percent(conditions.batteryLevel), Self.percent(parameters.criticalBattery))
             return (
                 "the battery is at \(level), below the critical \(critical), and not charging",
-                "the device reports more charge or a charger\(Self.wayOfPush(kind))"
+                "the device reports more charge or a charger\(Self.priorityRemedy(kind))"
             )
         case .usage:
             return (
@@ -75,7 +76,7 @@ extension Reasoning {
         )
     }
 
-    private static func wayOfPush(_ kind: LaunchKind) -> String {
+    private static func priorityRemedy(_ kind: LaunchKind) -> String {
         kind == .push ? ", or with a push of priority 10" : ""
     }
 

@@ -57,7 +57,7 @@ struct PeriodCounts: Sendable {
 package struct RecentCounts {
     static let hour: Int64 = 3_600_000
     static let day: Int64 = 86_400_000
-    /// The most topics that have several samples. What others count is known from their last sample on.
+    /// The maximum number of topics that have several samples. What others count is known from their last sample on.
     package static let topicsMax = 256
     private static let (fine, coarse): (Int64, Int64) = (60_000, 900_000)
     /// Two hours of minutes, and a day of quarters.
@@ -187,7 +187,7 @@ package struct RecentCounts {
 
 /// The durations of wakes by topic and by worker, as answers show them.
 struct DurationReport: Sendable {
-    /// The most rows of topics and of workers that are shown of each kind: those that take longest.
+    /// The maximum number of rows of topics and of workers that are shown of each kind: those that take longest.
     static let rowsMax = 20
 
     /// A row and the name of its topic.

@@ -29,7 +29,7 @@ package struct WebhookStatus: Hashable, Sendable {
     package let url: String
     package let slots: Int
     package var state = WebhookState.active
-    /// The end of its rest, in milliseconds since 1970; nil if it does not rest.
+    /// The end of its pause, in milliseconds since 1970; nil if it is not paused.
     package var restingUntil: Int64?
     /// The number of consecutive failures.
     package var failures = 0

@@ -32,13 +32,13 @@ struct Claims {
         /// The number of slots they may fill.
         var slots = 0
         /// The notification count of the topic when the first of them began.
-        var heard: UInt64 = 0
+        var noticeCount: UInt64 = 0
         /// True if one of them has left rows that it could have claimed.
         var hasLeft = false
     }
 
     /// The number of notifications about waiting devices, by topic.
-    private var heard: [TopicIndex: UInt64] = [:]
+    private var noticeCounts: [TopicIndex: UInt64] = [:]
     /// The topics with notifications that not all shapes have followed up.
     private var topics: Set<TopicIndex> = []
     /// The topics with waiting devices, as far as known, for which no slot was free.
@@ -56,8 +56,8 @@ struct Claims {
     var isEmpty: Bool { self.topics.isEmpty }
 
     /// Records a notification that a device of a topic may be waiting for a slot.
-    mutating func heard(_ topic: TopicIndex) {
-        self.heard[topic, default: 0] += 1
+    mutating func noticed(_ topic: TopicIndex) {
+        self.noticeCounts[topic, default: 0] += 1
         self.topics.insert(topic)
     }
 
@@ -75,13 +75,13 @@ struct Claims {
             for slots in freeSlots(topic) {
                 isAnyFree = true
                 let shape = Shape(slots)
-                let heard = self.heard[topic] ?? 0
-                guard (self.asked[shape] ?? 0) < heard else { continue }
+                let noticeCount = self.noticeCounts[topic] ?? 0
+                guard (self.asked[shape] ?? 0) < noticeCount else { continue }
                 // An open claim may have been sent before the last notification.
                 isWaitedFor = true
                 let count = min(self.slotsLeft(slots.count, shape), Self.countMax)
                 guard count > 0 else { continue }
-                self.begin(shape, count, heard)
+                self.begin(shape, count, noticeCount)
                 var plan = ReadyPlan(topic: topic, takesPushes: slots.takesPushes, countMax: count)
                 plan.devices = devices(slots)
                 plan.tasks = slots.tasks
@@ -102,14 +102,14 @@ struct Claims {
         return self.backlogs.contains(shape) && open.count < Self.openPerShapeMax && left >= Self.countMax ? left : 0
     }
 
-    private mutating func begin(_ shape: Shape, _ slots: Int, _ heard: UInt64) {
-        var open = self.open[shape] ?? Open(heard: heard)
+    private mutating func begin(_ shape: Shape, _ slots: Int, _ noticeCount: UInt64) {
+        var open = self.open[shape] ?? Open(noticeCount: noticeCount)
         open.count += 1
         open.slots += slots
         self.open[shape] = open
         self.openCount += 1
         // With a known backlog, the next claim asks for the same notifications again.
-        if !self.backlogs.contains(shape) { self.asked[shape] = heard }
+        if !self.backlogs.contains(shape) { self.asked[shape] = noticeCount }
     }
 
     /// - Returns: the notification count when the first open claim of the shape began; nil if one of them has left
@@ -121,7 +121,7 @@ struct Claims {
         if hasMore { open.hasLeft = true }
         if open.count > 0 { self.open[shape] = open }
         self.openCount -= 1
-        return open.hasLeft ? nil : open.heard
+        return open.hasLeft ? nil : open.noticeCount
     }
 
     /// Records that slots of a topic have become free, for which devices may be waiting.
@@ -131,7 +131,7 @@ struct Claims {
 
     /// Checks all topics again, because streams of some topic have slots again.
     mutating func lookAgain() {
-        self.topics.formUnion(self.heard.keys)
+        self.topics.formUnion(self.noticeCounts.keys)
     }
 
     /// Ends a claim.
@@ -139,13 +139,13 @@ struct Claims {
     /// - `slots`: the number of slots that it could fill.
     /// - `hasMore`: true if there may be more rows that it could have claimed.
     mutating func ended(_ shape: Shape, slots: Int, hasMore: Bool) {
-        let heard = self.end(shape, slots, hasMore: hasMore)
+        let noticeCount = self.end(shape, slots, hasMore: hasMore)
         self.topics.insert(shape.topic)
         if hasMore {
             self.backlogs.insert(shape)
             self.asked[shape] = nil
         } else if self.backlogs.remove(shape) != nil {
-            self.asked[shape] = heard
+            self.asked[shape] = noticeCount
         }
         // Shapes disappear with their streams, so old entries are dropped from time to time.
         guard self.asked.count + self.backlogs.count > 4096, self.open.isEmpty else { return }
@@ -155,8 +155,8 @@ struct Claims {
 
     /// Ends a failed claim. It is repeated after the next notification.
     mutating func failed(_ shape: Shape, slots: Int) {
-        let heard = self.end(shape, slots)
-        if self.backlogs.remove(shape) != nil { self.asked[shape] = heard }
+        let noticeCount = self.end(shape, slots)
+        if self.backlogs.remove(shape) != nil { self.asked[shape] = noticeCount }
     }
 }
 

@@ -162,7 +162,7 @@ extension ClusterEngine: StoredEngine {
         if let topic = name.withByteView({ self.engine.findTopic($0) }) {
             self.end(request.reply)
             self.requests.perform(request, self.workspace)
-            self.claims.heard(topic)
+            self.claims.noticed(topic)
         } else if self.engine.topicCount < self.configuration.topicsMax, !self.requests.isDraining {
             self.subscriptions.append(request)
             self.store.submit(.addTopics([name.withByteView { $0.string }]))
@@ -255,7 +255,7 @@ extension ClusterEngine {
             self.dispatcher.setPaused(topic, isPaused), !isPaused
         else { return }
         // Launches that have waited during the pause can be claimed.
-        self.claims.heard(topic)
+        self.claims.noticed(topic)
     }
 }
 

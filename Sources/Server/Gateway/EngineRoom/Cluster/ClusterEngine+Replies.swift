@@ -33,7 +33,7 @@ extension ClusterEngine {
         case .topics(let names): self.topics(names)
         case .topicsRefused(let error): self.topicsRefused(error)
         case .view(let view): if !self.isFinishing { self.viewed(view) }
-        case .told(let notice): self.told(notice)
+        case .notified(let notice): self.notified(notice)
         case .value(let name, let content):
             // A value that arrives during an attachment is newer than the attachment's.
             self.attachment?.values[name] = content
@@ -49,7 +49,7 @@ extension ClusterEngine {
         guard let attachment = self.attachment, self.open.isEmpty, self.orphans.isEmpty else { return }
         self.attachment = nil
         if self.members.number != nil { self.beginAnew() }
-        self.clock.heard(attachment.now, wall: attachment.wall)
+        self.clock.observed(attachment.now, wall: attachment.wall)
         self.stage.offset = self.clock.offset
         do throws(StoreError) {
             if attachment.values[SharedValues.workersAsked] != nil, case .notAsked(let folder) = self.workers {
@@ -162,7 +162,7 @@ extension ClusterEngine {
     // MARK: Transactions
 
     private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
-        self.clock.heard(loaded.now, wall: loaded.wall)
+        self.clock.observed(loaded.now, wall: loaded.wall)
         self.orphans.remove(number)
         guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
         // Without an open transaction, the rows are for a list or a request that was refused in the meantime.
@@ -269,7 +269,7 @@ extension ClusterEngine {
         self.publish()
         for wake in step.ended { self.held.remove(wake) }
         for (wake, moment) in step.looks { self.held.look(wake, at: moment) }
-        for topic in step.ready { self.claims.heard(topic) }
+        for topic in step.ready { self.claims.noticed(topic) }
         for topic in step.freed { self.claims.slotsFreed(topic) }
         // A late answer ends no wake, but its stream may accept wakes again.
         if step.ended.isEmpty, transaction.hasReports { self.claims.lookAgain() }
@@ -384,9 +384,9 @@ extension ClusterEngine {
         if !notices.isEmpty { self.store.submit(.tell(notices)) }
     }
 
-    private func told(_ notice: ClusterNotice) {
+    private func notified(_ notice: ClusterNotice) {
         switch notice {
-        case .ready(let topic): self.heardReady(topic)
+        case .ready(let topic): self.receivedReady(topic)
         case .ended(let holder, let wake, let reason):
             guard holder == self.members.number else { return }
             // The wake may have been given to a stream just now. Its delivery comes first, and may not be released yet.
@@ -404,8 +404,8 @@ extension ClusterEngine {
     /// Records that launches of a topic may be waiting for a slot. If another gateway has just created the topic, no
     /// stream here belongs to it yet. Unknown topics are ignored, since any client of the database can send
     /// notifications.
-    private func heardReady(_ topic: TopicIndex) {
-        if Int(topic.rawValue) < self.engine.topicCount { self.claims.heard(topic) }
+    private func receivedReady(_ topic: TopicIndex) {
+        if Int(topic.rawValue) < self.engine.topicCount { self.claims.noticed(topic) }
     }
 
     /// Queues a notification of streams here about a device's conditions. If the queue is full, it is dropped.
@@ -420,10 +420,10 @@ extension ClusterEngine {
     }
 
     private func viewed(_ view: ClusterView) {
-        self.clock.heard(view.now, wall: view.wall)
+        self.clock.observed(view.now, wall: view.wall)
         let unlike = self.members.unlike
         self.members.viewed(view, self.remote)
-        for (topic, _) in view.ready { self.heardReady(topic) }
+        for (topic, _) in view.ready { self.receivedReady(topic) }
         if let moment = view.nextDue { self.due.note(moment) }
         if self.members.unlike != unlike { self.onUnlike(self.members.unlike) }
     }

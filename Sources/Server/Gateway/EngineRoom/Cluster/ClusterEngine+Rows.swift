@@ -81,7 +81,7 @@ extension ClusterEngine {
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }
             }
-            return self.dispatcher.tellConditionsOwed()
+            return self.dispatcher.sendOwedConditions()
         case .sweepRead:
             transaction.step.found = loaded.devices.map(\.token)
             return

@@ -125,7 +125,7 @@ struct ClusterClock {
     mutating func step() { self.boot = self.world.boot() }
 
     /// Takes the policy time and the clock of the primary from the store.
-    mutating func heard(_ now: Instant, wall: Int64) {
+    mutating func observed(_ now: Instant, wall: Int64) {
         self.said = now
         self.bootThen = self.boot
         self.offset = self.offset.following(wall: wall, now: now, tolerance: 0)

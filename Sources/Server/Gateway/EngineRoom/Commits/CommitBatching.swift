@@ -1,63 +1,58 @@
 /// The batching of commits while many pushes arrive.
 ///
 /// A commit contains the pushes that arrived during the previous one. If syncs are short, that is a handful, and most
-/// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, the
-/// store rests after a commit. The rest ends two milliseconds after the commit's start (0.8 below 20,000 pushes a
-/// second). It ends earlier when as many pushes are waiting as were in the commit or waiting at its end, or when a push
-/// of a quiet topic is waiting among those of busy topics. The next commit takes them together.
+/// of the cost of a push is its share of a commit: system calls and thread wakeups. So while pushes arrive fast, a
+/// batching window follows each commit, in which pushes are collected for the next commit. The window ends two
+/// milliseconds after the commit's start. It ends earlier once as many pushes are waiting as the commit contained plus
+/// the number that waited at its end, or once a push of a quiet topic is waiting among pushes of busy topics.
 ///
 /// A single client that waits for each answer before its next push is not delayed, because each of its pushes has a
-/// commit to itself. From time to time it is measured whether more pushes arrive without rests. If so, the store does
-/// not rest for a while, longer each time.
+/// commit to itself. At intervals, batching stops for one measurement. If more pushes arrive without it, batching is
+/// suspended, each time for longer.
 ///
 /// Times are microseconds of any monotonic clock.
 package struct CommitBatching {
-    /// The maximum time between the starts of two commits for which the store rests.
+    /// The maximum time from the start of a commit to the end of its batching window.
     package static let intervalMax: Int64 = 2_000
-    /// The same at a rate below `easyPushesPerSecondMax`: more commits then cost less than the wait for them.
-    package static let easyIntervalMax: Int64 = 800
-    /// The rate of pushes from which the longer interval applies, per second.
-    package static let easyPushesPerSecondMax: Int64 = 20_000
-    /// The minimum rate of pushes at which the store rests, per second.
+    /// The minimum rate of pushes for batching, per second: eight in the longest interval.
     package static let pushesPerSecondMin: Int64 = 4_000
-    /// The time over which pushes are counted to determine their rate.
+    /// The duration of a measurement window, in which pushes are counted to determine their rate.
     package static let window: Int64 = 20_000
-    /// The number of consecutive slow windows, with fewer pushes than without rests, after which the rate without rests
-    /// is measured.
+    /// The number of consecutive measurement windows with fewer pushes than without batching, after which the rate
+    /// without batching is measured again.
     package static let slowWindowsMax = 5
-    /// The number of windows with rests after which the rate without rests is measured again: five seconds.
+    /// The number of measurement windows with batching after which the rate without it is measured again: five
+    /// seconds.
     package static let restingWindowsMax = 250
-    /// The time without rests after a measurement has shown that more pushes arrive without them: one second, doubled
-    /// each time up to about a minute.
+    /// The duration for which batching is suspended after more pushes arrived without it: one second, doubled each time
+    /// up to about a minute.
     package static let pauses: ClosedRange<Int64> = 1_000_000...64_000_000
 
-    /// True if the store rests after commits.
+    /// True if a batching window follows each commit.
     package private(set) var isResting = false
-    /// The time at which the rest after the last commit ends at the latest.
+    /// The latest end of the batching window after the last commit.
     package private(set) var batchEnd = Int64.min
-    /// The number of waiting pushes that ends the rest.
+    /// The number of waiting pushes that ends the batching window.
     private var batchPushes: Int64 = 0
-    /// The maximum time between the starts of two commits at the last rate.
-    private var interval = CommitBatching.intervalMax
     /// The number of pushes waiting for the next commit.
     private var waiting: Int64 = 0
     /// True if a push of a quiet topic is among them.
     private var endsRest = false
-    /// The start of the current window.
+    /// The start of the current measurement window.
     private var windowStart: Int64 = 0
     private var pushes: Int64 = 0
     private var commits: Int64 = 0
-    /// The rate of pushes without rests, per second.
+    /// The rate of pushes without batching, per second.
     private var rateWithout: Int64 = 0
     /// The highest rate of pushes at the last measurement, per second.
     private var rateKnown: Int64 = 0
-    /// The number of windows with rests since the last measurement.
+    /// The number of measurement windows with batching since the last measurement without it.
     private var restingWindows = 0
-    /// The number of consecutive windows with a lower rate than without rests.
+    /// The number of consecutive measurement windows with a lower rate than without batching.
     private var slowWindows = 0
-    /// The rate of pushes with rests, per second, during a measurement of the rate without.
+    /// The rate of pushes with batching, per second, while the rate without it is measured.
     private var rateWith: Int64?
-    /// The time from which the store may rest again.
+    /// The time from which batching is allowed again.
     private var mayRestFrom = Int64.min
     private var pause = CommitBatching.pauses.lowerBound
 
@@ -77,7 +72,7 @@ package struct CommitBatching {
     /// Records that a commit of everything waiting begins.
     package mutating func begun() { self.collected(0) }
 
-    /// Ends the rest, whatever is waiting.
+    /// Ends the batching window, however many pushes are waiting.
     package mutating func endBatch() { self.batchEnd = .min }
 
     /// Records a durable commit.
@@ -90,18 +85,17 @@ package struct CommitBatching {
         self.pushes += pushes
         if pushes > 0 { self.commits += 1 }
         if end - self.windowStart >= Self.window { self.judge(at: end) }
-        self.batchEnd = self.isResting ? start + self.interval : .min
+        self.batchEnd = self.isResting ? start + Self.intervalMax : .min
         self.batchPushes = pushes + self.waiting
     }
 
     private mutating func judge(at now: Int64) {
         let time = now - self.windowStart
         let rate = self.pushes * 1_000_000 / time
-        self.interval = rate < Self.easyPushesPerSecondMax ? Self.easyIntervalMax : Self.intervalMax
         // Clients whose pushes each have a commit to themselves wait for every answer before the next push.
         let areTogether = 10 * self.pushes >= 11 * self.commits
         if time >= 2 * Self.window {
-            // A pause without pushes says nothing about rests.
+            // A time without pushes says nothing about batching.
             self.isResting = false
             self.rateWith = nil
         } else if self.isResting {
@@ -122,8 +116,8 @@ package struct CommitBatching {
         self.commits = 0
     }
 
-    /// Suspends rests for one window, to measure the rate without them: after several slow windows, after a large
-    /// increase of the rate, and at regular intervals.
+    /// Suspends batching for one measurement window, to measure the rate without it: after several slow windows, after
+    /// a large increase of the rate, and at regular intervals.
     private mutating func judgeRests(_ rate: Int64) {
         self.restingWindows += 1
         // A rate a fifth lower may be chance in a single window.
@@ -135,7 +129,7 @@ package struct CommitBatching {
         self.rateWith = rate
     }
 
-    /// Compares both rates, and suspends rests for a while if more pushes arrive without them.
+    /// Compares both rates, and suspends batching if more pushes arrive without it.
     private mutating func judgeRests(_ rateWith: Int64, without rate: Int64, at now: Int64) {
         if 4 * rate > 5 * rateWith {
             self.mayRestFrom = now + self.pause

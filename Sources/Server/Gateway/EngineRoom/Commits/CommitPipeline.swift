@@ -8,7 +8,7 @@ package import Wire
 ///
 /// While it syncs one group, the engine continues and collects the next, so one sync covers everything that arrived
 /// during the previous one. A group that finds the store idle is committed immediately, except while pushes arrive
-/// fast: then the store rests before the next group (`CommitBatching`).
+/// fast: then it waits until a batching window has ended (`CommitBatching`).
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field that changes. Only the pipeline's thread uses the
 /// store, until the engine takes over a failure.
@@ -172,8 +172,8 @@ package final class CommitPipeline: Committer, @unchecked Sendable {
                     self.signalsWhenIdle = false
                     return .signal
                 }
-                // The engine may release its group without a commit, and then collect another one, for which the store
-                // rests.
+                // The engine may release its group without a commit, and then collect another one in the batching
+                // window.
                 if now < self.batching.batchEnd {
                     _ = self.monitor.wait(untilNanoseconds: self.batching.batchEnd * 1_000)
                 } else {
@@ -202,7 +202,7 @@ package protocol Committer: AnyObject {
     /// Takes a group over and replaces it with an empty one. The store must be idle.
     func submit(_ group: inout StepGroup)
 
-    /// Waits until no commit is in progress, and ends any rest.
+    /// Waits until no commit is in progress, and ends any batching window.
     func waitUntilIdle() -> CommitStatus
 
     /// Returns the store after a failure, from which the durable state can be read, and exchanges the empty `group` for
@@ -224,7 +224,7 @@ package enum CommitWish {
 /// The state of a store.
 package enum CommitStatus {
     case idle, busy
-    /// No commit is in progress, and none should begin yet.
+    /// No commit is in progress, and the batching window has not ended.
     case resting
     /// A commit failed. Nothing more is committed.
     case failed(StoreError)
@@ -480,7 +480,7 @@ package final class EffectStage: DispatchOutput {
         self.group.effects[address].append(.subscribed(address, warning))
     }
 
-    /// Notifies all outlets that nothing is launched any more.
+    /// Notifies all outputs that nothing more is launched.
     package func draining() {
         for effects in self.group.effects.loops { effects.append(.draining) }
         self.group.effects.webhooks.append(.draining)
@@ -512,7 +512,7 @@ package final class EffectStage: DispatchOutput {
     }
 }
 
-/// Turns a group's effects for one outlet into refusals, because the group did not become durable.
+/// Turns the effects of a group for one output into refusals, because the group did not become durable.
 ///
 /// Every request of the group has exactly one answer in it, so every request is refused once. Wakes, their ends and
 /// changed conditions are dropped: for the clients, a wake was never launched or is still in flight.

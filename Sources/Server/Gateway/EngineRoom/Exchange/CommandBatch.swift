@@ -154,17 +154,17 @@ package final class EngineOutbox {
     /// The number of pushes that were handed over and are not answered.
     package private(set) var pushesAtEngine = 0
     /// The limit on that number.
-    package var room: PushRoom
+    package var window: PushWindow
 
     private let events: EventService
 
     /// - Parameters:
     ///   - engine: the mailbox that batches go to.
-    ///   - room: the limit on pushes in the engine.
+    ///   - window: the limit on pushes in the engine.
     ///   - events: the service for operators who follow events.
-    package init(_ engine: Mailbox<CommandBatch>, room: PushRoom, events: EventService = EventService()) {
+    package init(_ engine: Mailbox<CommandBatch>, window: PushWindow, events: EventService = EventService()) {
         self.engine = engine
-        self.room = room
+        self.window = window
         self.events = events
     }
 
@@ -182,7 +182,7 @@ package final class EngineOutbox {
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package func quietPushCame(now: Int64) {
-        self.room.quietPushCame(now: now)
+        self.window.quietPushCame(now: now)
         self.batch.endRest()
     }
 
@@ -229,9 +229,9 @@ package final class EngineOutbox {
 /// no client. So the lower limit doubles when 8 more pauses were longer than 1.5 milliseconds than were not. After 256
 /// pauses the initial limit is tried again. A pause of the loop's reading begins when the limit is reached, and ends
 /// when answers have made room.
-package struct PushRoom {
+package struct PushWindow {
     /// The initial limit after a push of a quiet topic.
-    package static let besideQuietMin = 128
+    package static let quietLimitMin = 128
     /// The duration of that limit, in milliseconds.
     package static let quietMilliseconds: Int64 = 1000
     /// The maximum duration of a short pause, in nanoseconds; 1.5 milliseconds.
@@ -244,7 +244,7 @@ package struct PushRoom {
     /// The limit of `requestsAtEngineMax`.
     package var most: Int
     private let least: Int
-    private var besideQuiet: Int
+    private var quietLimit: Int
     private var quietUntil = Int64.min
     /// The start of the current pause, if its duration counts.
     private var pausedAt: Int64?
@@ -254,10 +254,10 @@ package struct PushRoom {
     /// - Parameters:
     ///   - most: the limit of `requestsAtEngineMax`.
     ///   - least: the initial limit after a push of a quiet topic; `Int.max` for no lower limit.
-    package init(most: Int, least: Int = PushRoom.besideQuietMin) {
+    package init(most: Int, least: Int = PushWindow.quietLimitMin) {
         self.most = most
         self.least = least
-        self.besideQuiet = least
+        self.quietLimit = least
     }
 
     /// Records a push of a quiet topic that arrived among pushes of busy ones.
@@ -271,7 +271,7 @@ package struct PushRoom {
     ///
     /// - Parameter now: milliseconds of the monotonic clock.
     package func count(now: Int64) -> Int {
-        now < self.quietUntil ? min(self.besideQuiet, self.most) : self.most
+        now < self.quietUntil ? min(self.quietLimit, self.most) : self.most
     }
 
     /// Records the start of a pause.
@@ -279,9 +279,9 @@ package struct PushRoom {
     /// - Parameters:
     ///   - count: the limit that was reached.
     ///   - now: nanoseconds of the monotonic clock.
-    package mutating func paused(withRoomFor count: Int, now: Int64) {
+    package mutating func paused(atLimit count: Int, now: Int64) {
         // A pause under a higher limit says nothing about a lower one.
-        self.pausedAt = count == min(self.besideQuiet, self.most) ? now : nil
+        self.pausedAt = count == min(self.quietLimit, self.most) ? now : nil
     }
 
     /// Records the end of a pause.
@@ -292,15 +292,15 @@ package struct PushRoom {
         self.pausedAt = nil
         self.pauses += 1
         self.balance += now - pausedAt > Self.shortPauseNanosecondsMax ? 1 : -1
-        if self.balance >= Self.longPausesToGrow, self.besideQuiet < self.most {
-            self.setBesideQuiet(min(2 * self.besideQuiet, self.most))
+        if self.balance >= Self.longPausesToGrow, self.quietLimit < self.most {
+            self.setQuietLimit(min(2 * self.quietLimit, self.most))
         } else if self.pauses >= Self.pausesToTryLeast {
-            self.setBesideQuiet(self.least)
+            self.setQuietLimit(self.least)
         }
     }
 
-    private mutating func setBesideQuiet(_ count: Int) {
-        self.besideQuiet = count
+    private mutating func setQuietLimit(_ count: Int) {
+        self.quietLimit = count
         (self.pauses, self.balance) = (0, 0)
     }
 }

@@ -3,13 +3,13 @@ import Platform
 package import Policy
 package import Wire
 
-/// An effect of the engine for an outlet. The bytes of a wake are valid only during its delivery.
+/// An effect of the engine for an output. The bytes of a wake are valid only during its delivery.
 package enum Effect {
     /// The answer to a push.
     case pushAnswer(PushReply)
     /// The answer to another request.
     case answer(StreamAddress, Outcome)
-    /// A request that must continue in the engine. The outlet hands it over on behalf of its caller.
+    /// A request that must continue in the engine. The output passes it on for the caller.
     case asked(EngineRequest)
     /// The stream is subscribed: its response begins, with a warning if there is one.
     case subscribed(StreamAddress, SubscriptionWarning?)
@@ -30,7 +30,7 @@ package enum Effect {
     case draining
 }
 
-/// The effects of steps for one outlet, in order.
+/// The effects of steps for one output, in order.
 ///
 /// The class is `@unchecked Sendable`: a batch has one owner at a time, and changes owners under the lock of
 /// `LoopMailbox`.
@@ -131,7 +131,7 @@ package final class EffectBatch: @unchecked Sendable {
     }
 }
 
-/// The mailbox in which the engine leaves the effects for one outlet: a loop, or the webhooks.
+/// The mailbox in which the engine leaves the effects for one output: a loop, or the webhooks.
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards every field.
 package final class LoopMailbox: @unchecked Sendable {
@@ -142,12 +142,12 @@ package final class LoopMailbox: @unchecked Sendable {
 
     package init() {}
 
-    /// Sets the function that wakes the outlet.
+    /// Sets the function that wakes the output.
     package func attach(wake: @escaping @Sendable () -> Void) {
         self.monitor.withLock { self.signal = wake }
     }
 
-    /// Leaves everything in `batch`, empties it, and wakes the outlet.
+    /// Leaves everything in `batch`, empties it, and wakes the output.
     package func deliver(_ batch: inout EffectBatch) {
         self.monitor.lock()
         if self.incoming.isEmpty {
@@ -184,7 +184,7 @@ package final class LoopMailbox: @unchecked Sendable {
     }
 }
 
-/// One element for each outlet of the engine: one for every loop, and one for all webhooks.
+/// One element for each output of the engine: one for every loop, and one for all webhooks.
 package struct PerOutput<Element> {
     /// The elements by loop number.
     package var loops: [Element]
@@ -195,7 +195,7 @@ package struct PerOutput<Element> {
         self.webhooks = webhooks
     }
 
-    /// The element of the outlet for `address`.
+    /// The element of the output for `address`.
     package subscript(address: StreamAddress) -> Element {
         switch address {
         case .stream(let stream), .faulted(let stream): self.loops[Int(stream.loop)]
@@ -359,7 +359,7 @@ enum StagedTask {
         enum Resumption: BitwiseCopyable {
             /// This is the first launch.
             case none
-            case nothingTold
+            case noProgress
             case progress(completed: UInt64, total: UInt64)
         }
 
@@ -415,7 +415,7 @@ enum StagedTask {
         let resumption: Wake.Resumption? =
             switch head.resumption {
             case .none: nil
-            case .nothingTold: .nothingTold
+            case .noProgress: .noProgress
             case .progress(let completed, let total):
                 .progress(completed: completed, total: total, title: lastTitle, subtitle: lastSubtitle)
             }
@@ -425,7 +425,7 @@ enum StagedTask {
     private static func resumption(_ launched: LaunchedTask) -> Head.Resumption {
         switch launched.resumedFrom {
         case nil: .none
-        case .nothingTold?: .nothingTold
+        case .noProgress?: .noProgress
         case .progress(let last)?: .progress(completed: last.completed, total: last.total)
         }
     }

@@ -32,21 +32,21 @@ package struct PushListing: Sendable {
             countMax: question.examined
         )
         let events = source.events(since: page.pushes)
-        var ways: [LoggedPush: PushHistory] = [:]
+        var histories: [LoggedPush: PushHistory] = [:]
         let wanted = Set(page.pushes)
-        for events in events.values { Self.follow(events, wanted, &ways) }
+        for events in events.values { Self.follow(events, wanted, &histories) }
         self.topic = question.topic
         self.limit = question.limit
         self.lines = page.pushes.compactMap { push in
-            guard let way = ways[push] ?? Self.way(of: push, source) else { return nil }
-            guard question.takes(way) else { return nil }
+            guard let history = histories[push] ?? Self.history(of: push, source) else { return nil }
+            guard question.takes(history) else { return nil }
             return Line(
                 place: push,
-                apnsID: way.apnsID,
-                outcome: way.outcome,
-                lost: way.lost,
-                endedAt: way.endedAt,
-                priority: way.priority
+                apnsID: history.apnsID,
+                outcome: history.outcome,
+                lost: history.lost,
+                endedAt: history.endedAt,
+                priority: history.priority
             )
         }
         self.next = page.next
@@ -59,27 +59,27 @@ package struct PushListing: Sendable {
     private static func follow(
         _ events: [HistoryEvent],
         _ wanted: Set<LoggedPush>,
-        _ ways: inout [LoggedPush: PushHistory]
+        _ histories: inout [LoggedPush: PushHistory]
     ) {
         // Later events refer to the last push with an apns-id.
         var named: [APNsID: LoggedPush] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
                 named[apnsID] = wanted.contains(push) ? push : nil
-                if wanted.contains(push) { ways[push] = PushHistory(apnsID) }
+                if wanted.contains(push) { histories[push] = PushHistory(apnsID) }
             }
             for apnsID in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
-                if let push = named[apnsID] { ways[push]?.append(event) }
+                if let push = named[apnsID] { histories[push]?.append(event) }
             }
         }
     }
 
     /// Returns the lifecycle of a push whose device has had more events since than were examined.
-    private static func way(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
+    private static func history(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
-        var ways: [LoggedPush: PushHistory] = [:]
-        self.follow(events.filter { $0.device == push.device }, [push], &ways)
-        return ways[push]
+        var histories: [LoggedPush: PushHistory] = [:]
+        self.follow(events.filter { $0.device == push.device }, [push], &histories)
+        return histories[push]
     }
 
     /// Writes the pushes of the page that belong to the requested topic.

@@ -15,14 +15,15 @@ struct TopicReplay: Sendable {
         let isAnswered = Atomic(false)
     }
 
-    /// The most unanswered replays.
+    /// The maximum number of unanswered replays.
     static let countMax = 2
-    /// The most devices that are looked at: those with the newest activity, where the engine knows all devices.
+    /// The maximum number of devices that are looked at: those with the newest activity, where the engine knows all
+    /// devices.
     static let devicesMax = 10_000
-    /// The most devices and, roughly, the most events of a step.
+    /// The maximum number of devices and, roughly, of events of a step.
     private static let devicesPerStep = 256
     private static let eventsPerStep = 8192
-    /// The most events of an answer: about two seconds of work.
+    /// The maximum number of events of an answer: about two seconds of work.
     private static let eventsMax = 400_000
     /// The length of the replayed period, in milliseconds.
     private static let period: Int64 = 86_400_000

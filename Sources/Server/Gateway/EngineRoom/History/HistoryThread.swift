@@ -10,7 +10,7 @@ package final class HistoryThread: HistoryOutput {
     /// Informs the journal of the events that it need not keep any longer.
     package let retention = EventRetention()
     /// The time in milliseconds over which events are collected. They are written about a second later.
-    private static let rest: Int64 = 10
+    private static let batchWindow: Int64 = 10
 
     private let mailbox = Mailbox<HistoryBatch>()
     private let opened = Opened()
@@ -95,7 +95,7 @@ package final class HistoryThread: HistoryOutput {
     private static func run(_ mailbox: Mailbox<HistoryBatch>, _ open: () -> HistoryTurns) {
         let turns = open()
         var batch = HistoryBatch()
-        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext, resting: Self.rest) {
+        while mailbox.take(into: &batch, waitingAtMost: turns.millisecondsToNext, batchWindow: Self.batchWindow) {
             turns.take(batch)
             batch.removeAll()
             turns.work()

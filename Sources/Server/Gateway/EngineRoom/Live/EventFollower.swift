@@ -122,15 +122,15 @@ package final class EventFollower: @unchecked Sendable {
 /// The number of reports and of dropped events in the current second.
 private struct Pace {
     private(set) var secondEnds: Int64 = .min
-    private var told = 0
+    private var sentCount = 0
     var missed = 0
 
     /// Counts a report at a time of the monotonic clock; returns false if it exceeds the limit.
     mutating func mayTell(at now: Int64) -> Bool {
-        if now >= self.secondEnds { (self.secondEnds, self.told) = (now + 1000, 0) }
-        self.told += 1
-        if self.told > EventFollower.newsPerSecondMax { self.missed += 1 }
-        return self.told <= EventFollower.newsPerSecondMax
+        if now >= self.secondEnds { (self.secondEnds, self.sentCount) = (now + 1000, 0) }
+        self.sentCount += 1
+        if self.sentCount > EventFollower.newsPerSecondMax { self.missed += 1 }
+        return self.sentCount <= EventFollower.newsPerSecondMax
     }
 
     func isOver(at now: Int64) -> Bool { now >= self.secondEnds }

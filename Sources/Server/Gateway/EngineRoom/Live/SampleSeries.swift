@@ -12,10 +12,11 @@ package struct LiveSample {
         ] + WakeOutcome.allCases.map(\.rawValue) + Hold.ofPushes.map { "held.\($0.name)" }
         + ActivityCounters().chartedTasks.flatMap { group, counts in counts.map { "tasks.\(group).\($0.name)" } }
 
-    /// The time in milliseconds since 1970, then the counters since the start of counting, and the gauges.
+    /// A value for each of `fields`: the time in milliseconds since 1970, counters since the start of counting, and
+    /// gauges.
     let values: [Int64]
 
-    /// Takes a sample of the figures.
+    /// Creates the sample of one moment.
     ///
     /// - `at`: milliseconds since 1970.
     /// - `rejected`: the number of refused pushes, for any reason.
@@ -90,7 +91,7 @@ package struct SampleHistory {
     /// Creates an empty history.
     package init() {}
 
-    /// Takes the sample of another second.
+    /// Appends the sample of the next second.
     package mutating func append(_ sample: LiveSample) {
         for index in self.series.indices where self.taken.isMultiple(of: self.series[index].seconds) {
             self.series[index].append(sample)

@@ -27,7 +27,7 @@ extension Metric {
     static let pushesCoalesced = Metric(
         "wakegate_pushes_coalesced_total",
         .counter,
-        "Pushes that a newer one stands for."
+        "Pushes merged into a newer one for the same device."
     )
     static let pushesDiscarded = Metric(
         "wakegate_pushes_discarded_total",
@@ -65,7 +65,7 @@ extension Metric {
     static let wakesLaunched = Metric(
         "wakegate_wakes_launched_total",
         .counter,
-        "Wakes of pushes launched, an operator's empty ones included."
+        "Launched wakes of pushes, and an operator's empty ones."
     )
     static let wakesEnded = Metric(
         "wakegate_wakes_ended_total",
@@ -76,7 +76,7 @@ extension Metric {
     static let lateness = Metric(
         "wakegate_launch_lateness_seconds",
         .histogram,
-        "Time from when a push could have been launched until a worker with a free slot was there for it."
+        "Time that a launch permitted by the policy, of a push or a task, waited for a worker with a free slot."
     )
     static let wakeDuration = Metric(
         "wakegate_wake_duration_seconds",
@@ -87,7 +87,7 @@ extension Metric {
     static let oldestDue = Metric(
         "wakegate_oldest_due_age_seconds",
         .gauge,
-        "For how long the push has waited that could have been launched first; 0 when none could be."
+        "The longest time for which a due launch has waited; 0 when none is due."
     )
 }
 
@@ -114,7 +114,7 @@ extension Metric {
         .gauge,
         "Streams of this gateway that get no wakes, as three in a row expired on them or were given back."
     )
-    static let webhooks = Metric("wakegate_webhooks", .gauge, by: ["state"], "Webhooks by what they are at.")
+    static let webhooks = Metric("wakegate_webhooks", .gauge, by: ["state"], "Webhooks by state.")
     static let topics = Metric("wakegate_topics", .gauge, "Topics that a device, a worker or the configuration named.")
 }
 
@@ -128,31 +128,31 @@ extension Metric {
         "wakegate_topic_pushes_accepted_total",
         .counter,
         by: ["topic"],
-        "Accepted pushes by topic, for those that the configuration names; (other) is all the rest."
+        "Accepted pushes by topic; (other) is every topic that the configuration does not name."
     )
     static let topicWakesLaunched = Metric(
         "wakegate_topic_wakes_launched_total",
         .counter,
         by: ["topic"],
-        "Wakes of pushes launched by topic, as above."
+        "Launched wakes of pushes by topic; (other) is every topic that the configuration does not name."
     )
     static let topicPushesPending = Metric(
         "wakegate_topic_pushes_pending",
         .gauge,
         by: ["topic"],
-        "Pushes that wait for their launch by topic, as above."
+        "Pushes that wait for their launch, by topic; (other) is every topic that the configuration does not name."
     )
     static let topicWakeDuration = Metric(
         "wakegate_topic_wake_duration_seconds",
         .histogram,
         by: ["topic"],
-        "Time from the launch of a push's wake to its worker's answer or its deadline by topic, as above."
+        "Time from the launch of a push's wake to its worker's answer or its deadline, by configured topic or (other)."
     )
     static let topicWorkersConnected = Metric(
         "wakegate_topic_workers_connected",
         .gauge,
         by: ["topic"],
-        "Workers' streams and webhooks by topic, as above."
+        "Workers' streams and webhooks by topic; (other) is every topic that the configuration does not name."
     )
 }
 
@@ -221,12 +221,12 @@ extension Metric {
     static let clusterLag = Metric(
         "wakegate_cluster_lag_seconds",
         .gauge,
-        "For how long the one of them that was silent for longest had not said how it is."
+        "The longest time since a gateway on the same database last reported."
     )
     static let clusterDiffers = Metric(
         "wakegate_cluster_configuration_differs",
         .gauge,
-        "Keys of the configuration that are not the same in all of them, although gateways decide by them."
+        "Keys of the configuration that must be, but are not, the same in all gateways on the same database."
     )
     static let clusterLocked = Metric(
         "wakegate_cluster_locked_devices",
@@ -248,7 +248,7 @@ extension Metric {
     static let maxDescriptors = Metric(
         "wakegate_process_max_fds",
         .gauge,
-        "The largest number of open file descriptors."
+        "The limit on open file descriptors."
     )
     static let processorTime = Metric(
         "wakegate_process_cpu_seconds_total",

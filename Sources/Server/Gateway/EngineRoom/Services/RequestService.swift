@@ -62,7 +62,7 @@ package final class RequestService {
         self.stage.answer(request.reply, .refused(failure.refusal(error)))
     }
 
-    /// Stops launching, and notifies all outlets to end their streams.
+    /// Stops launching, and notifies all outputs to end their streams.
     package func drain(_ workspace: Workspace) {
         self.room.isDraining = true
         workspace.dispatcher.drain()

@@ -7,7 +7,7 @@ import Wire
 /// The simulator begins with a device that was never launched, and knows the recorded conditions alone; the answers of
 /// workers, and their delays, are taken in the order they were recorded.
 struct PolicyReplay: Sendable {
-    /// The most events that are looked back over.
+    /// The maximum number of events that are looked back over.
     static let eventsMax = 2048
 
     /// The active policy.
