@@ -41,7 +41,7 @@ package struct JSONFault: Error, Hashable {
 struct JSONParser {
     enum Dialect {
         case strict, strictWithoutRepeatedNames
-        /// A push's payload, as `JSONGate` accepts it: nested as deep, and with surrogates that stand alone.
+        /// The payload of a push, in which surrogates may stand alone.
         case payload
         /// JSON5, without repeated names.
         case json5
@@ -67,12 +67,12 @@ struct JSONParser {
     /// The start positions of the open objects, arrays and strings of a payload.
     private(set) var open: [Int] = []
 
-    init(_ bytes: [UInt8], _ dialect: Dialect) {
+    init(_ bytes: [UInt8], _ dialect: Dialect, depthMax: Int? = nil) {
         self.bytes = bytes
         self.dialect = dialect
         self.isStrict = dialect != .json5
         // Strict texts are trace lines, requests and answers; JSON5 texts are configurations.
-        self.depthMax = dialect == .payload ? JSONGate.depthMax + 1 : self.isStrict ? 16 : 64
+        self.depthMax = depthMax ?? (self.isStrict ? 16 : 64)
     }
 
     /// Parses `bytes`, which may have white space around the value.
@@ -324,7 +324,9 @@ extension JSONParser {
         case UInt8(ascii: "t"): return "\t"
         case UInt8(ascii: "u"): return try self.unicodeEscape()
         case _ where !self.isStrict: return try self.furtherEscape(byte)
-        default: throw self.fault("a backslash must be followed by one of \" \\ / b f n r t u")
+        default:
+            let place = self.dialect == .payload ? self.index - 1 : self.index
+            throw self.fault("a backslash must be followed by one of \" \\ / b f n r t u", at: place)
         }
     }
 

@@ -5,7 +5,8 @@ package enum JSONSyntax {
         guard String(validating: text, as: UTF8.self) != nil else {
             return JSONSyntaxFault(what: "it is not UTF-8", isCutShort: false)
         }
-        var parser = JSONParser(text, .payload)
+        // The gate does not count a value within the innermost object or array as a level.
+        var parser = JSONParser(text, .payload, depthMax: JSONGate.depthMax + 1)
         do throws(JSONParser.Fault) {
             guard try parser.next() != nil else { return JSONSyntaxFault(what: "it is empty", isCutShort: false) }
             _ = try parser.value()
