@@ -140,13 +140,12 @@ struct ServerTests {
         #expect(try GatewayLocation(parsed, side: .edge, folder: path).url == "https://127.0.0.1:1")
         // Without an admin listener, the edge answers all requests that it can.
         #expect(try GatewayLocation(parsed, side: .admin, folder: path).url == "https://127.0.0.1:1")
-        #expect(try GatewayLocation(parsed, side: .admin, folder: path).isOfFolder)
         // No process has the largest possible number.
         file.pid = Int32.max
         try file.write(in: path)
         #expect(GatewayFile.running(in: path) == nil)
         let absent = try GatewayLocation(parsed, side: .admin, folder: path)
-        #expect(absent.url == "http://127.0.0.1:9197" && !absent.isOfFolder)
+        #expect(absent.url == "http://127.0.0.1:9197")
     }
 
     @Test(

@@ -77,7 +77,6 @@ package enum DeviceCommands {
     static func register(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
         let path = "/v1/topics/\(URLPath.component(parsed.text("--topic") ?? ""))/devices"
         let body = parsed.arguments.first.map { Array("{\"token\":\(JSONText.quoted($0))}".utf8) } ?? []
-        let location = try GatewayLocation(parsed, side: .admin)
         let answer = try GatewayAnswer.object(try parsed.ask("POST", path, body: body))
         Console.out("\(answer["token"]?.text ?? "")\n")
         return 0
