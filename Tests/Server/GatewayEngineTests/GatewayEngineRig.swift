@@ -373,7 +373,7 @@ final class Requests {
     ) {
         let apnsID = EngineRig.apnsID(UInt64(number))
         let asked = isUpperCase ? Self.upperCased(apnsID) : apnsID
-        self.ask(request, .pushWay, .push(asked, device: device?.token))
+        self.ask(request, .pushHistory, .push(asked, device: device?.token))
     }
 
     /// Returns the identifier with every letter in upper case.

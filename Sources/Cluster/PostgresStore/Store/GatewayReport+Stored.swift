@@ -19,8 +19,8 @@ extension GatewayReport {
     /// The maximum size of the stored offers, in bytes, because every gateway reads all of them each second. Offers
     /// beyond the limit are omitted.
     package static let offerBytesMax = 16_384
-    /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the most
-    /// wakes first. Rows beyond the limit are omitted.
+    /// The maximum size of the stored durations, in bytes. Rows of topics come before rows of workers, each with the
+    /// most wakes first. Rows beyond the limit are omitted.
     package static let durationBytesMax = 16_384
 
     /// Encodes the report.

@@ -145,7 +145,7 @@ package final class Gateway: Sendable {
         let historyKey = try store.historyKey()
         if configuration.database == nil {
             let history = try Self.history(store, historyKey.key, shared, prepare: historyKey.save)
-            let make = Self.embeddedEngine(
+            let make = Self.localEngine(
                 configuration,
                 shared,
                 store,
@@ -174,7 +174,7 @@ package final class Gateway: Sendable {
     }
 
     /// Creates the engine that is the only one on the state folder.
-    private static func embeddedEngine(
+    private static func localEngine(
         _ configuration: GatewayConfiguration,
         _ shared: SharedParts,
         _ store: GatewayStore,

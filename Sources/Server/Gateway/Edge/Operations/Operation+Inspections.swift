@@ -6,7 +6,7 @@ package import Wire
 extension Operation {
     /// The operations that show operators the state and history of devices and pushes.
     package static let inspections = [
-        explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushWay, whatIf,
+        explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushHistory, whatIf,
         topicWhatIf,
     ]
 
@@ -70,7 +70,7 @@ extension Operation {
     }
 
     /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushWay = Operation(
+    package static let pushHistory = Operation(
         "pushWay",
         .get,
         "/v1/pushes/{apnsID}",

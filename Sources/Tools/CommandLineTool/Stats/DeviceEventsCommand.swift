@@ -1,0 +1,50 @@
+import HTTPClient
+import Platform
+import Wire
+
+extension CommandDefinition {
+    package static let deviceEvents = CommandDefinition(
+        "device events",
+        "list what happened to a device, the newest first",
+        arguments: [token],
+        options: [
+            OptionDefinition("--kind", "KIND", "of one kind", words: DeviceEventsCommand.kinds),
+            OptionDefinition("--limit", "N", "at most N events; default: 100", value: .integer(1...1_000_000)),
+            OptionDefinition("--after", "NEXT", "continue where a list left off"),
+            OptionDefinition("--json", "", "the gateway's answers unchanged, a page a line"),
+        ] + OptionDefinition.period + OptionDefinition.client,
+        example:
+            "wakegate device events 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --since 24h",
+        notes: [
+            """
+            It lists all that the delivery log keeps of the device; `wakegate stats --device TOKEN` explains its state
+            and shows the last 32 events. What led to 03:00: --since 2026-11-28T02:00:00Z --until 2026-11-28T03:00:00Z.
+            """
+        ],
+        run: DeviceEventsCommand.run
+    )
+}
+
+/// `wakegate device events`.
+package enum DeviceEventsCommand {
+    static let kinds = ["push", "task", "conditions", "subscription"]
+
+    static func run(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
+        let period = try PushListCommand.period(parsed, now: SystemClock.wall)
+        return try ListPages(
+            member: "events",
+            nothing: "the delivery log has no such event of the device",
+            path: { self.path(parsed, period, limit: $0, after: $1) },
+            text: { events, _ in
+                events.map { TerminalText.harmless(ExplainText.event($0)) + "\n" }.joined()
+            }
+        ).show(parsed)
+    }
+
+    /// Returns the path of a page.
+    package static func path(_ parsed: ParsedCommand, _ period: [String], limit: Int, after: String?) -> String {
+        var query = period + ListPages.query(parsed, ["kind"], limit: limit, after: nil)
+        if let after { query.append("before=\(URLPath.component(after))") }
+        return "/v1/devices/\(URLPath.component(parsed.arguments[0]))/events?\(query.joined(separator: "&"))"
+    }
+}
