@@ -134,24 +134,24 @@ struct HistoryTablesTests {
     func rollingUpgrade() throws {
         let older = try StoreRig(self.address)
         try older.write([1]) { .of($0, $1) }
-        // The state that version 4 left.
+        // The state that version 5 left.
         try self.query(
-            "UPDATE wakegate.meta SET version = 4, oldest = 4; UPDATE wakegate.gateway SET schema = 4 WHERE alive"
+            "UPDATE wakegate.meta SET version = 5, oldest = 5; UPDATE wakegate.gateway SET schema = 5 WHERE alive"
         )
         let newer = try StoreRig(self.address)
-        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "5|4")
+        #expect(try self.query("SELECT version, oldest FROM wakegate.meta") == "6|5")
         try newer.write([1, 2]) { .of($0, $1, record: 2) }
         try older.write([2, 3]) { .of($0, $1, record: 3) }
         let beside = try newer.find(.tokens([1, 2, 3]))
         #expect(beside.devices.map(\.record) == [[2], [3], [3]])
-        #expect(!beside.keepsCauses)
+        #expect(beside.keepsCauses && !beside.keepsSubscriptions)
         try older.tell(Self.burst(at: Self.now, from: 100, count: 40))
         // The view of the newer gateway shows that the older one is still there.
         _ = try newer.view { $0.members.count == 2 }
-        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "4")
+        #expect(try self.query("SELECT oldest FROM wakegate.meta") == "5")
         older.stop()
-        try self.server.wait(for: "5", of: "SELECT oldest FROM wakegate.meta", database: self.database)
-        #expect(try newer.find(.tokens([1])).keepsCauses)
+        try self.server.wait(for: "6", of: "SELECT oldest FROM wakegate.meta", database: self.database)
+        #expect(try newer.find(.tokens([1])).keepsSubscriptions)
         try newer.tell(Self.burst(at: Self.now + 1, from: 120, count: 40))
         newer.stop()
         // The rows of both gateways form one log.
@@ -342,7 +342,7 @@ struct HistoryTablesTests {
         try self.goBack()
         try self.write([Self.now - 5, Self.now])
         try StoreRig(self.address).stop()
-        #expect(try self.query("SELECT version FROM wakegate.meta") == "5")
+        #expect(try self.query("SELECT version FROM wakegate.meta") == "6")
         let indexes = try self.query(
             "SELECT string_agg(indexname, ' ' ORDER BY indexname) FROM pg_indexes WHERE tablename IN ('event', 'push')"
         )

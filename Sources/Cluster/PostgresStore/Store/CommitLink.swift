@@ -453,5 +453,6 @@ extension LoadedDevices {
         )
         self.sliceEnd = loaded.sliceEnd
         self.keepsCauses = loaded.oldest >= Schema.causesFrom
+        self.keepsSubscriptions = loaded.oldest >= Schema.subscriptionsFrom
     }
 }

@@ -5,16 +5,18 @@
 /// attached: it stays one version behind until no gateway of the older program is alive.
 enum Schema {
     /// The version that this program supports.
-    static let version: Int32 = 5
+    static let version: Int32 = 6
 
     /// The statements of each step; the first one creates the tables.
     static let steps: [[String]] = [
-        SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [],
+        SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [], [],
     ]
 
     /// The version from which programs read the memory pressure and the waits of pushes and tasks in devices' records,
     /// and in events why a request was refused. It changed no table.
     static let causesFrom: Int32 = 5
+    /// The version from which programs read the events of subscriptions. It changed no table.
+    static let subscriptionsFrom: Int32 = 6
 
     /// Returns the statements that upgrade tables of version `found` to `version`; 0 means that there are none. They
     /// must run in one transaction that holds the schema lock.

@@ -129,6 +129,8 @@ package struct LoadedDevices {
     package var passedOver: [PassedOverDevice]
     /// False while a gateway may be attached that cannot read the waits of pushes and tasks in device records.
     package var keepsCauses = true
+    /// False while a gateway may be attached that cannot read the events of subscriptions.
+    package var keepsSubscriptions = true
 
     package init(
         now: Instant,

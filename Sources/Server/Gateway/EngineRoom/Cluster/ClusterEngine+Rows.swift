@@ -67,7 +67,7 @@ extension ClusterEngine {
         self.noteConditions(conditions, transaction)
         transaction.step.refused = self.records.rejections.since(rejections)
         transaction.step.times = (times, self.engine.times)
-        return self.take(transaction, storingSubscriptions: loaded.keepsCauses)
+        return self.take(transaction, storingSubscriptions: loaded.keepsSubscriptions)
     }
 
     /// Performs the transaction's purpose before its commands, and sets the current time.
