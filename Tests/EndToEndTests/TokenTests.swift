@@ -249,6 +249,7 @@ struct TokenTests {
         )
         #expect(unnamed.status == 1 && unnamed.errors.contains("the state folder \(service) does not exist"))
         #expect(!FileManager.default.fileExists(atPath: service))
+        try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.folder.path)
         let made = try ChildProcess.run(
             RunningGateway.program,
             ["token", "issue", "--role", "worker", "--topic", "t", "--state", folder.folder.path]
