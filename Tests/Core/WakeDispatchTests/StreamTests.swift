@@ -173,6 +173,24 @@ struct StreamTests {
         #expect(rig.dispatcher.workerCounts(nil).busy == 0)
     }
 
+    @Test("A topic logs at most 64 opened streams a second, and others have their own share")
+    func loggedStreams() {
+        let rig = DispatchRig()
+        func logged(_ count: Int, topic: Int) -> Int {
+            for number in 1...count {
+                EngineRig.topicName(topic).withByteView {
+                    let request = SubscriptionRequest(slots: 1, devices: [])
+                    _ = rig.dispatcher.subscribed(DispatchRig.address(100 * topic + number), topic: $0, request)
+                }
+            }
+            return rig.engine.takeSubscriptions().count { $0.kind == .subscribed }
+        }
+        #expect(logged(70, topic: 0) == 64)
+        #expect(logged(10, topic: 1) == 10)
+        rig.advance(by: 1000)
+        #expect(logged(70, topic: 0) == 64)
+    }
+
     @Test("A stream that sees to its silence itself does not stall")
     func neverStalls() {
         let rig = DispatchRig()

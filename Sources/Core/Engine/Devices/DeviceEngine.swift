@@ -31,6 +31,9 @@ package final class DeviceEngine {
     var events: EventQueue
     /// The subscriptions that `takeSubscriptions` has not returned, as events for the history.
     var subscriptions: [HistoryEvent] = []
+    /// The number of events of subscriptions of each topic in `subscriptionSecond`, a second of policy time.
+    var subscriptionCounts: [TopicIndex: Int] = [:]
+    var subscriptionSecond: Int64 = 0
     /// Pending events for watchers.
     var watched = WatchedEvents()
     /// Wall clock minus policy time; nil if no watcher is present.

@@ -295,6 +295,9 @@ extension DeviceEngine {
     /// The most events of subscriptions, with the parts of their names, that wait for a commit: about 1 MB. The history
     /// misses further ones.
     private static let subscriptionsMax = 16_384
+    /// The most of these events a second for one topic, so that streams that open again and again do not displace the
+    /// log of other topics. The history misses further ones.
+    static let subscriptionsPerSecond = 64
 
     /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
@@ -303,7 +306,7 @@ extension DeviceEngine {
         // A cut letter becomes one of three bytes, as the ellipsis has.
         let kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
-            if self.subscriptions.count < Self.subscriptionsMax {
+            if self.subscriptions.count < Self.subscriptionsMax, self.mayLogSubscription(topic, now) {
                 let number = HistoryEvent.streams(name, naming: device, self.historyKey)
                 NameParts.append(kept, device: number, at: now, to: &self.subscriptions)
                 self.subscriptions.append(HistoryEvent(device: number, at: now, kind: .subscribed))
@@ -313,5 +316,14 @@ extension DeviceEngine {
                 WatchedEvent(at: offset.wall(now), kind: .subscribed, topic: name, device: device, name: text)
             )
         }
+    }
+
+    /// Counts an event of a subscription, unless the topic has had its share of this second.
+    private func mayLogSubscription(_ topic: TopicIndex, _ now: Instant) -> Bool {
+        let second = now.milliseconds / 1000
+        if self.subscriptionSecond != second { (self.subscriptionSecond, self.subscriptionCounts) = (second, [:]) }
+        guard self.subscriptionCounts[topic, default: 0] < Self.subscriptionsPerSecond else { return false }
+        self.subscriptionCounts[topic, default: 0] += 1
+        return true
     }
 }

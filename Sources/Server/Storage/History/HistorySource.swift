@@ -96,10 +96,10 @@ extension HistorySource {
         var between: [HistoryEvent] = []
         for other in others {
             var count = 0
-            self.visit(device: other, notAfter: .distantFuture) { event in
+            self.visit(device: other, notAfter: latest) { event in
                 if !event.isNamePart { count += 1 }
                 guard count <= HistoryPage.othersMax else { return false }
-                if event.at <= latest { between.append(event) }
+                between.append(event)
                 return true
             }
         }

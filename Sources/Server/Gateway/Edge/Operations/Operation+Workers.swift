@@ -223,7 +223,7 @@ package struct SubscriptionQuery {
             self.name = value
         case "device":
             guard let token = value.withByteView({ DeviceToken(hex: $0) }) else { throw APIError.badDeviceToken }
-            try Self.append(token, to: &self.devices, name)
+            if !self.devices.contains(token) { try Self.append(token, to: &self.devices, name) }
         case "task": try Self.append(try Self.pattern(parameter), to: &self.tasks, once: name)
         case "session": try Self.append(try Self.pattern(parameter), to: &self.sessions, once: name)
         case "resource":
