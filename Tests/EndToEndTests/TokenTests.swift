@@ -239,21 +239,29 @@ struct TokenTests {
             #expect(ended.errors.contains(message), "\(words): \(ended.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: folder.state.path))
-        // Without the option it is the folder of a service, which none of these commands makes.
-        let service = "/var/lib/wakegate"
-        guard !FileManager.default.fileExists(atPath: service) else { return }
-        let unnamed = try ChildProcess.run(
-            RunningGateway.program,
-            ["token", "issue", "--role", "worker", "--topic", "t"],
-            folder: folder.folder
-        )
-        #expect(unnamed.status == 1 && unnamed.errors.contains("the state folder \(service) does not exist"))
-        #expect(!FileManager.default.fileExists(atPath: service))
         try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: folder.folder.path)
         let made = try ChildProcess.run(
             RunningGateway.program,
             ["token", "issue", "--role", "worker", "--topic", "t", "--state", folder.folder.path]
         )
         #expect(made.status == 0 && made.errors.contains("(worker, t) of \(folder.folder.path) is good until"))
+    }
+
+    /// The state folder of the packaged service, which these commands use without an option.
+    private static let service = "/var/lib/wakegate"
+
+    @Test(
+        "Without an option no command makes the folder of the service",
+        .disabled(if: FileManager.default.fileExists(atPath: Self.service), "a service is installed here")
+    )
+    func serviceFolder() throws {
+        let folder = try RestartFolder()
+        let unnamed = try ChildProcess.run(
+            RunningGateway.program,
+            ["token", "issue", "--role", "worker", "--topic", "t"],
+            folder: folder.folder
+        )
+        #expect(unnamed.status == 1 && unnamed.errors.contains("the state folder \(Self.service) does not exist"))
+        #expect(!FileManager.default.fileExists(atPath: Self.service))
     }
 }

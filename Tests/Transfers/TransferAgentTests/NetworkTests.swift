@@ -143,6 +143,21 @@ struct NetworkTests {
     }
 
     @Test(
+        "Only the gateway's own refusals say that a device is not registered",
+        arguments: [
+            (200, #"{"appState":"forceQuit"}"#, true), (200, #"{"appState":"active"}"#, false),
+            (404, #"{"reason":"UnknownDevice"}"#, false), (410, #"{"reason":"Unregistered"}"#, false),
+            (404, #"{"reason":"BadPath"}"#, nil), (404, "not here", nil), (410, "", nil), (200, "{}", nil),
+            (401, #"{"reason":"InvalidToken"}"#, nil), (503, "", nil),
+        ] as [(Int, String, Bool?)]
+    )
+    func forceQuit(_ status: Int, _ body: String, _ isQuit: Bool?) {
+        var response = HTTPResponse(status: status, headers: [])
+        response.body = Array(body.utf8)
+        #expect((try? response.isForceQuit.get()) == isQuit)
+    }
+
+    @Test(
         "How a gateway's answer is interpreted",
         arguments: [
             (202, "", OutboxEntry.Outcome.delivered), (404, "UnknownDevice", .refused("")),

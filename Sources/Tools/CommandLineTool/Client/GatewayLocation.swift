@@ -65,12 +65,12 @@ package struct GatewayLocation: Sendable {
         {
             return GatewayFile.url("http", admin)
         }
-        let defaults = ["https://127.0.0.1:2197", "https://localhost:2197", "https://[::1]:2197"]
-        return defaults.contains(edge) ? self.defaultAdmin : nil
+        return self.defaultEdges.contains(edge) ? self.defaultAdmin : nil
     }
 
     /// The addresses of `wakegate dev` unless its options name others.
     static let defaultEdge = "https://127.0.0.1:2197"
+    private static let defaultEdges = [Self.defaultEdge, "https://localhost:2197", "https://[::1]:2197"]
     static let defaultAdmin = "http://127.0.0.1:9197"
 
     /// - Parameter url: the URL without a trailing slash.
@@ -268,7 +268,7 @@ package struct GatewayLocation: Sendable {
         let place = self.settings.socketPath.map { "unix:\($0)" } ?? self.url
         switch error.code {
         case .unreachable:
-            let isDefault = [Self.defaultEdge, Self.defaultAdmin].contains(place)
+            let isDefault = Self.defaultEdges.contains(place) || place == Self.defaultAdmin
             let start = isDefault ? "start one with `wakegate dev`" : "start it"
             return "no gateway answers at \(place) (\(error)); \(start), or name another with --gateway URL"
         case .untrusted where error.isPeerCleartext:

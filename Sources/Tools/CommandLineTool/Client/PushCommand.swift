@@ -230,8 +230,8 @@ extension CommandDefinition {
               completed  a worker handled it
               coalesced  a later push to the device took its place
               noWake     it causes no wake: it has no content-available
-              expired, exhausted, forceQuit, unregistered, cancelled   it was discarded, and why
-              discarded  any of these five
+              \(PushListCommand.discarded.joined(separator: ", "))   it was discarded, and why
+              discarded  any of these reasons
               lost       a wake of it was lost, as its worker went away; it launched again if it could
             """
         ],
@@ -250,7 +250,7 @@ extension OptionDefinition {
 /// `wakegate push list`.
 package enum PushListCommand {
     /// The reasons for which a push is discarded.
-    private static let discarded = ["expired", "exhausted", "forceQuit", "unregistered", "cancelled"]
+    package static let discarded = ["expired", "exhausted", "forceQuit", "unregistered", "cancelled"]
     package static let outcomes =
         ["pending", "inFlight", "completed", "coalesced", "noWake"] + Self.discarded + ["lost"]
 

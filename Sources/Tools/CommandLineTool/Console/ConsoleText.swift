@@ -55,7 +55,7 @@ package enum EventText {
 
     /// Returns the detail of an event of the delivery log, with an explanation of `lost`, which does not say how.
     package static func detail(_ detail: String) -> String {
-        detail == "lost" ? "lost: its worker returned it or was cut off; it launches again" : detail
+        detail == "lost" ? "lost: its worker returned it or was cut off" : detail
     }
 
     /// Returns a line without its line feed, such as

@@ -79,7 +79,7 @@ package enum PushShowCommand {
             ["waited", self.list(ExplainText.waits(push["waited"]))],
         ]
         if push["state"]?.text == "pending" {
-            members.append(["expires", TableText.moment(push["expiresAt"])])
+            members.append(["expires", TableText.due(push["expiresAt"])])
             members.append(["replaced", self.number(push["coalesced"])])
         }
         let steps = (push["events"]?.elements ?? []).map { step in

@@ -287,9 +287,11 @@ package enum StatsText {
         return webhook["lastError"]?.text.map { "\(text): \($0)" } ?? text
     }
 
-    /// The limits that normal work reaches, which divide it among turns.
+    /// The limits that normal work reaches: the gateway logs them as `routineLimitMet`.
     package static let routineLimits: Set = [
-        "acceptsPerTurn", "outputBytesMax", "readBytesPerTurn", "requestsAtEngineMax",
+        "acceptsPerTurn", "readBytesPerTurn", "requestsAtEngineMax", "outputBytesMax", "outputFramesMax",
+        "streamingBytesSoftMax", "wakeBytesPerStreamMax", "historyBytesMax", "historySeconds", "idleSeconds",
+        "lingerSeconds",
     ]
 
     /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
@@ -391,10 +393,12 @@ package enum ExplainText {
         for (label, name) in [("priority", "priority"), ("attempts", "attempts"), ("coalesced", "coalesced")] {
             if let number = value[name]?.number { parts.append("\(label) \(JSONNumber.text(of: number))") }
         }
-        for (label, name) in [
-            ("received", "receivedAt"), ("expires", "expiresAt"), ("launched", "launchedAt"), ("deadline", "deadline"),
+        for (label, name, isToCome) in [
+            ("received", "receivedAt", false), ("expires", "expiresAt", true), ("launched", "launchedAt", false),
+            ("deadline", "deadline", true),
         ] {
-            if let instant = self.instant(value[name]) { parts.append("\(label) \(instant)") }
+            guard let time = value[name]?.number else { continue }
+            parts.append("\(label) \(isToCome ? TimeText.due(time) : TimeText.instant(time))")
         }
         return parts.joined(separator: ", ")
     }

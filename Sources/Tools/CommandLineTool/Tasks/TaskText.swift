@@ -85,7 +85,7 @@ package enum TaskText {
         if let progress = task["progress"], case .object = progress { parts.append(self.progress(progress)) }
         if let count = task["count"]?.number { parts.append("\(JSONNumber.text(of: count)) finished") }
         if state == "running" {
-            if let deadline = task["deadline"]?.number { parts.append("deadline \(TimeText.instant(deadline))") }
+            if let deadline = task["deadline"]?.number { parts.append("deadline \(TimeText.due(deadline))") }
             if let attempts = task["attempts"]?.number { parts.append("attempt \(JSONNumber.text(of: attempts))") }
             if let worker = task["worker"]?.text { parts.append("worker \(worker)") }
         } else if let why = task["why"]?.text {

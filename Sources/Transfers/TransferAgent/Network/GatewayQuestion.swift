@@ -95,9 +95,10 @@ extension OutboxEntry {
 extension HTTPResponse {
     /// The gateway's answer to whether the app was force-quit on a device. On an unregistered one, it was not.
     var isForceQuit: Result<Bool, GatewayFault> {
-        if self.status == 404 || self.status == 410 { return .success(false) }
+        let reason = self.refusal?.reason ?? ""
+        if reason == "UnknownDevice" || reason == "Unregistered" { return .success(false) }
         guard self.status == 200, let state = JSONValue(self.body)?["appState"]?.text else {
-            return .failure(GatewayFault(self.status, reason: self.refusal?.reason ?? ""))
+            return .failure(GatewayFault(self.status, reason: reason))
         }
         return .success(state == "forceQuit")
     }

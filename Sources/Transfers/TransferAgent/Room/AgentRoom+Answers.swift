@@ -69,7 +69,7 @@ extension AgentRoom {
         _ failure: TransferFacts.Failure?
     ) -> String {
         let isTimed = transfer.notBefore > self.now
-        let moment = isTimed ? WallTime.text(self.clock.wall(transfer.notBefore)) : nil
+        let moment = isTimed ? WallTime.textRoundedUp(self.clock.wall(transfer.notBefore)) : nil
         var text = hold.sentence(until: moment)
         if hold == .backoff, let failure, failure.repeats >= RetryPolicy.repeatsMax, transfer.kind == .download {
             text =
