@@ -54,9 +54,6 @@ package final class NamedThread: Sendable {
         unsafe pthread_sigmask(SIG_UNBLOCK, &unblocked, nil)
     }
 
-    /// Lets other threads run that wait for the processor.
-    package static func yield() { sched_yield() }
-
     /// Waits for the end of the thread; may be called only once.
     package func join() {
         let wasJoined = self.isJoined.exchange(true, ordering: .relaxed)

@@ -1,5 +1,4 @@
 import Engine
-import Platform
 package import Wire
 
 /// An entry of the index of pushes in one run: 32 bits of the identifier's hash, and the number of the event chunk.
@@ -123,7 +122,6 @@ struct HalfWordSorter {
             unsafe places.initialize(repeating: 0)
             let mask = UInt64(Self.digits - 1)
             for index in 0..<count { unsafe places[Int(source[index] >> shift & mask)] += 1 }
-            NamedThread.yield()
             var place: Int32 = 0
             for digit in 0..<Self.digits {
                 let size = unsafe places[digit]

@@ -1,5 +1,4 @@
 import Engine
-import Platform
 import Policy
 package import Wire
 
@@ -410,10 +409,6 @@ final class RunWriter {
     private var chunk = EventChunkWriter()
     private var firstDevice: UInt64 = 0
     private var entries: [UInt64] = []
-    /// The number of chunks that take about half a millisecond.
-    private static let chunksPerYield = 4
-    /// The number of chunks since other threads were let run.
-    private var chunks = 0
 
     init(_ table: RunTable, order: UInt64, eventsMax: Int) {
         self.table = table
@@ -469,14 +464,6 @@ final class RunWriter {
         self.run.eventChunks.append(HistoryRun.EventChunk(device: self.firstDevice, row: row))
         self.run.bytes += self.chunk.buffer.count
         self.chunk.removeAll()
-        self.giveWay()
-    }
-
-    /// Lets commits and loops go first where they share a processor with the history: its time slice would delay them
-    /// by several milliseconds.
-    private func giveWay() {
-        self.chunks += 1
-        if self.chunks % Self.chunksPerYield == 0 { NamedThread.yield() }
     }
 
     private func end(_ chunk: inout PushChunkWriter, _ first: UInt32) throws(SQLiteError) {
@@ -485,6 +472,5 @@ final class RunWriter {
         self.run.pushChunks.append(HistoryRun.PushChunk(hash: first, row: row))
         self.run.bytes += chunk.buffer.count
         chunk.removeAll()
-        self.giveWay()
     }
 }
