@@ -133,7 +133,7 @@ struct RoomTimeTests {
         self.rig.fail(self.rig.world.attempts[0])
         let shown = try self.rig.shown(failing)
         let next = try #require(shown["nextAttemptAt"]?.integer)
-        let words = "The last attempt failed, and the next one begins at \(WallTime.text(next))."
+        let words = "The last attempt failed, and the next one begins at \(WallTime.textRoundedUp(next))."
         #expect(shown["why"]?.text == words)
     }
 

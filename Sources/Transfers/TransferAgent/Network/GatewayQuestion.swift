@@ -94,7 +94,7 @@ extension OutboxEntry {
 
 extension HTTPResponse {
     /// The gateway's answer to whether the app was force-quit on a device. On an unregistered one, it was not.
-    var isForceQuit: Result<Bool, GatewayFault> {
+    package var isForceQuit: Result<Bool, GatewayFault> {
         let reason = self.refusal?.reason ?? ""
         if reason == "UnknownDevice" || reason == "Unregistered" { return .success(false) }
         guard self.status == 200, let state = JSONValue(self.body)?["appState"]?.text else {
