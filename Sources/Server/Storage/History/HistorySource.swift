@@ -87,18 +87,23 @@ extension HistorySource {
     }
 
     /// Calls `body` as `visit` does, with the latest events of other numbers in between.
+    ///
+    /// - `othersMax`: the number of events of each other number that `body` takes at most. More are read if they
+    ///   happened at `latest`, where a page may begin, or in one millisecond, which is never divided.
     private func visit(
         device: UInt64,
         and others: [UInt64],
+        othersMax: Int,
         notAfter latest: Instant,
         _ body: (HistoryEvent) -> Bool
     ) {
         var between: [HistoryEvent] = []
         for other in others {
-            var count = 0
+            var (count, last) = (0, latest)
             self.visit(device: other, notAfter: latest) { event in
-                if !event.isNamePart { count += 1 }
-                guard count <= HistoryPage.othersMax else { return false }
+                guard count < othersMax || event.at == last else { return false }
+                if !event.isNamePart, event.at < latest { count += 1 }
+                last = event.at
                 between.append(event)
                 return true
             }
@@ -120,7 +125,7 @@ extension HistorySource {
     /// - `others`: further numbers, of which the latest events are included.
     package func entries(device: UInt64, and others: [UInt64] = [], count: Int) -> [HistoryEntry] {
         var entries = HistoryEntries()
-        self.visit(device: device, and: others, notAfter: .distantFuture) { event in
+        self.visit(device: device, and: others, othersMax: count, notAfter: .distantFuture) { event in
             if !event.isNamePart, entries.count >= count { return false }
             entries.append(event)
             return true
@@ -146,7 +151,8 @@ extension HistorySource {
         where isWanted: (HistoryEvent) -> Bool = { _ in true }
     ) -> HistoryPage {
         var page = HistoryPageMaker(before: place, countMax: countMax, examinedMax: examinedMax)
-        self.visit(device: device, and: others, notAfter: place?.moment ?? .distantFuture) { event in
+        let latest = place?.moment ?? .distantFuture
+        self.visit(device: device, and: others, othersMax: countMax, notAfter: latest) { event in
             event.at >= oldest && page.append(event, isWanted)
         }
         return page.finish(isWanted)
@@ -189,9 +195,6 @@ package struct HistoryPlace: Hashable, Sendable {
 
 /// A page of the events of a device.
 package struct HistoryPage: Hashable, Sendable {
-    /// The maximum number of events of another number than the device's that are among those of the device.
-    package static let othersMax = 20
-
     /// The entries, the newest first.
     package var entries: [HistoryEntry] = []
     /// The place where the next page continues; nil if nothing is left.

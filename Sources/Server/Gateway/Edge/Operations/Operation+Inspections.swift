@@ -360,12 +360,13 @@ extension HistoryQuestion.Subject {
         }
     }
 
-    /// Writes the events of a device, with the latest subscriptions of streams that name it or all of its topic.
+    /// Writes the events of a device, with the subscriptions of streams that name it or all of its topic.
     package static func events(_ device: DeviceToken, topic: String, _ selection: EventSelection) -> Self {
-        Self { reading, writer in
+        let streams: [DeviceToken?] = [nil, .subscription].contains(selection.kind) ? [nil, device] : []
+        return Self { reading, writer in
             let page = reading.source.page(
                 device: reading.number(of: device),
-                and: [nil, device].map { reading.streams(topic, naming: $0) },
+                and: streams.map { reading.streams(topic, naming: $0) },
                 before: selection.start(reading.offset),
                 notBefore: selection.since.map { reading.offset.instant(wallMilliseconds: $0) } ?? .distantPast,
                 countMax: selection.limit,
