@@ -313,11 +313,15 @@ struct EventRecoveryTests {
         #expect(fault.contains("up to 9, of 1970-01-01T09:00:00") && fault.contains("journal ends at 3"), "\(fault)")
         #expect(fault.hasSuffix("records 4 to 9 are void"), "\(fault)")
         func hour(_ number: Int64) -> Instant { Instant(milliseconds: number * Self.hour) }
-        #expect(recovery.undone == VoidEvents(after: hour(3), until: hour(10)))
+        #expect(recovery.undone == VoidSpan(after: hour(3), until: hour(10)))
         #expect(Self.next(recovery.numbers(wall: 0)) == 10)
         let new = try Self.recovery([], isFirst: true)
         new.compare(with: Self.found(9))
         #expect(new.faults.first?.contains("the journal is new") == true)
+        #expect(new.undone == nil, "the history is the only record of what happened")
+        let again = try Self.recovery([])
+        again.compare(with: Self.found(9))
+        #expect(again.undone == nil)
     }
 
     @Test("A journal that is used again supplies its records since the history left it for another")
@@ -376,7 +380,7 @@ struct EventRecoveryTests {
         #expect(restored.faults.first?.contains("the journal ends at 3: an older journal was restored") == true)
         // The former start after the restoration is the end of what is void, since the history took nothing from it.
         let began = Instant(milliseconds: Int64(beginning % 1000) * Self.hour)
-        #expect(restored.undone == VoidEvents(after: Instant(milliseconds: 3 * Self.hour), until: began))
+        #expect(restored.undone == VoidSpan(after: Instant(milliseconds: 3 * Self.hour), until: began))
         #expect(restored.faults.last?.contains("the events of 1 records") == true)
         #expect(restored.takeRecords().map(\.sequence) == [beginning, beginning + 2])
     }

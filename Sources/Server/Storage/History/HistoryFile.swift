@@ -27,7 +27,7 @@ package final class HistoryFile: HistorySource {
     private let tell: (HistoryTrouble) -> Void
     private var store: RunStore?
     /// The events that were undone, in ascending order of time.
-    private var voids: [VoidEvents] = []
+    private var voids: [VoidSpan] = []
     private var collected = CollectedEvents()
     /// The events that are in the file but not durable: after a failed sync they may be missing from the file.
     private var unsynced = CollectedEvents()
@@ -132,11 +132,11 @@ package final class HistoryFile: HistorySource {
         return true
     }
 
-    /// Leaves out events of the file from now on. They become visible again if the journal that had some of them is
-    /// restored, as `events` says then.
-    package func void(_ events: VoidEvents) {
-        self.voids.removeAll { $0.until > events.after }
-        self.voids = (self.voids + [events]).suffix(VoidEvents.countMax)
+    /// Leaves out the events of a span from now on. Spans that reach beyond its start end: the journal that has their
+    /// events was restored.
+    package func void(_ span: VoidSpan) {
+        self.voids.removeAll { $0.until > span.after }
+        self.voids = (self.voids + [span]).suffix(VoidSpan.countMax)
         self.store?.voids = self.voids
     }
 
@@ -498,14 +498,14 @@ package struct HistoryFound: Hashable, Sendable {
     package var positions: RecordPositions { RecordPositions(newest: self.sequence, leftOff: self.leftOff) }
 }
 
-/// Events of a history that did not happen any more, because the journal that had them was replaced by another one.
-package struct VoidEvents: Hashable, Sendable {
+/// A span of policy time whose events only a replaced journal had, so that no answer contains them.
+package struct VoidSpan: Hashable, Sendable {
     /// The most spans that a history remembers; of more, the oldest are forgotten.
     static let countMax = 32
 
-    /// The time of the last event that the other journal had, too.
+    /// The time of the last event that the restored journal has; exclusive.
     package let after: Instant
-    /// The time of the start with the other journal.
+    /// The time of the first start with the restored journal; exclusive.
     package let until: Instant
 
     package init(after: Instant, until: Instant) {

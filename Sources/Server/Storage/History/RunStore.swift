@@ -17,8 +17,8 @@ final class RunStore {
     /// The records of events that are in the file.
     private(set) var written: RecordPositions
     /// The events that are left out. They are stored together with the next events.
-    var voids: [VoidEvents]
-    private var storedVoids: [VoidEvents]
+    var voids: [VoidSpan]
+    private var storedVoids: [VoidSpan]
     /// True if pages may have become free since the last check of the free pages.
     private var mayShrink = true
     /// The number of times runs were dropped, for each limit.

@@ -256,17 +256,17 @@ final class RunTable {
     }
 
     /// Returns the events that are void, in ascending order of time.
-    func voids() throws(SQLiteError) -> [VoidEvents] {
+    func voids() throws(SQLiteError) -> [VoidSpan] {
         let select = try self.database.prepare("SELECT after, until FROM void ORDER BY after")
-        var voids: [VoidEvents] = []
+        var voids: [VoidSpan] = []
         while try select.step() {
             let (after, until) = (select.integer(0), select.integer(1))
-            voids.append(VoidEvents(after: Instant(milliseconds: after), until: Instant(milliseconds: until)))
+            voids.append(VoidSpan(after: Instant(milliseconds: after), until: Instant(milliseconds: until)))
         }
         return voids
     }
 
-    func save(_ voids: [VoidEvents]) throws(SQLiteError) {
+    func save(_ voids: [VoidSpan]) throws(SQLiteError) {
         try self.database.execute("DELETE FROM void")
         for void in voids {
             try self.database.execute(

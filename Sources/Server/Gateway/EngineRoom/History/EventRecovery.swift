@@ -141,14 +141,15 @@ package final class EventRecovery {
     /// this one.
     private var isHistoryAhead: Bool { self.found.map { $0.sequence > self.newestBeforeBeginning } ?? false }
 
-    /// The events of the history that its other journal had after the last one of this journal, and that did not happen
-    /// any more; nil if the history is not ahead.
-    package var undone: VoidEvents? {
-        guard self.isHistoryAhead else { return nil }
+    /// The span of the events that only the replaced journal had; nil if the history is not ahead, or if this journal
+    /// has no event in common with it: then the history is the only record of what happened.
+    package var undone: VoidSpan? {
+        let common = self.times.filter { $0.key <= self.newestBeforeBeginning }.values.map(\.upperBound).max()
+        guard self.isHistoryAhead, let common else { return nil }
         // A former start on this journal, after which the history took nothing.
         let next = self.sequences.first { $0 > self.written.newest }
-        return VoidEvents(
-            after: self.times[self.newestBeforeBeginning]?.upperBound ?? .distantPast,
+        return VoidSpan(
+            after: common,
             until: next.flatMap { self.times[$0]?.lowerBound } ?? self.start.now
         )
     }
@@ -156,7 +157,7 @@ package final class EventRecovery {
     /// Describes a history that has followed another journal.
     private func faultOfAnother(_ found: HistoryFound) -> String {
         let last = "it has records up to \(found.sequence)\(found.newest.map { ", of \(self.time($0))" } ?? "")"
-        if self.start.isFirst { return "\(last), but the journal is new: the events of the former journal are void" }
+        if self.start.isFirst { return "\(last), but the journal is new: the pushes that were pending are lost" }
         let newest = self.newestBeforeBeginning
         let isOfAnother = EventRecord.isBeginning(found.sequence, after: newest)
         let undone =
