@@ -19,6 +19,7 @@ package final class StateExport {
     package let rejections: [(topic: UInt32, content: [UInt8])]
     /// The time of the export, unless the other store determines another one.
     package let now: Instant
+    private let offset: WallOffset
 
     /// Reads the whole state. No other process may use the folder.
     ///
@@ -55,7 +56,8 @@ package final class StateExport {
         self.topics = self.engine.restoredTopics
         self.rejections = rejections
         let watch = ClockJumpWatch(millisecondsMax: configuration.clockJumpMaxMilliseconds)
-        self.now = EngineClock(resuming: clock, at: reading, world, watch).now
+        let resumed = EngineClock(resuming: clock, at: reading, world, watch)
+        (self.now, self.offset) = (resumed.now, resumed.offset)
     }
 
     /// The identity of the state, the same whenever it is read. It contains only a hash of the history's key.
@@ -134,14 +136,18 @@ package final class StateExport {
         let key = content.withByteView { HashKey(($0.word(at: 0), $0.word(at: 8))) }
         var lost: [HistoryEvent] = []
         self.engine.takeEvents(into: &lost)
-        let offset = WallOffset(wall: self.engine.now.milliseconds, now: self.engine.now)
-        self.recovery.finish(at: EventRecovery.Start(isFirst: false, now: self.engine.now, offset: offset))
+        self.recovery.finish(at: EventRecovery.Start(isFirst: false, now: self.engine.now, offset: self.offset))
         let file = try StateLog.file(self.store, key: self.historyKey, self.recovery, lost)
         guard key != self.historyKey else { return StateLog(file, oldest: self.oldestEvent, numbers: nil) }
         var numbers: [UInt64: UInt64] = [:]
+        func map(_ number: (HashKey) -> UInt64) { numbers[number(self.historyKey)] = number(key) }
+        for topic in self.topics { map { HistoryEvent.streams(topic, $0) } }
         for place in 0..<self.deviceCount {
-            let token = self.engine.identity(DeviceIndex(rawValue: UInt32(place))).token
-            numbers[HistoryEvent.device(of: token, self.historyKey)] = HistoryEvent.device(of: token, key)
+            let device = DeviceIndex(rawValue: UInt32(place))
+            let token = self.engine.identity(device).token
+            let topic = self.engine.topicName(self.engine.topic(of: device))
+            map { HistoryEvent.device(of: token, $0) }
+            map { HistoryEvent.streams(topic, naming: token, $0) }
         }
         return StateLog(file, oldest: self.oldestEvent, numbers: numbers)
     }
