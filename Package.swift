@@ -332,7 +332,7 @@ let unitTests: [Target] = [
     tests(
         "CommandLineToolTests",
         in: "Tools",
-        ["BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "WakeWorker", "Wire", "wakegate"]
+        ["BackgroundTransfers", "CommandLineTool", "Gateway", "HTTPClient", "Policy", "WakeWorker", "Wire", "wakegate"]
     ),
 ]
 

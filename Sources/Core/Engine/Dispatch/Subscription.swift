@@ -301,10 +301,12 @@ extension DeviceEngine {
 
     /// Reports that a stream opened: to followers, and to the history, once for each device that it names.
     func noteSubscribed(_ topic: TopicIndex, _ request: SubscriptionRequest) {
-        let (now, name, text) = (max(self.now, self.watchedAt), self.topics.name(topic), request.text)
-        let isLong = text.utf8.count > NameParts.bytesMax
+        let (now, name) = (max(self.now, self.watchedAt), self.topics.name(topic))
+        // A stream that is not logged costs no text.
+        lazy var text = request.text
+        lazy var isLong = text.utf8.count > NameParts.bytesMax
         // A cut letter becomes one of three bytes, as the ellipsis has.
-        let kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
+        lazy var kept = isLong ? String(decoding: text.utf8.prefix(NameParts.bytesMax - 5), as: UTF8.self) + "…" : text
         for device in request.devices.isEmpty ? [nil] : request.devices.map(Optional.some) {
             if self.subscriptions.count < Self.subscriptionsMax, self.mayLogSubscription(topic, now) {
                 let number = HistoryEvent.streams(name, naming: device, self.historyKey)

@@ -119,7 +119,8 @@ package struct WakeDurationRow: Hashable, Sendable {
 package struct WakeDurations {
     /// The milliseconds after which a new count begins, at whole half hours of policy time; the one before is kept.
     package static let span: Int64 = 1_800_000
-    /// The maximum number of worker names with separate counts. The workers of a topic get half of the free ones.
+    /// The maximum number of separate counts of named workers: one for each topic, kind of wake and name. Those of a
+    /// topic get half of the free ones.
     package static let namesMax = 1024
     /// The most counts, of names and of all other workers of a topic. Wakes beyond them are in no row.
     package static let cellsMax = 2048
@@ -138,6 +139,7 @@ package struct WakeDurations {
     final class Cell {
         var current = DurationCounts()
         var before = DurationCounts()
+        /// False if streams must look for another one: it was dropped, or a name may have become free.
         var isListed = true
     }
 
@@ -165,10 +167,9 @@ package struct WakeDurations {
 
     @inline(never)
     private mutating func recordFirst(_ milliseconds: Int64, _ kind: LaunchKind, _ stream: Subscription) {
-        let own = self.cell(stream, kind, isNamed: true)
-        // A worker without counts of its own gets them when there is room again.
-        if kind == .push { stream.durations = own }
-        if let cell = own ?? self.cell(stream, kind, isNamed: false) {
+        let found = self.cell(stream, kind, isNamed: true) ?? self.cell(stream, kind, isNamed: false)
+        if kind == .push { stream.durations = found }
+        if let cell = found {
             cell.current.record(milliseconds)
         } else if kind == .push {
             self.past[Self.others, default: DurationCounts()].record(milliseconds)
@@ -215,10 +216,17 @@ package struct WakeDurations {
             }
             cell.before = isNext ? cell.current : DurationCounts()
             cell.current = DurationCounts()
-            guard cell.before.isEmpty else { continue }
+            guard cell.before.isEmpty || key.worker == nil else { continue }
             cell.isListed = false
             self.cells[key] = nil
-            guard key.worker != nil else { continue }
+            guard key.worker != nil else {
+                // The same counts in another object, so that each worker of them looks for a free name again.
+                guard !cell.before.isEmpty else { continue }
+                let next = Cell()
+                next.before = cell.before
+                self.cells[key] = next
+                continue
+            }
             self.names.all -= 1
             let ofTopic = self.names.byTopic[key.topic, default: 1] - 1
             self.names.byTopic[key.topic] = ofTopic > 0 ? ofTopic : nil

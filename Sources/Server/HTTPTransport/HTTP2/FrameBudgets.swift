@@ -107,8 +107,8 @@ package struct StreamLimit {
     /// The numbers that are announced or will be, and not acknowledged, in order, the oldest first.
     private var unacknowledged: [Int]
     /// True if a number is not yet sent.
-    package private(set) var isUnsent = true
-    /// The number of them, the newest, that have not been sent.
+    package var isUnsent: Bool { self.unsentCount > 0 }
+    /// The number of unacknowledged numbers, the newest ones, that have not been sent.
     private var unsentCount: UInt8 = 1
     /// The number of acknowledgements that arrived before their SETTINGS frame was sent. Some clients begin with a
     /// fixed text that contains one.
@@ -133,7 +133,6 @@ package struct StreamLimit {
         guard self.unacknowledged.count < Self.unacknowledgedMax else { return false }
         self.unacknowledged.append(limit)
         self.unsentCount += 1
-        self.isUnsent = true
         self.enforced = max(self.enforced, limit)
         return true
     }
@@ -150,7 +149,6 @@ package struct StreamLimit {
         guard self.unsentCount > 0 else { return nil }
         let limit = self.unacknowledged[self.unacknowledged.count - Int(self.unsentCount)]
         self.unsentCount -= 1
-        self.isUnsent = self.unsentCount > 0
         self.owedSince = self.owedSince ?? now
         if self.earlyCount > 0 {
             self.earlyCount -= 1

@@ -76,6 +76,7 @@ struct PushHistory {
             self.state = .inFlight
             self.attempts = Int(attempt)
             self.worker = nil
+            self.workerBytes = []
             // Programs compare this text; the wait is a member of the answer.
             let detail = "attempt \(attempt), coalesced \(coalesced)"
             self.steps.append(PushStep(at: event.at, event: "launched", detail: detail))
@@ -90,7 +91,10 @@ struct PushHistory {
         case .extended(_, let seconds):
             self.steps.append(PushStep(at: event.at, event: "extended", detail: "\(seconds) s left"))
         case .worker(let length, let place):
-            self.workerBytes = (place == 0 ? [] : self.workerBytes) + event.workerBytes
+            let bytes = event.workerBytes
+            // The log may be without earlier parts.
+            guard self.workerBytes.count == Int(place) * bytes.count else { break }
+            self.workerBytes += bytes
             if self.workerBytes.count >= Int(length) {
                 self.worker = String(validating: self.workerBytes.prefix(Int(length)), as: UTF8.self)
             }

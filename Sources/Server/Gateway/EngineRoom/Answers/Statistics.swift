@@ -87,7 +87,7 @@ package struct Statistics: Sendable {
         writer.beginObject()
         writer.member("accepted", self.counters.accepted)
         writer.member("noWake", self.counters.noWake)
-        writer.member("rejected", APNSReason.allCases.map { ($0.rawValue, self.rejected[$0.index]) })
+        writer.member("rejected", zip(APNSReason.allCases, self.rejected).map { ($0.rawValue, $1) })
         writer.member("completed", self.counters.completed)
         writer.member("coalesced", self.counters.coalesced)
         writer.member("discarded", DiscardReason.ofPushes.map { ($0.rawValue, self.counters.discarded[$0]) })

@@ -37,7 +37,7 @@ struct EngineMetrics {
         let rejected = self.room.records.rejectionsShown.total
         text.value(.pushesAccepted, counters.accepted)
         text.value(.pushesNoWake, counters.noWake)
-        text.values(.pushesRejected, APNSReason.allCases.map { ($0.rawValue, rejected[$0.index]) })
+        text.values(.pushesRejected, zip(APNSReason.allCases, rejected).map { ($0.rawValue, $1) })
         text.value(.pushesCompleted, counters.completed)
         text.value(.pushesCoalesced, counters.coalesced)
         text.values(.pushesDiscarded, DiscardReason.ofPushes.map { ($0.rawValue, counters.discarded[$0]) })

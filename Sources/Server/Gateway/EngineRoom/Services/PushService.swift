@@ -98,8 +98,9 @@ package final class PushService {
         _ workspace: Workspace
     ) -> PushReply {
         if !push.isDryRun {
-            self.countRejected(reason.index, push.topic, workspace)
-            workspace.engine.noteRefused(push.token, push.apnsID, topic: push.topic, reason: reason.index)
+            let index = reason.index
+            self.countRejected(index, push.topic, workspace)
+            workspace.engine.noteRefused(push.token, push.apnsID, topic: push.topic, reason: index)
         }
         return PushReply(stream, push.apnsID, refused: reason)
     }
