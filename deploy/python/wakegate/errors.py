@@ -112,7 +112,7 @@ def raise_unanswered(error: Exception, url: str, who: str = "gateway") -> NoRetu
         fields = {"is_passing": True}
         text, remedy = f"no {who} answers at {url} ({detail})", "see whether it runs there"
     elif isinstance(error, (httpx.TimeoutException, asyncio.TimeoutError)):
-        code, text, remedy = "timedOut", f"the {who} at {url} did not answer in time", "see its load, and the network"
+        code, text, remedy = "timedOut", f"the {who} at {url} was silent for too long", "see its load, and the network"
     raise WakeGateError(code, text, remedy, **fields) from error
 
 

@@ -157,13 +157,13 @@ class WakeGate:
         test has its own worker, use `outcome` instead.
         """
         __tracebackhide__ = True  # A failure is shown at the line of the test.
-        end, reader, limit = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout)
-        path = f"/v1/topics/{topic}/wakes?slots=1&name=pytest"
+        end, reader, limit, why = time.monotonic() + timeout, EventReader(), httpx.Timeout(10, read=timeout), ""
+        path, unanswered = f"/v1/topics/{topic}/wakes?slots=1&name=pytest", contextlib.suppress(httpx.ReadTimeout)
         # A separate connection, whose end also ends the stream. httpx does not reset abandoned streams.
-        with self._connection() as client, client.stream("GET", path, timeout=limit) as stream:
+        with unanswered, self._connection() as client, client.stream("GET", path, timeout=limit) as stream:
             if pass_interval:
                 self.pass_interval(topic)
-            with contextlib.suppress(httpx.ReadTimeout):
+            with unanswered:
                 for chunk in stream.raise_for_status().iter_raw():
                     for event in reader.feed(chunk):
                         if event.name == "wake":
@@ -174,7 +174,7 @@ class WakeGate:
                     if time.monotonic() > end:
                         break
             why = self._why(topic)  # While this worker is subscribed.
-        pytest.fail(f"no wake of {topic} came within {timeout:g} s{why}")
+        pytest.fail(f"no wake of {topic} came within {timeout:g} s{why or self._why(topic)}")
 
     def _why(self, topic: str) -> str:
         """Returns a line for each device of a topic that was pushed to."""

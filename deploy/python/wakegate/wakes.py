@@ -230,7 +230,7 @@ class Progress:
     def __init__(self, title: Optional[str] = None, subtitle: Optional[str] = None) -> None:
         self._lock = threading.RLock()
         self._values: Dict[str, Any] = {"completed": 0, "total": 0, "title": title, "subtitle": subtitle}
-        self._signal: Optional[Callable[[], None]] = None
+        self._signal: Callable[[], None] = lambda: None
         #: The unfinished children, with the number of units that each represents; None if there was never one.
         self._children: Optional[Dict[Progress, int]] = None
 
@@ -244,15 +244,15 @@ class Progress:
         child._lock, child._signal = self._lock, lambda: self._child_changed(child)
         child._values["total"] = total
         with self._lock:
-            self._children = {**(self._children or {}), child: units}
+            self._children = self._children or {}
+            self._children[child] = units
         return child
 
     def _child_changed(self, child: Progress) -> None:
         with self._lock:
             if self._children and child.completed >= max(child.total, 1):
                 self.completed += self._children.pop(child, 0)
-        if self._signal is not None:
-            self._signal()
+        self._signal()
 
     def _done(self) -> float:
         """Returns the number of completed units, including the completed part of unfinished children."""
@@ -266,7 +266,7 @@ class Progress:
         with self._lock:
             changed = any(self._values[name] != value for name, value in values.items())
             self._values.update(values)
-        if changed and self._signal is not None:
+        if changed:
             self._signal()
 
     def add(self, completed: int = 1) -> None:
