@@ -310,11 +310,7 @@ let unitTests: [Target] = [
             "WakeGateTestKit", "Wire",
         ]
     ),
-    tests(
-        "GatewayFaultTests",
-        in: "Server",
-        ["Gateway", "Wire"]
-    ),
+    tests("GatewayFaultTests", in: "Server", ["Gateway", "HTTPTransport", "Wire"]),
     tests("GatewayProviderTests", in: "Server", ["Gateway", "HTTPTransport", "Wire"]),
     tests(
         "GatewayWebhookTests",

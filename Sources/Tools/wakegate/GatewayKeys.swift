@@ -4,7 +4,7 @@ import Gateway
 extension KeyManual {
     /// All keys, in the order of the manual. Keys of a topic apply to any topic.
     package static let all: [KeyManual] =
-        ConfigurationKey.all.map { key in
+        GatewayConfiguration.keys.map { key in
             KeyManual(
                 name: key.name,
                 summary: key.summary,
@@ -28,7 +28,7 @@ extension KeyManual {
                 isCommon: true
             ),
         ]
-        + WebhookKey.all.map {
+        + WebhookConfiguration.keys.map {
             KeyManual(
                 name: "topics.TOPIC.webhook.\($0.name)",
                 summary: $0.summary,

@@ -15,7 +15,7 @@ extension CommandDefinition {
                 "set any configuration key, such as store=postgresql:///wakegate",
                 value: .setting,
                 isRepeatable: true,
-                words: ConfigurationKey.all.map { "\($0.name)=" }
+                words: GatewayConfiguration.keys.map { "\($0.name)=" }
             ),
         ],
         example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",

@@ -247,7 +247,7 @@ extension OptionDefinition {
             "set any configuration key, such as policy.launchInterval=600",
             value: .setting,
             isRepeatable: true,
-            words: ConfigurationKey.all.map { "\($0.name)=" }
+            words: GatewayConfiguration.keys.map { "\($0.name)=" }
         ),
     ]
 }

@@ -115,23 +115,6 @@ struct EngineVerbTests {
         #expect(rig.engine.totals.held.sum == 0)
     }
 
-    @Test("A gateway that cannot read memory pressure ignores reports of it, and keeps others")
-    func olderGateway() {
-        let rig = EngineRig()
-        rig.register(1)
-        rig.engine.keepsCauses = false
-        func report() -> Conditions {
-            rig.conditions(1) { report in
-                report.memoryPressure = .critical
-                report.network = false
-            }
-        }
-        let without = report()
-        #expect(without.memoryPressure == .normal && !without.network)
-        rig.engine.keepsCauses = true
-        #expect(report().memoryPressure == .critical)
-    }
-
     @Test("A step names every device that changed, once, and is then empty")
     func step() {
         let rig = EngineRig()

@@ -25,46 +25,6 @@ struct LogBytesTests {
         return (batch.bytes.count + count(events), batch.bytes.count + count(before))
     }
 
-    /// Returns the records and the events of a device whose push and request were held, and of wakes that failed.
-    private static func scene(
-        keepsCauses: Bool
-    ) throws -> (records: [RecordKey.Kind: [UInt8]], events: [HistoryEvent]) {
-        let rig = DispatchRig(EngineRig.openToTasks())
-        rig.engine.keepsCauses = keepsCauses
-        rig.subscribe(1, slots: 4, tasks: ["other"], label: "builder-17")
-        rig.push(1)
-        rig.report(.failed, try #require(rig.takeDeliveries().last).wake)
-        rig.submit(1, "other", .processing([]))
-        rig.report(.failure, try #require(rig.takeDeliveries().last).wake)
-        rig.submit(1, "clean", .processing(.network))
-        for isThere in [false, true] {
-            rig.advance(by: 1000)
-            rig.conditions(1) { $0.network = isThere }
-        }
-        var batch = RecordBatch()
-        rig.engine.takeStep(into: &batch)
-        var records: [RecordKey.Kind: [UInt8]] = [:]
-        func note(_ key: RecordKey, _ content: ByteView) { records[key.kind] = content.array }
-        batch.forEach(note)
-        var events: [HistoryEvent] = []
-        rig.engine.takeEvents(into: &events)
-        return (records, events)
-    }
-
-    @Test("While a program is attached that cannot read them, records have no waits, and events no causes")
-    func withoutCauses() throws {
-        let (with, without) = (try Self.scene(keepsCauses: true), try Self.scene(keepsCauses: false))
-        // A wait has its start, the start of the hold, its code, and the number of ended holds, and each 9 bytes.
-        for (kind, holds) in [(RecordKey.Kind.device, 1), (.tasks, 1)] {
-            let counts = [with, without].map { $0.records[kind]?.count ?? 0 }
-            #expect(counts[1] > 0 && counts[0] == counts[1] + 18 + 9 * holds, "\(kind): \(counts)")
-        }
-        let kinds = { (events: [HistoryEvent]) in Set(events.map(\.code)) }
-        #expect(kinds(with.events).subtracting(kinds(without.events)) == [23], "the names of workers")
-        #expect(without.events.allSatisfy { $0.payloadBytes == nil })
-        #expect(with.events.contains { $0.payloadBytes != nil })
-    }
-
     @Test("Causes take at most a tenth more, be the push launched at once or after the interval")
     func causes() throws {
         let rig = DispatchRig()

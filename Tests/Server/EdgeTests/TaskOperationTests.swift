@@ -13,47 +13,47 @@ struct TaskOperationTests {
     }
 
     /// Returns the request that a body contains; nil if it is refused.
-    private func submitted(_ body: String) throws -> TaskRequest? {
+    private func submitted(_ body: String) throws -> IncomingTask? {
         guard try self.served("POST \(Self.device)/tasks", body).asked != nil else { return nil }
-        return try body.withByteView { try TaskRequest(try RequestBody.object($0, reason: "BadTaskRequest")) }
+        return try body.withByteView { try IncomingTask(try RequestBody.object($0, reason: "BadTaskRequest")) }
     }
 
     @Test("Every field of every kind is read")
     func requests() throws {
         #expect(
             try self.submitted(#"{"identifier": "a.B-9_", "kind": "appRefresh"}"#)
-                == TaskRequest(identifier: "a.B-9_", kind: .appRefresh)
+                == IncomingTask(identifier: "a.B-9_", kind: .appRefresh)
         )
         #expect(
             try self.submitted(
                 #"{"identifier": "a", "kind": "processing", "earliestBegin": 1700000000000, "#
                     + #""requiresNetworkConnectivity": true, "requiresExternalPower": true}"#
             )
-                == TaskRequest(
+                == IncomingTask(
                     identifier: "a",
                     kind: .processing([.network, .externalPower]),
-                    earliestBegin: 1_700_000_000_000
+                    earliestBegin: Instant(milliseconds: 1_700_000_000_000)
                 )
         )
         #expect(
             try self.submitted(#"{"identifier": "a", "kind": "processing", "requiresExternalPower": false}"#)
-                == TaskRequest(identifier: "a", kind: .processing([]))
+                == IncomingTask(identifier: "a", kind: .processing([]))
         )
         #expect(
             try self.submitted(
                 #"{"identifier": "a", "kind": "continued", "title": "Ä", "subtitle": "", "strategy": "fail", "#
                     + #""resources": ["gpu", "npu", "gpu"], "earliestBegin": 0}"#
             )
-                == TaskRequest(
+                == IncomingTask(
                     identifier: "a",
                     kind: .continued(.fail),
-                    earliestBegin: 0,
+                    earliestBegin: Instant(milliseconds: 0),
                     details: TaskDetails(title: "Ä", subtitle: "", resources: ["gpu", "npu"])
                 )
         )
         #expect(
             try self.submitted(#"{"identifier": "a", "kind": "continued"}"#)
-                == TaskRequest(identifier: "a", kind: .continued(.queue))
+                == IncomingTask(identifier: "a", kind: .continued(.queue))
         )
     }
 

@@ -38,7 +38,7 @@ struct ConfigurationArticleTests {
 
     /// The expected text about every key, except its example. Limits are described in another article.
     private static var wanted: [String] {
-        ConfigurationKey.all.filter { !$0.name.hasPrefix("limits.") }.map {
+        GatewayConfiguration.keys.filter { !$0.name.hasPrefix("limits.") }.map {
             self.line($0.name, $0.summary, $0.requirement, $0.defaultText)
         } + [
             self.line(
@@ -48,7 +48,7 @@ struct ConfigurationArticleTests {
                 "null"
             )
         ]
-            + WebhookKey.all.map {
+            + WebhookConfiguration.keys.map {
                 self.line("topics.TOPIC.webhook.\($0.name)", $0.summary, $0.requirement, $0.defaultText)
             }
     }

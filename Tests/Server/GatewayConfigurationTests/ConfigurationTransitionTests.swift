@@ -35,8 +35,8 @@ struct ConfigurationTransitionTests {
     @Test("A change of each key is found by its name with both values, and takes effect or waits for a restart")
     func keys() throws {
         let base = GatewayConfiguration()
-        #expect(Set(Self.others.keys) == Set(ConfigurationKey.all.map(\.name)))
-        for key in ConfigurationKey.all {
+        #expect(Set(Self.others.keys) == Set(GatewayConfiguration.keys.map(\.name)))
+        for key in GatewayConfiguration.keys {
             let written = try #require(Self.others[key.name])
             let new = try self.load("\(key.name)=\(written)")
             let first = ConfigurationTransition(from: base, to: new)

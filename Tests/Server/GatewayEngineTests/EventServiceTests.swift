@@ -95,9 +95,9 @@ struct EventServiceTests {
     @Test("Event streams are limited by readersMax")
     func readers() {
         let service = EventService(readersMax: 1)
-        #expect(service.readerCame() && !service.readerCame())
-        service.readerWent()
-        #expect(service.readerCame())
+        #expect(service.readers.came() && !service.readers.came())
+        service.readers.went()
+        #expect(service.readers.came())
     }
 
     @Test("A filter passes only matching events, with every value of their outcome")

@@ -344,11 +344,11 @@ struct SampleHistoryTests {
     func readers() {
         let service = LiveService(readersMax: 2)
         #expect(!service.isWatched)
-        #expect(service.readerCame() && service.readerCame())
-        #expect(!service.readerCame())
+        #expect(service.readers.came() && service.readers.came())
+        #expect(!service.readers.came())
         #expect(service.isWatched)
-        service.readerWent()
-        #expect(service.readerCame())
+        service.readers.went()
+        #expect(service.readers.came())
     }
 }
 

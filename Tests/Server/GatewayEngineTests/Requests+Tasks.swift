@@ -43,10 +43,10 @@ extension Requests {
         earliestBegin: Int64? = nil,
         details: TaskDetails = TaskDetails()
     ) {
-        let task = TaskRequest(
+        let task = IncomingTask(
             identifier: identifier,
             kind: kind,
-            earliestBegin: earliestBegin,
+            earliestBegin: earliestBegin.map { Instant(milliseconds: $0) },
             details: details
         )
         self.ask(request, .submitTask, .submitTask(Named(device.token), task))

@@ -9,7 +9,7 @@ final class ProviderFixture {
     static let team = "TEAM123456"
 
     let folder: String
-    let keys = ProviderKeys()
+    let keys = ProviderKeys([:])
     private(set) var gate: ProviderGate
     /// The gate's reports about invalid tokens.
     private let reported = ReportedFaults()

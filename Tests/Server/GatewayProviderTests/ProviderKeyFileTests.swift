@@ -187,7 +187,7 @@ struct ProviderKeyWatchTests {
         return true
     }
 
-    private func keyIDs(_ watch: ProviderKeyWatch) -> [String] { watch.keys.keyIDs }
+    private func keyIDs(_ watch: ProviderKeyWatch) -> [String] { watch.keys.current().value.keys.sorted() }
 
     @Test("Keys that are added, replaced, renamed and removed are known without a restart")
     func changes() async throws {

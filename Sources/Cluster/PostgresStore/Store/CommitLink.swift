@@ -16,8 +16,6 @@ final class CommitLink {
         let number: TransactionNumber
         let now: Instant
         let versions: RowVersions
-        /// True if every gateway that may be attached can read bundles of events.
-        let mayBundle: Bool
     }
 
     /// A transaction whose commit was sent.
@@ -218,7 +216,6 @@ final class CommitLink {
             var step = WriteStep(
                 writes,
                 versions: open.versions,
-                mayBundle: open.mayBundle,
                 now: open.now,
                 holder: gateway,
                 sender
@@ -294,14 +291,7 @@ final class CommitLink {
             return self.state.fail(number, self.failure(of: outcome.failure ?? .odd))
         }
         let now = self.state.time.moment(wall: loaded.wall, shift: loaded.shift, rows: loaded.writtenAt)
-        self.phase = .open(
-            Open(
-                number: number,
-                now: now,
-                versions: loaded.versions,
-                mayBundle: loaded.oldest >= EventTables.bundlesFrom
-            )
-        )
+        self.phase = .open(Open(number: number, now: now, versions: loaded.versions))
         self.state.replies.append(.loaded(number, LoadedDevices(loaded, now)))
     }
 
@@ -452,7 +442,6 @@ extension LoadedDevices {
             passedOver: loaded.passedOver
         )
         self.sliceEnd = loaded.sliceEnd
-        self.keepsCauses = loaded.oldest >= Schema.causesFrom
         self.keepsSubscriptions = loaded.oldest >= Schema.subscriptionsFrom
     }
 }

@@ -44,9 +44,6 @@ package enum EventTables {
         Self.oldest,
     ]
 
-    /// The schema version from which gateways write bundles, once no older gateway is attached.
-    static let bundlesFrom: Int32 = 3
-
     /// The tables that version 3 of the schema adds: rows for events of many devices at the same time.
     ///
     /// One row per device and one per push are a third of PostgreSQL's cost of a push. A bundle replaces dozens of

@@ -12,9 +12,6 @@ enum Schema {
         SchemaTables.statements, EventTables.summaries, EventTables.bundles, SchemaTables.readyIndices, [], [],
     ]
 
-    /// The version from which programs read the memory pressure and the waits of pushes and tasks in devices' records,
-    /// and in events why a request was refused. It changed no table.
-    static let causesFrom: Int32 = 5
     /// The version from which programs read the events of subscriptions. It changed no table.
     static let subscriptionsFrom: Int32 = 6
 

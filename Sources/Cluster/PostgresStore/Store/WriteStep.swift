@@ -21,20 +21,18 @@ struct WriteStep<Runner: StatementRunner> {
 
     /// - Parameters:
     ///   - versions: the versions of the rows that were read, by token.
-    ///   - mayBundle: true if all gateways can read bundles of events.
     ///   - now: the time of the transaction.
     ///   - holder: the number of this gateway.
     init(
         _ writes: ClusterWrites,
         versions: RowVersions,
-        mayBundle: Bool,
         now: Instant,
         holder: GatewayNumber,
         _ runner: Runner
     ) throws(Runner.Failure) {
         try self.init(devices: writes.devices, versions: versions, now: now, runner)
         try self.appendWakes(writes.devices, now, holder)
-        if mayBundle, EventBundle.isWorthwhile(writes.events) {
+        if EventBundle.isWorthwhile(writes.events) {
             try self.appendBundles(writes.events)
         } else {
             try self.appendEvents(writes.events)

@@ -127,8 +127,6 @@ package struct LoadedDevices {
     package var heldWakes: [WakeID]
     /// The named devices locked by other sessions, if the plan skips them; one entry for each token and wake.
     package var passedOver: [PassedOverDevice]
-    /// False while a gateway may be attached that cannot read the waits of pushes and tasks in device records.
-    package var keepsCauses = true
     /// False while a gateway may be attached that cannot read the events of subscriptions.
     package var keepsSubscriptions = true
 

@@ -294,7 +294,7 @@ extension DeviceEngine {
         _ name: String,
         _ device: DeviceIndex
     ) -> TaskRejection {
-        if self.keepsCauses { self.remember(device, .taskRefused(kind, rejection), name: name) }
+        self.remember(device, .taskRefused(kind, rejection), name: name)
         return rejection
     }
 
@@ -464,8 +464,8 @@ package struct IncomingTask: Hashable, Sendable {
     package let identifier: String
     package let kind: TaskSubmission.Kind
     /// The earliest start; nil for the time of submission.
-    package let earliestBegin: Instant?
-    package let details: TaskDetails
+    package var earliestBegin: Instant?
+    package var details: TaskDetails
 
     package init(
         identifier: String,

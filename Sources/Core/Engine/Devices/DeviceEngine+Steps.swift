@@ -143,7 +143,7 @@ extension DeviceEngine {
             apnsID,
             related: related,
             terms: terms,
-            payloadBytes: self.keepsCauses ? payloadBytes : 0,
+            payloadBytes: payloadBytes,
             at: self.now,
             in: self.devices
         )
@@ -266,7 +266,7 @@ extension DeviceEngine {
         let lanes = DeviceLanes(device: record.state, tasks: row.policy)
         self.deriveReadyTasks(device, row, lanes, parameters)
         row.tidy()
-        let gauges = row.gauges(lanes, at: self.now, parameters, notingHolds: self.keepsCauses)
+        let gauges = row.gauges(lanes, at: self.now, parameters)
         if gauges != row.counted {
             self.count(record.topic) { $0.change(from: row.counted, to: gauges) }
             self.taskMemory.change(by: gauges.bytes - row.counted.bytes, record.topic)

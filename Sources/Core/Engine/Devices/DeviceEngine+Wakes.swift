@@ -305,12 +305,12 @@ extension DeviceEngine {
             self.linkTraces(of: push, device)
             self.absorb(push, before.topic)
             // The wait of the pending push counts from its own arrival, not from that of the push in flight.
-            if self.keepsCauses, before.wait == nil, let newer = before.state.pending {
+            if before.wait == nil, let newer = before.state.pending {
                 let hold = before.held == .worker ? nil : before.held
                 self.devices[device].wait = WaitLog(start: newer.firstReceivedAt, hold)
             }
         case .discarded(let push, let reason): self.discard(push, reason, device)
-        case .retries: if self.keepsCauses { self.devices[device].wait = WaitLog(start: self.now) }
+        case .retries: self.devices[device].wait = WaitLog(start: self.now)
         case .nothing: break
         }
     }
@@ -406,7 +406,7 @@ extension DeviceEngine {
             self.count(self.devices[device].topic) { $0.sessions.completed += Int64(clamping: task.transfers) }
         case .waits(_, let replaced):
             if wake.task.kind == .continued { row.keepResumption(of: flight) }
-            if self.keepsCauses { row.keepWait(WaitLog(start: self.now), of: wake.task.arrival) }
+            row.keepWait(WaitLog(start: self.now), of: wake.task.arrival)
             if let replaced { self.noteDropped(replaced, .replaced, device) }
         case .replaced(let task): self.noteDropped(task, .replaced, device, waits: false)
         case .takenUp: break

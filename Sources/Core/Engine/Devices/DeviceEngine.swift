@@ -44,9 +44,6 @@ package final class DeviceEngine {
     package var times = WakeTimes()
     /// The step of a shared store; nil if the engine has its own store.
     var shared: SharedStep?
-    /// False while the store is shared with an older gateway that cannot read memory pressure and the waits of pushes
-    /// and tasks. Reports of memory pressure are then ignored, and waits are not stored.
-    package var keepsCauses = true
     /// The tasks of devices that have none. Always blank.
     var noTasks = BackgroundTasks()
 
@@ -369,8 +366,6 @@ extension DeviceEngine {
     ///
     /// - Returns: all conditions of the device now.
     package func conditions(_ report: ConditionsReport, _ device: DeviceIndex) -> Conditions {
-        var report = report
-        if !self.keepsCauses { report.memoryPressure = nil }
         self.settle(device)
         let before = self.devices[device].state
         let action = self.reported(report, device)

@@ -273,15 +273,8 @@ extension TaskRow {
         return Self.bytes(event: id) - (oldest.map { Self.bytes(event: $0) } ?? 0)
     }
 
-    /// Returns the device's gauges at `now`.
-    ///
-    /// - `notingHolds`: true if the hold of each task is stored with its wait.
-    func gauges(
-        _ lanes: DeviceLanes,
-        at now: Instant,
-        _ parameters: Parameters,
-        notingHolds: Bool
-    ) -> TaskGauges {
+    /// Returns the device's gauges at `now`, and stores the hold of each task with its wait.
+    func gauges(_ lanes: DeviceLanes, at now: Instant, _ parameters: Parameters) -> TaskGauges {
         var gauges = TaskGauges()
         gauges.bytes = self.eventIDs.reduce(0) { $0 + Self.bytes(event: $1) }
         for task in lanes.tasks.waiting {
@@ -289,7 +282,7 @@ extension TaskRow {
             gauges.transfersWaiting += Int64(clamping: task.transfers)
             gauges.bytes += Self.bytes(self.text(task.name), self.details(task))
             let hold = lanes.hold(task, at: now, parameters)
-            if notingHolds { self.noteHold(hold, of: task, at: now) }
+            self.noteHold(hold, of: task, at: now)
             if let hold {
                 gauges.held[hold] += 1
             } else if self.readySince(task.arrival) != nil {

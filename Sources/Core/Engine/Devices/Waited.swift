@@ -178,7 +178,7 @@ extension Waited {
 extension DeviceEngine {
     /// Records the name of the worker that received a wake.
     func given(_ wake: WakeID, to worker: String) {
-        guard self.keepsCauses, let device = self.wakes.device(of: wake) else { return }
+        guard let device = self.wakes.device(of: wake) else { return }
         let isPush = self.devices[device].wake == wake
         let push = isPush ? self.devices[device].state.inFlight.flatMap { PushContent($0.push.handle)?.apnsID } : nil
         if !isPush || push != nil {
@@ -218,7 +218,7 @@ extension DeviceEngine {
     /// Records that the hold of a device's push was `before` and has changed.
     func noteHold(_ device: DeviceIndex, _ before: Hold?, wasPending: Bool) {
         let record = self.devices[device]
-        guard self.keepsCauses, let pending = record.state.pending else { return }
+        guard let pending = record.state.pending else { return }
         let hold = record.held == .worker ? nil : record.held
         if record.wait == nil {
             let before = before == .worker ? nil : before

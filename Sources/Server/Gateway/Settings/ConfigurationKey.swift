@@ -100,9 +100,11 @@ extension SettingForm<ListenSetting> {
     }
 }
 
-/// A key of the configuration, with its form and the field that stores its value.
-package struct ConfigurationKey: Sendable {
-    /// The full name, such as `tls.certificate`.
+/// A key of a configuration or of one of its sections, with its form and the field of `Root` that stores its value.
+package struct SettingKey<Root>: Sendable {
+    typealias Field<Value> = WritableKeyPath<Root, Value> & Sendable
+
+    /// The name within `Root`, such as `tls.certificate`.
     package let name: String
     /// The rule for the value, for messages and manuals.
     package let requirement: String
@@ -111,13 +113,35 @@ package struct ConfigurationKey: Sendable {
     /// True if the value is text, so that `--set` takes it unchanged.
     let isText: Bool
     /// Stores the value, or returns false if it does not satisfy `requirement`.
-    let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
-    /// Returns the value of a configuration in the form that `assign` accepts.
-    let value: @Sendable (GatewayConfiguration) -> JSONValue
+    let assign: @Sendable (inout Root, JSONValue) -> Bool
+    /// Returns the value in the form that `assign` accepts. Secret parts of a URL are left out.
+    let value: @Sendable (Root) -> JSONValue
     /// Returns the fault of a value that `assign` rejects, if `requirement` does not describe it or the value must not
     /// be shown; nil otherwise.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
+}
 
+extension SettingKey {
+    init<Value>(_ name: String, _ field: any Field<Value>, _ form: SettingForm<Value>, _ summary: String) {
+        self.init(
+            name: name,
+            requirement: form.requirement,
+            summary: summary,
+            isText: form.isText,
+            assign: {
+                guard let value = form.read($1) else { return false }
+                $0[keyPath: field] = value
+                return true
+            },
+            value: { form.write($0[keyPath: field]) }
+        )
+    }
+}
+
+/// A key of the configuration.
+package typealias ConfigurationKey = SettingKey<GatewayConfiguration>
+
+extension ConfigurationKey {
     /// The default value in the form of a configuration file.
     package var defaultText: String {
         let text = self.value(GatewayConfiguration()).written
@@ -125,12 +149,14 @@ package struct ConfigurationKey: Sendable {
     }
 
     /// True if a new value takes effect only after a restart.
-    package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
+    package var needsRestart: Bool { GatewayConfiguration.namesThatNeedRestart.contains(self.name) }
 
     /// True if most operators set it: `wakegate serve --help` shows these keys.
-    package var isCommon: Bool { Self.commonNames.contains(self.name) }
+    package var isCommon: Bool { GatewayConfiguration.commonNames.contains(self.name) }
+}
 
-    private static let commonNames: Set<String> = [
+extension GatewayConfiguration {
+    fileprivate static let commonNames: Set<String> = [
         "edge", "admin", "state", "store", "registration", "strictBackgroundPriority", "environment", "drainTimeout",
         "tls.certificate", "tls.key", "tls.clientCA", "providerKeys", "log.level", "log.format",
         "policy.launchInterval", "policy.dailyLaunches", "policy.executionWindow", "policy.maxAttempts",
@@ -138,7 +164,7 @@ package struct ConfigurationKey: Sendable {
     ]
 
     /// The keys whose values are used when listeners, files and connections are set up.
-    private static let namesThatNeedRestart: Set<String> = [
+    fileprivate static let namesThatNeedRestart: Set<String> = [
         "edge", "admin", "plain", "insecure", "state", "store", "databaseConnections", "databaseInsecure",
         "environment", "appleStreamLimit", "unaskedWorkers", "clockJumpMax",
         "limits.streamsPerConnectionMax", "limits.headerListBytesMax", "limits.frameBytesMax",
@@ -160,17 +186,14 @@ extension PolicyParameter {
     }
 }
 
-extension ConfigurationKey {
-    /// The parameters of a launch policy, of all topics or of one.
-    static let parameters = PolicyParameter.allCases
-
+extension GatewayConfiguration {
     /// Every key except those of the section `topics`.
-    package static let all: [ConfigurationKey] =
-        ConfigurationKey.listeners + ConfigurationKey.places + ConfigurationKey.behaviour + ConfigurationKey.files
-        + ConfigurationKey.logging + ConfigurationKey.parameters.map { ConfigurationKey(parameter: $0) }
+    package static let keys: [ConfigurationKey] =
+        Self.listenerKeys + Self.placeKeys + Self.behaviorKeys + Self.fileKeys + Self.logKeys
+        + PolicyParameter.allCases.map { ConfigurationKey(parameter: $0) }
         + GatewayLimit.all.map { ConfigurationKey(limit: $0) }
 
-    private static let listeners = [
+    private static let listenerKeys = [
         ConfigurationKey(
             "edge",
             \.edge,
@@ -182,11 +205,11 @@ extension ConfigurationKey {
         ConfigurationKey("insecure", \.isInsecure, .flag, "allow cleartext on addresses other than loopback"),
     ]
 
-    private static let places =
+    private static let placeKeys =
         [ConfigurationKey("state", \.stateFolder, .text("a folder's path"), "the state folder")]
-        + ConfigurationKey.store
+        + Self.storeKeys
 
-    private static let behaviour = [
+    private static let behaviorKeys = [
         ConfigurationKey(
             "unaskedWorkers",
             \.mayWorkersGoUnasked,
@@ -237,7 +260,7 @@ extension ConfigurationKey {
         ),
     ]
 
-    private static let files = [
+    private static let fileKeys = [
         ConfigurationKey("tls.certificate", \.certificateFile, .file, "the server's certificate chain, PEM"),
         ConfigurationKey("tls.key", \.privateKeyFile, .file, "the server's private key, PEM"),
         ConfigurationKey(
@@ -250,29 +273,14 @@ extension ConfigurationKey {
         ConfigurationKey("providerKeys", \.providerKeysFolder, .file, "the folder of the providers' public keys"),
     ]
 
-    private static let logging = [
+    private static let logKeys = [
         ConfigurationKey("log.level", \.logLevel, .choice(), "the lowest level that is logged"),
         ConfigurationKey("log.format", \.logFormat, .choice(), "the format of log lines"),
     ]
+}
 
-    typealias Field<Value> = WritableKeyPath<GatewayConfiguration, Value> & Sendable
-
-    private init<Value>(_ name: String, _ field: any Field<Value>, _ form: SettingForm<Value>, _ summary: String) {
-        self.init(
-            name: name,
-            requirement: form.requirement,
-            summary: summary,
-            isText: form.isText,
-            assign: {
-                guard let value = form.read($1) else { return false }
-                $0[keyPath: field] = value
-                return true
-            },
-            value: { form.write($0[keyPath: field]) }
-        )
-    }
-
-    private init(limit: GatewayLimit) {
+extension ConfigurationKey {
+    fileprivate init(limit: GatewayLimit) {
         self.init(
             name: "limits.\(limit.name)",
             requirement: limit.requirement,
@@ -289,7 +297,7 @@ extension ConfigurationKey {
         )
     }
 
-    private init(parameter: PolicyParameter) {
+    fileprivate init(parameter: PolicyParameter) {
         self.init(
             name: "policy.\(parameter.rawValue)",
             requirement: parameter.settingRequirement,
@@ -301,9 +309,9 @@ extension ConfigurationKey {
     }
 }
 
-extension ConfigurationKey {
+extension GatewayConfiguration {
     /// The keys for the store of devices and pushes.
-    static let store = [
+    private static let storeKeys = [
         ConfigurationKey(
             name: "store",
             requirement: "\"sqlite\", \"memory\", or \(DatabaseAddress.requirement)",

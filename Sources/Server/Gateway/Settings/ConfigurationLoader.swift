@@ -12,7 +12,7 @@ package struct ConfigurationLoader {
     package static let fileBytesMax = 4 << 20
     /// The sections other than topics. A section contains keys and is not a key itself.
     private static let sections: Set<String> = ["tls", "policy", "limits", "log"]
-    private static let keys = Dictionary(uniqueKeysWithValues: ConfigurationKey.all.map { ($0.name, $0) })
+    private static let keys = Dictionary(uniqueKeysWithValues: GatewayConfiguration.keys.map { ($0.name, $0) })
 
     private var configuration: GatewayConfiguration
     private var faults: [ConfigurationFault] = []
@@ -205,7 +205,7 @@ extension ConfigurationLoader {
         var webhook = self.configuration.webhooks[topic] ?? WebhookConfiguration()
         defer { self.configuration.webhooks[topic] = webhook }
         guard assignment.path.count == 4 else { return }
-        guard let key = WebhookKey.all.first(where: { $0.name == assignment.path[3] }) else {
+        guard let key = WebhookConfiguration.keys.first(where: { $0.name == assignment.path[3] }) else {
             return self.unknown(assignment.path)
         }
         if !key.assign(&webhook, self.textual(assignment, isText: key.isText)) {
@@ -231,7 +231,7 @@ extension ConfigurationLoader {
             candidates =
                 (ConfigurationAssignment.topicSections + [PermittedTasksKey.name]).map { "\(topic).\($0)" }
                 + PolicyParameter.allCases.map { "\(topic).policy.\($0.rawValue)" }
-                + WebhookKey.all.map { "\(topic).webhook.\($0.name)" }
+                + WebhookConfiguration.keys.map { "\(topic).webhook.\($0.name)" }
         }
         // A known name in the wrong section is a more likely mistake than a misspelled one.
         let moved = candidates.first { $0.split(separator: ".").last.map(String.init) == path.last }

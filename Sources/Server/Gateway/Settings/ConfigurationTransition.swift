@@ -23,7 +23,7 @@ package struct ConfigurationTransition: Sendable {
         var changed: [ConfigurationChange] = []
         var needsRestart: [ConfigurationChange] = []
         let begins = Self.begins(old, new)
-        for key in ConfigurationKey.all {
+        for key in GatewayConfiguration.keys {
             let change = ConfigurationChange(key: key.name, old: key.value(old), new: key.value(new))
             guard change.old != change.new else { continue }
             if key.needsRestart || begins.contains(key.name) {
@@ -55,7 +55,7 @@ package struct ConfigurationTransition: Sendable {
         let topics = Set(old.topicPolicies.keys).union(new.topicPolicies.keys)
         return topics.sorted().flatMap { topic in
             let (before, after) = (old.policy(forTopic: topic), new.policy(forTopic: topic))
-            return ConfigurationKey.parameters.compactMap { parameter in
+            return PolicyParameter.allCases.compactMap { parameter in
                 Self.change(
                     "topics.\(topic).policy.\(parameter.rawValue)",
                     .number(JSONNumber(parameter.value(in: before))),
@@ -85,7 +85,7 @@ package struct ConfigurationTransition: Sendable {
             let (before, after) = (old.webhooks[topic], new.webhooks[topic])
             let section = "topics.\(topic).webhook"
             let none = WebhookConfiguration()
-            let changes = WebhookKey.all.compactMap { key in
+            let changes = WebhookConfiguration.keys.compactMap { key in
                 Self.change("\(section).\(key.name)", key.value(before ?? none), key.value(after ?? none))
             }
             // Parts of a URL are not shown.

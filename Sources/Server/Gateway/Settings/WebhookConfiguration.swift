@@ -58,24 +58,10 @@ package struct WebhookConfiguration: Hashable, Sendable {
 }
 
 /// A key of a webhook's section in the configuration, `topics.TOPIC.webhook.NAME`.
-package struct WebhookKey: Sendable {
-    /// The name within the section.
-    package let name: String
-    /// The rule for the value, for messages and manuals.
-    package let requirement: String
-    /// The purpose of the key, in one line.
-    package let summary: String
-    /// True if the value is text, so that `--set` takes it verbatim.
-    let isText: Bool
-    /// Stores the value, or returns false if it does not satisfy `requirement`.
-    let assign: @Sendable (inout WebhookConfiguration, JSONValue) -> Bool
-    /// Returns the value for display. Of a URL, only the non-secret part is shown.
-    let value: @Sendable (WebhookConfiguration) -> JSONValue
+package typealias WebhookKey = SettingKey<WebhookConfiguration>
 
-    /// The default value in the form of a configuration file; nil if the key is required.
-    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).written }
-
-    package static let all = [
+extension WebhookConfiguration {
+    package static let keys = [
         WebhookKey(
             name: "url",
             requirement: "an https URL, without user and password",
@@ -107,28 +93,13 @@ package struct WebhookKey: Sendable {
             "let the receiver stand on loopback, link-local and private addresses"
         ),
     ]
+}
 
-    private init(
-        name: String,
-        requirement: String,
-        summary: String,
-        isText: Bool,
-        assign: @escaping @Sendable (inout WebhookConfiguration, JSONValue) -> Bool,
-        value: @escaping @Sendable (WebhookConfiguration) -> JSONValue
-    ) {
-        self.value = value
-        self.name = name
-        self.requirement = requirement
-        self.summary = summary
-        self.isText = isText
-        self.assign = assign
-    }
+extension WebhookKey {
+    /// The default value in the form of a configuration file; nil if the key is required.
+    package var defaultText: String? { self.name == "url" ? nil : self.value(WebhookConfiguration()).written }
 
-    private init(
-        patterns name: String,
-        _ field: any WritableKeyPath<WebhookConfiguration, [IdentifierPattern]> & Sendable,
-        _ summary: String
-    ) {
+    fileprivate init(patterns name: String, _ field: any Field<[IdentifierPattern]>, _ summary: String) {
         self.init(
             name: name,
             requirement: "a list of at most \(WebhookConfiguration.patternsMax) different names; "
@@ -150,26 +121,6 @@ package struct WebhookKey: Sendable {
                 return true
             },
             value: { .array($0[keyPath: field].map { .string($0.text) }) }
-        )
-    }
-
-    private init<Value>(
-        _ name: String,
-        _ field: any WritableKeyPath<WebhookConfiguration, Value> & Sendable,
-        _ form: SettingForm<Value>,
-        _ summary: String
-    ) {
-        self.init(
-            name: name,
-            requirement: form.requirement,
-            summary: summary,
-            isText: form.isText,
-            assign: {
-                guard let value = form.read($1) else { return false }
-                $0[keyPath: field] = value
-                return true
-            },
-            value: { form.write($0[keyPath: field]) }
         )
     }
 }

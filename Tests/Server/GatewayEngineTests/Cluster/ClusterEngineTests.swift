@@ -477,20 +477,6 @@ struct ClusterEngineTests {
         return (scene, rows)
     }
 
-    @Test("Memory pressure is stored only while no older program is attached", arguments: [false, true])
-    func memoryPressure(isKept: Bool) throws {
-        let (scene, former) = try Self.sceneWithDevice()
-        var rows = former
-        rows.keepsCauses = isKept
-        _ = scene.heard { $0.conditions(4, 1) { $0.memoryPressure = .critical } }
-        scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
-        _ = scene.heard { _ in }
-        scene.store.replies.append(.committed(try #require(scene.store.loads.last), endedElsewhere: []))
-        var body = JSONWriter()
-        for case .answer(4, let outcome) in scene.heard({ _ in }) { outcome.write(to: &body) }
-        #expect(body.buffer.view.string.contains(#""memoryPressure":"\#(isKept ? "critical" : "normal")""#))
-    }
-
     @Test("A row that can never be read is given up, and what streams are owed of others is read then")
     func conditionsGivenUp() throws {
         let (scene, rows) = try Self.sceneWithDevice()

@@ -1,7 +1,6 @@
 import Dispatch
 package import HTTPTransport
 import Platform
-import Synchronization
 package import Wire
 
 /// The client certificates of one loop's connections.
@@ -40,7 +39,7 @@ package struct ClientCertificates {
         _ certificate: ClientCertificate,
         on connection: ConnectionID
     ) throws(CertificateFault) {
-        let trust = self.trusts.current().trust
+        let trust = self.trusts.current().value
         let holder = try CertificateHolder(certificate, on: connection, trust: trust, environment: self.environment)
         let index = Int(connection.index)
         while self.holders.count <= index { self.holders.append(nil) }
@@ -253,6 +252,9 @@ package struct ClientTrustFiles: Sendable {
     }
 }
 
+/// The trust in client certificates at present.
+package typealias ClientTrusts = Versioned<ClientTrust>
+
 /// Reads the authorities of client certificates and their revocation lists, and reads them again whenever a file
 /// changes.
 ///
@@ -299,7 +301,7 @@ package final class ClientTrustWatch: @unchecked Sendable {
     /// Passes changes to another trust store from now on.
     package func feed(_ trusts: ClientTrusts) {
         self.queue.sync {
-            trusts.replace(with: self.trusts.current().trust)
+            trusts.replace(with: self.trusts.current().value)
             self.trusts = trusts
         }
     }
@@ -325,30 +327,5 @@ package final class ClientTrustWatch: @unchecked Sendable {
     private func tell(_ trouble: String?) {
         if let trouble, trouble != self.reported { self.onTrouble(trouble) }
         self.reported = trouble
-    }
-}
-
-/// The trust in client certificates at present. Every loop reads it; one thread changes it.
-package final class ClientTrusts: Sendable {
-    private let trust: Mutex<ClientTrust>
-    private let count = Atomic<UInt64>(0)
-
-    package init(_ trust: ClientTrust) {
-        self.trust = Mutex(trust)
-    }
-
-    /// The number of changes. A verification under an earlier number may no longer hold.
-    var generation: UInt64 { self.count.load(ordering: .acquiring) }
-
-    /// Returns the trust and its generation.
-    func current() -> (generation: UInt64, trust: ClientTrust) {
-        self.trust.withLock { (self.generation, $0) }
-    }
-
-    package func replace(with trust: ClientTrust) {
-        self.trust.withLock {
-            $0 = trust
-            _ = self.count.add(1, ordering: .acquiringAndReleasing)
-        }
     }
 }

@@ -1,6 +1,5 @@
 package import HTTPTransport
 import Platform
-import Synchronization
 package import Wire
 
 /// A provider's key, as stored in the folder `providerKeys`.
@@ -206,32 +205,12 @@ package struct KeptKeys: Sendable {
     }
 }
 
-/// The keys with which tokens are verified at present. Every loop reads them; one thread changes them.
-///
-/// The class is `@unchecked Sendable`: `monitor` guards `keys`.
-package final class ProviderKeys: @unchecked Sendable {
-    private let monitor = Monitor()
-    private var keys: [String: ProviderKeyFile] = [:]
-    private let count = Atomic<UInt64>(0)
+/// The keys with which tokens are verified at present, by their ids.
+package typealias ProviderKeys = Versioned<[String: ProviderKeyFile]>
 
-    package init() {}
-
-    /// The number of changes. A verification under an earlier number may no longer hold.
-    var generation: UInt64 { self.count.load(ordering: .acquiring) }
-
-    /// Returns the keys by their ids, and their generation.
-    func current() -> (generation: UInt64, keys: [String: ProviderKeyFile]) {
-        self.monitor.withLock { (self.generation, self.keys) }
-    }
-
-    /// The ids of all keys, sorted.
-    package var keyIDs: [String] { self.current().keys.keys.sorted() }
-
+extension ProviderKeys {
     /// Replaces all keys.
     package func replace(with keys: [ProviderKeyFile]) {
-        self.monitor.withLock {
-            self.keys = Dictionary(keys.map { ($0.keyID, $0) }) { first, _ in first }
-            _ = self.count.add(1, ordering: .acquiringAndReleasing)
-        }
+        self.replace(with: Dictionary(keys.map { ($0.keyID, $0) }) { first, _ in first })
     }
 }

@@ -149,7 +149,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     )
 
     /// The store that receives the keys this watch reads.
-    package private(set) var keys = ProviderKeys()
+    package private(set) var keys = ProviderKeys([:])
     private let folder: ProviderKeyFolder
     private let onFault: @Sendable (ProviderKeyError) -> Void
     private let queue = DispatchQueue(label: "provider keys")
@@ -198,7 +198,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
     /// Passes the keys to another store from now on.
     package func feed(_ keys: ProviderKeys) {
         self.queue.sync {
-            keys.replace(with: Array(self.keys.current().keys.values))
+            keys.replace(with: self.keys.current().value)
             self.keys = keys
         }
     }
@@ -234,7 +234,7 @@ package final class ProviderKeyWatch: @unchecked Sendable {
             self.keys.replace(with: self.taken(try self.folder.read()))
         } catch {
             self.kept.folderLost()
-            self.keys.replace(with: [])
+            self.keys.replace(with: [:])
             self.tell([error])
         }
     }

@@ -6,7 +6,7 @@ import Wire
 ///
 /// The class is `@unchecked Sendable`: `monitor` guards `script` and `expiredTokens`. The rules count over all loops,
 /// so they share one lock, which a gateway without rules never takes.
-final class FaultService: @unchecked Sendable {
+package final class FaultService: @unchecked Sendable {
     /// The maximum number of provider tokens remembered as expired. Beyond it, a token is expired only on the
     /// connections that showed it.
     private static let expiredTokensMax = 1_024
@@ -18,7 +18,7 @@ final class FaultService: @unchecked Sendable {
     private let hasExpiredTokensNow = Atomic(false)
     private let clearCount = Atomic<UInt64>(0)
 
-    init(_ rules: [FaultRule]) {
+    package init(_ rules: [FaultRule]) {
         for rule in rules { _ = self.script.append(rule) }
         self.scriptChanged()
     }

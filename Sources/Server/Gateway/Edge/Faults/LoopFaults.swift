@@ -1,10 +1,10 @@
 import Engine
-import HTTPTransport
+package import HTTPTransport
 import Wire
 
 /// The effects of fault rules that are still active on one loop.
-final class LoopFaults {
-    enum Task {
+package final class LoopFaults {
+    package enum Task {
         case push(FaultedPush)
         /// The end of the connection's stream limit, unless the limit was changed since.
         case limitEnds(ConnectionID, change: UInt64)
@@ -18,8 +18,12 @@ final class LoopFaults {
         let endsWithSuccess: Bool
     }
 
+    /// The maximum number of delayed tasks. With pushes of the largest size, they use 50 MB.
+    package static let delayedMax = 10_000
+
     let service: FaultService
-    var agenda = FaultAgenda<Task>()
+    /// The delayed tasks. Due times are milliseconds of the loop's clock.
+    var delayed = MomentQueue<Task>()
     private var generation: UInt64
     private var limits: [ConnectionID: Limit] = [:]
     /// The connections whose stream window is not the default, with the number of the change.
@@ -37,9 +41,18 @@ final class LoopFaults {
     private var losing: [StreamID: LostReply] = [:]
     private var stuck: Set<StreamID> = []
 
-    init(_ service: FaultService) {
+    package init(_ service: FaultService) {
         self.service = service
         self.generation = service.generation
+    }
+
+    /// Delays a task until `dueAt`.
+    ///
+    /// - Returns: false if too many tasks are delayed.
+    package func delay(_ task: Task, dueAt: Int64) -> Bool {
+        guard self.delayed.count < Self.delayedMax else { return false }
+        self.delayed.insert(task, at: dueAt)
+        return true
     }
 
     /// True if pushes must be checked against the rules or their remaining effects.
@@ -92,8 +105,8 @@ final class LoopFaults {
     /// - Parameter last: the last stream whose push is still accepted; 0 for none.
     func abandon(_ connection: ConnectionID, after last: Int32) {
         self.abandoned[connection] = last
-        self.agenda.remove { task in
-            guard case .push(let push) = task else { return false }
+        self.delayed.removeAll { task in
+            guard case .push(let push) = task.value else { return false }
             return self.isAbandoned(push.stream)
         }
     }
@@ -171,7 +184,7 @@ final class LoopFaults {
 }
 
 /// A push affected by a fault rule.
-final class FaultedPush {
+package final class FaultedPush {
     let effect: FaultEffect
     let stream: StreamID
     let apnsID: APNsID

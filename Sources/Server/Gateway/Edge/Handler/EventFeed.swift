@@ -46,13 +46,13 @@ final class EventFeed {
     /// - Throws: `tooManyEventStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ filter: EventFilter, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }
-        guard self.service.readerCame() else {
+        guard self.service.readers.came() else {
             self.parts.shared.tally.met(.eventStreamsMax)
             throw .tooManyEventStreams
         }
         // Earlier events go to the streams that are already open, not to this one.
         self.woken()
-        guard self.parts.answers.beginEvents(stream) else { return self.service.readerWent() }
+        guard self.parts.answers.beginEvents(stream) else { return self.service.readers.went() }
         if self.follower == nil { self.follower = self.service.follow { [loop = self.parts.loop] in loop.wake() } }
         self.streams[stream] = EventStream(proof: proof, filter: filter)
         self.write(ByteView(": events follow\n\n"), to: stream)
@@ -131,7 +131,7 @@ final class EventFeed {
     /// Removes a stream if it is an event stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
-        self.service.readerWent()
+        self.service.readers.went()
         guard self.streams.isEmpty, let follower = self.follower else { return }
         self.service.leave(follower)
         self.follower = nil

@@ -61,7 +61,7 @@ final class FaultPerformer {
         }
         let caught = FaultedPush(effect, push, from: self.parts.loop.address(stream), authorization)
         let dueAt = self.parts.loop.now + effect.delayMilliseconds
-        if effect.delayMilliseconds > 0, self.faults.agenda.add(.push(caught), dueAt: dueAt) {
+        if effect.delayMilliseconds > 0, self.faults.delay(.push(caught), dueAt: dueAt) {
             self.setAlarm()
         } else {
             self.perform(caught)
@@ -70,7 +70,7 @@ final class FaultPerformer {
 
     /// Performs the effects that are due.
     func performDue(now: Int64) {
-        while let task = self.faults.agenda.takeDue(now: now) {
+        while let task = self.faults.delayed.popDue(now)?.value {
             switch task {
             case .push(let push): self.perform(push)
             case .limitEnds(let connection, let change):
@@ -180,18 +180,18 @@ final class FaultPerformer {
         guard self.parts.loop.setStreamLimit(connection, to: limit.limit) else { return }
         let change = self.faults.limitChanged(connection, endsWithSuccess: limit.end == .success)
         guard case .milliseconds(let milliseconds) = limit.end else { return }
-        // If the agenda is full, the changed limit lasts until the connection ends.
+        // If too many tasks are delayed, the changed limit lasts until the connection ends.
         let task = LoopFaults.Task.limitEnds(connection, change: change)
-        if self.faults.agenda.add(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
+        if self.faults.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     private func set(_ window: FaultStreamWindow, on connection: ConnectionID) {
         guard self.parts.loop.setStreamWindow(connection, to: window.bytes) else { return }
         let change = self.faults.windowChanged(connection)
         guard let milliseconds = window.milliseconds else { return }
-        // If the agenda is full, the changed window lasts until the connection ends.
+        // If too many tasks are delayed, the changed window lasts until the connection ends.
         let task = LoopFaults.Task.windowEnds(connection, change: change)
-        if self.faults.agenda.add(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
+        if self.faults.delay(task, dueAt: self.parts.loop.now + milliseconds) { self.setAlarm() }
     }
 
     // MARK: Small things
@@ -205,7 +205,7 @@ final class FaultPerformer {
     }
 
     private func setAlarm() {
-        self.parts.loop.alarmAt = self.faults.agenda.nextDueAt ?? .max
+        self.parts.loop.alarmAt = self.faults.delayed.first?.moment ?? .max
     }
 }
 

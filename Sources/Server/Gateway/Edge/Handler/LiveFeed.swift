@@ -32,11 +32,11 @@ final class LiveFeed {
     /// - Throws: `tooManyLiveStreams` if there are as many as allowed.
     func open(_ stream: StreamID, _ proof: ShownProof?) throws(APIError) {
         guard !self.parts.shared.isDraining else { throw .shutdown }
-        guard self.service.readerCame() else {
+        guard self.service.readers.came() else {
             self.parts.shared.tally.met(.liveStreamsMax)
             throw .tooManyLiveStreams
         }
-        guard self.parts.answers.beginEvents(stream) else { return self.service.readerWent() }
+        guard self.parts.answers.beginEvents(stream) else { return self.service.readers.went() }
         self.streams[stream] = LiveStream(proof: proof)
         _ = self.parts.loop.write(stream, ByteView(": samples follow, one a second\n\n"))
     }
@@ -63,7 +63,7 @@ final class LiveFeed {
     /// Removes a stream if it is a live stream.
     func streamClosed(_ stream: StreamID) {
         guard self.streams.removeValue(forKey: stream) != nil else { return }
-        self.service.readerWent()
+        self.service.readers.went()
     }
 
     /// Ends the live streams of a connection that is about to end.

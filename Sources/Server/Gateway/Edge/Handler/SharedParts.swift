@@ -67,7 +67,7 @@ package final class SharedParts: Sendable {
         self.rates = CredentialRates(configuration.limits)
         // Where certificates are requested, a client without one needs a token, even if no key exists to verify it
         // with.
-        self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
+        self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys([:]) }
         self.clientTrusts = clientTrusts
         self.log = log
         self.engine = Mailbox<CommandBatch>()

@@ -17,7 +17,7 @@ extension Operation {
         answers: [201, 400, 403, 404, 409, 410],
         rate: .submissions
     ) { call throws(APIError) in
-        var task = try TaskRequest(try RequestBody.object(call.body, reason: "BadTaskRequest"))
+        var task = try IncomingTask(try RequestBody.object(call.body, reason: "BadTaskRequest"))
         task.details.trace = call.trace.array
         return .submitTask(try call.device(), task)
     }
@@ -130,19 +130,22 @@ extension Operation {
 // MARK: - At the engine
 
 extension EngineWork {
-    package static func submitTask(_ device: Named<DeviceToken>, _ request: TaskRequest) -> EngineWork {
+    /// - `request`: the request, with an earliest start of the wall clock.
+    package static func submitTask(_ device: Named<DeviceToken>, _ request: IncomingTask) -> EngineWork {
         EngineWork(changing: device, beginsWork: true) { scope, device throws(APIError) in
             let device = try scope.registered(device)
             let offset = scope.workspace.offset
+            var task = request
+            task.earliestBegin = request.earliestBegin.map { $0 - offset.milliseconds }
             do throws(TaskRejection) {
-                let answer = try scope.dispatcher.submit(request.incoming(offset), device)
+                let answer = try scope.dispatcher.submit(task, device)
                 var submitted = SubmittedTask(
                     identifier: request.identifier,
                     kind: request.kind.taskKind,
                     answer: answer,
                     offset: offset
                 )
-                if answer.wake == nil { submitted.hint = scope.hint(request, device) }
+                if answer.wake == nil { submitted.hint = scope.hint(task, device) }
                 return .outcome(.submitted(submitted))
             } catch {
                 throw scope.refusal(error, of: request.identifier, device)
@@ -232,12 +235,12 @@ extension EngineWork {
 extension AuthorizedScope {
     /// Returns a sentence about an earliest begin date that the minimum interval between launches may delay; nil if it
     /// cannot.
-    fileprivate func hint(_ request: TaskRequest, _ device: DeviceIndex) -> String? {
+    fileprivate func hint(_ request: IncomingTask, _ device: DeviceIndex) -> String? {
         let kind = request.kind.taskKind
         guard let begin = request.earliestBegin,
             let interval = self.engine.interval(kind, topic: self.engine.topic(of: device))
         else { return nil }
-        let wait = begin - self.wall(self.engine.now)
+        let wait = begin.milliseconds - self.engine.now.milliseconds
         // The margin covers a client that asked for exactly the interval, part of which has passed by now.
         guard wait > 0, wait < interval - interval / 20 else { return nil }
         let isProcessing = kind == .processing
@@ -302,8 +305,8 @@ extension TaskQuestion {
     }
 }
 
-extension TaskRequest {
-    /// Parses the body of a submission.
+extension IncomingTask {
+    /// Parses the body of a submission. Its earliest start is a time of the wall clock.
     ///
     /// - Throws: `APIError` with reason `BadTaskRequest`.
     package init(_ object: JSONValue) throws(APIError) {
@@ -373,7 +376,7 @@ struct TaskRequestReader {
     }
 
     /// - Throws: `APIError` with reason `BadTaskRequest`, the field's name, the fault and the valid values.
-    func request() throws(APIError) -> TaskRequest {
+    func request() throws(APIError) -> IncomingTask {
         guard case .string(let identifier)? = self.object["identifier"], IdentifierPattern.isIdentifier(identifier.utf8)
         else { throw self.fault("identifier", "1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_'") }
         let kinds = TaskKind.requestable
@@ -386,7 +389,7 @@ struct TaskRequestReader {
                 throw Self.fault("\(member.name) is a field of \(owner) alone; leave it out of \(kind.rawValue).")
             }
         }
-        return TaskRequest(
+        return IncomingTask(
             identifier: identifier,
             kind: try self.submission(kind),
             earliestBegin: try self.moment("earliestBegin"),
@@ -423,12 +426,12 @@ struct TaskRequestReader {
         }
     }
 
-    private func moment(_ field: String) throws(APIError) -> Int64? {
+    private func moment(_ field: String) throws(APIError) -> Instant? {
         guard let value = self.object[field] else { return nil }
         guard case .number(let number) = value, let moment = Int64(exactly: number.double),
             (0...Self.momentMax).contains(moment)
         else { throw self.fault(field, "a whole number of milliseconds since 1970, before the year 10000") }
-        return moment
+        return Instant(milliseconds: moment)
     }
 
     /// The end of the year 9999, in milliseconds since 1970.

@@ -32,7 +32,6 @@ extension ClusterEngine {
     func performed(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) -> Performed {
         let workspace = self.workspace
         let immediate = self.stage.group
-        self.engine.keepsCauses = loaded.keepsCauses
         // Earlier events do not belong to the transaction.
         self.engine.takeWatched(into: &immediate.watched)
         self.stage.group = transaction.group

@@ -141,11 +141,12 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         engine.share()
         let stage = EffectStage(group: output.makeGroup(), offset: clock.offset)
         let parts = EngineParts(
-            engine,
-            stage,
-            output,
-            GatewayRecords(countingSince: world.wall()),
-            configuration,
+            engine: engine,
+            dispatcher: Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax),
+            stage: stage,
+            output: output,
+            records: GatewayRecords(countingSince: world.wall()),
+            configuration: configuration,
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         let remote = RemoteWorkers()

@@ -56,23 +56,6 @@ struct EngineParts {
     let records: GatewayRecords
     let configuration: EngineConfiguration
     let wakeBytesPerStreamMax: Int
-
-    init(
-        _ engine: DeviceEngine,
-        _ stage: EffectStage,
-        _ output: GroupOutput,
-        _ records: GatewayRecords,
-        _ configuration: EngineConfiguration,
-        wakeBytesPerStreamMax: Int
-    ) {
-        self.engine = engine
-        self.dispatcher = Dispatcher(engine: engine, output: stage, wakeBytesPerStreamMax: wakeBytesPerStreamMax)
-        self.stage = stage
-        self.output = output
-        self.records = records
-        self.configuration = configuration
-        self.wakeBytesPerStreamMax = wakeBytesPerStreamMax
-    }
 }
 
 /// The commands that each engine performs differently, depending on its store.

@@ -67,11 +67,16 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         )
         let stage = EffectStage(group: output.makeGroup(), offset: start.clock.offset)
         let parts = EngineParts(
-            start.engine,
-            stage,
-            output,
-            start.records,
-            configuration,
+            engine: start.engine,
+            dispatcher: Dispatcher(
+                engine: start.engine,
+                output: stage,
+                wakeBytesPerStreamMax: wakeBytesPerStreamMax
+            ),
+            stage: stage,
+            output: output,
+            records: start.records,
+            configuration: configuration,
             wakeBytesPerStreamMax: wakeBytesPerStreamMax
         )
         if let store { try start.commit(to: store, stage) }

@@ -25,8 +25,8 @@ package final class EventService: @unchecked Sendable {
     private var followers: [Int: Follower] = [:]
     private var lastFollower = 0
     private let watching = Atomic(false)
-    private let readers = Atomic(0)
-    private let readersMax: Int
+    /// The open streams.
+    package let readers: ReaderPlaces
     private let heldMax: Int
 
     private struct Follower {
@@ -44,7 +44,7 @@ package final class EventService: @unchecked Sendable {
         readersMax: Int = GatewayLimits().eventStreamsMax,
         heldMax: Int = GatewayLimits().eventsHeldMax
     ) {
-        self.readersMax = readersMax
+        self.readers = ReaderPlaces(max: readersMax)
         self.heldMax = max(1, heldMax)
     }
 
@@ -91,20 +91,6 @@ package final class EventService: @unchecked Sendable {
     }
 
     // MARK: Following
-
-    /// Counts another open stream.
-    ///
-    /// - Returns: false if there are as many as allowed.
-    package func readerCame() -> Bool {
-        let count = self.readers.add(1, ordering: .relaxed).newValue
-        if count > self.readersMax { self.readerWent() }
-        return count <= self.readersMax
-    }
-
-    /// Counts a closed stream.
-    package func readerWent() {
-        self.readers.subtract(1, ordering: .relaxed)
-    }
 
     /// Adds a follower of events from now on.
     ///

@@ -16,12 +16,12 @@ package final class LiveService: @unchecked Sendable {
     private var edge: String?
     /// The start of the gateway, in milliseconds of the monotonic clock.
     package let startedAt = SystemClock.monotonic
-    private let readers = Atomic(0)
-    private let readersMax: Int
+    /// The open streams.
+    package let readers: ReaderPlaces
 
     /// - Parameter readersMax: the maximum number of open streams.
     package init(readersMax: Int = GatewayLimits().liveStreamsMax) {
-        self.readersMax = readersMax
+        self.readers = ReaderPlaces(max: readersMax)
     }
 
     /// Sets the address of the edge, which is shown to operators; nil if the edge is off.
@@ -32,7 +32,7 @@ package final class LiveService: @unchecked Sendable {
     // MARK: The engine's side
 
     /// True if operators watch, so that snapshots are needed.
-    package var isWatched: Bool { self.readers.load(ordering: .relaxed) > 0 }
+    package var isWatched: Bool { !self.readers.isEmpty }
 
     /// Takes the sample of a second, and a snapshot if operators watch.
     func take(_ sample: LiveSample, _ snapshot: LiveSnapshot?) {
@@ -43,20 +43,6 @@ package final class LiveService: @unchecked Sendable {
     }
 
     // MARK: The loops' side
-
-    /// Counts another open stream.
-    ///
-    /// - Returns: false if there are as many as allowed.
-    package func readerCame() -> Bool {
-        let count = self.readers.add(1, ordering: .relaxed).newValue
-        if count > self.readersMax { self.readerWent() }
-        return count <= self.readersMax
-    }
-
-    /// Counts a closed stream.
-    package func readerWent() {
-        self.readers.subtract(1, ordering: .relaxed)
-    }
 
     /// Returns the current event and its time, in milliseconds since 1970; nil if the reader has it.
     ///
@@ -80,4 +66,24 @@ package final class LiveService: @unchecked Sendable {
         series.write(to: &writer)
         return writer.buffer.view.array
     }
+}
+
+/// The open streams of one kind, of which there are at most `max`.
+package struct ReaderPlaces: ~Copyable {
+    private let count = Atomic(0)
+    let max: Int
+
+    var isEmpty: Bool { self.count.load(ordering: .relaxed) == 0 }
+
+    /// Counts another open stream.
+    ///
+    /// - Returns: false if there are as many as allowed.
+    package func came() -> Bool {
+        let count = self.count.add(1, ordering: .relaxed).newValue
+        if count > self.max { self.went() }
+        return count <= self.max
+    }
+
+    /// Counts a closed stream.
+    package func went() { self.count.subtract(1, ordering: .relaxed) }
 }

@@ -35,7 +35,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
     private let onStage: @Sendable (Stage) -> Void
     private let drainTimeout: Atomic<Int64>
     private let namedTopics: Mutex<[String]>
-    private var course = ReloadCourse()
     /// The configuration in effect.
     private var configuration: GatewayConfiguration
     private var shared: SharedParts?
@@ -72,7 +71,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     /// Sets the parts that reloads change; called before the first one.
     func attach(_ target: Target, _ shared: SharedParts) {
-        self.course.take(.attached)
         self.target = target
         self.shared = shared
         self.certificate = target.certificate
@@ -82,7 +80,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
     /// Stops after the current reload.
     func stop() {
         self.queue.sync {
-            self.course.take(.stopped)
             self.watches?.stop()
             self.target = nil
             self.shared = nil
@@ -116,31 +113,15 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     /// - Parameter then: called once, on the queue.
     private func reload(_ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void) {
-        let isDraining = self.shared?.isDraining ?? true
-        switch self.course.take(.asked(hasSource: self.source != nil, isDraining: isDraining)) {
-        case .begin?:
-            guard let shared = self.shared, let target = self.target, let source = self.source else {
-                preconditionFailure("a reload begins with all that it takes")
-            }
-            self.reload(shared, target, source, then)
-        case .sayNothing?: then(.failure(.nothingToReload))
-        case .sayShutdown?: then(.failure(.shutdown))
-        case .handOver?, .tellFaults?, .tellTaken?, nil: preconditionFailure("reloads come one after another")
+        guard let shared = self.shared, let target = self.target, !shared.isDraining else {
+            return then(.failure(.shutdown))
         }
-    }
-
-    private func reload(
-        _ shared: SharedParts,
-        _ target: Target,
-        _ source: ConfigurationSource,
-        _ then: @escaping @Sendable (Result<ReloadReport, APIError>) -> Void
-    ) {
+        guard let source = self.source else { return then(.failure(.nothingToReload)) }
         self.onStage(.began)
         do throws(ConfigurationError) {
             let read = try source.read()
             let transition = ConfigurationTransition(from: self.configuration, to: read)
             let changed = try self.apply(transition, shared, target)
-            guard self.course.take(.applied) == .handOver else { return }
             self.tell(changed, transition.needsRestart)
             let settings = EngineSettings(transition.next) { policyVersion in
                 let needsRestart = transition.needsRestart
@@ -152,7 +133,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
             batch.append(.configure(settings))
             shared.engine.submit(&batch)
         } catch {
-            guard self.course.take(.refused) == .tellFaults else { return }
             for fault in error.faults {
                 self.log.write(
                     .configurationFault,
@@ -167,7 +147,6 @@ final class ReloadService: Reloads, @unchecked Sendable {
 
     /// Completes a reload after the engine has applied the configuration.
     private func taken(_ report: ReloadReport, _ then: (Result<ReloadReport, APIError>) -> Void) {
-        guard self.course.take(.taken) == .tellTaken else { return }
         self.log.write(
             .reloaded,
             [
@@ -266,97 +245,6 @@ struct ReloadReport: Sendable {
             writer.endArray()
         }
         writer.endObject()
-    }
-}
-
-/// The state machine of reloads: returns the next step for each event, without performing it.
-///
-/// One configuration is read at a time, while the engine may still have earlier ones to apply.
-package struct ReloadCourse: Hashable, Sendable {
-    package enum Phase: Hashable, Sendable {
-        /// The parts that reloads change are not set yet.
-        case unattached
-        case idle
-        /// A configuration is being read and applied to everything except the engine.
-        case reading
-        /// Reloads are no longer performed.
-        case stopped
-    }
-
-    package enum Event: Hashable, Sendable {
-        case attached
-        /// A reload is requested. Contains whether there is a configuration to read and whether the gateway is shutting
-        /// down.
-        case asked(hasSource: Bool, isDraining: Bool)
-        /// The configuration is in effect everywhere except in the engine.
-        case applied
-        /// The configuration is faulty, and nothing has changed.
-        case refused
-        /// The engine has applied a configuration.
-        case taken
-        case stopped
-    }
-
-    /// The next step.
-    package enum Step: Hashable, Sendable {
-        /// Read the configuration.
-        case begin
-        /// Answer that the gateway is shutting down.
-        case sayShutdown
-        /// Answer that there is nothing to read again.
-        case sayNothing
-        /// Pass the configuration to the engine.
-        case handOver
-        /// Report the faults.
-        case tellFaults
-        /// Report that the configuration is in effect.
-        case tellTaken
-    }
-
-    package private(set) var phase = Phase.unattached
-    /// The number of configurations that the engine has received and not applied.
-    package private(set) var handedOver = 0
-
-    package init() {}
-
-    /// - Returns: the next step; nil if there is none.
-    @discardableResult
-    package mutating func take(_ event: Event) -> Step? {
-        switch event {
-        case .attached:
-            if self.phase == .unattached { self.phase = .idle }
-            return nil
-        case .asked(let hasSource, let isDraining):
-            return self.asked(hasSource: hasSource, isDraining: isDraining)
-        case .applied:
-            guard self.phase == .reading else { return nil }
-            self.phase = .idle
-            self.handedOver += 1
-            return .handOver
-        case .refused:
-            guard self.phase == .reading else { return nil }
-            self.phase = .idle
-            return .tellFaults
-        case .taken:
-            guard self.handedOver > 0 else { return nil }
-            self.handedOver -= 1
-            return .tellTaken
-        case .stopped:
-            self.phase = .stopped
-            return nil
-        }
-    }
-
-    private mutating func asked(hasSource: Bool, isDraining: Bool) -> Step? {
-        switch self.phase {
-        case .unattached, .stopped: return .sayShutdown
-        case .reading: return nil
-        case .idle:
-            if isDraining { return .sayShutdown }
-            guard hasSource else { return .sayNothing }
-            self.phase = .reading
-            return .begin
-        }
     }
 }
 
