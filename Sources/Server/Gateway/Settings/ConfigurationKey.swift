@@ -391,8 +391,8 @@ package enum PermittedTasksKey {
         "the background tasks that workers may submit; null: none, and all in `wakegate dev`"
 
     static let identifierRequirement =
-        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _, and stands with .* at "
-        + "its end for all that begin with it and a dot"
+        "an identifier has 1 to \(IdentifierPattern.bytesMax) characters of A-Z a-z 0-9 . - _; one that ends in .* "
+        + "matches every identifier that begins with the text before the *"
 
     /// The result of reading a value: its contents, or its faults.
     enum Reading {

@@ -79,7 +79,7 @@ package struct WebhookKey: Sendable {
         WebhookKey(
             name: "url",
             requirement: "an https URL, without user and password",
-            summary: "where each wake of the topic is posted to",
+            summary: "the URL to which each wake of the topic is posted",
             isText: true,
             assign: {
                 guard case .string(let text) = $1 else { return false }
@@ -88,9 +88,9 @@ package struct WebhookKey: Sendable {
             },
             value: { .string(HTTPURL($0.url)?.shown ?? "") }
         ),
-        WebhookKey("slots", \.slots, .count(1...SubscriptionRequest.slotsMax), "how many unanswered wakes it may hold"),
-        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it takes besides"),
-        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it takes"),
+        WebhookKey("slots", \.slots, .count(1...SubscriptionRequest.slotsMax), "its maximum number of unanswered wakes"),
+        WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it also receives"),
+        WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it also receives"),
         WebhookKey("certificate", \.certificateFile, .file, "the certificate shown to the receiver, PEM"),
         WebhookKey("key", \.privateKeyFile, .file, "its private key, PEM"),
         WebhookKey(
@@ -104,7 +104,7 @@ package struct WebhookKey: Sendable {
             "allowPrivate",
             \.allowsPrivate,
             .flag,
-            "let the receiver stand on loopback, link-local and private addresses"
+            "allow a receiver on loopback, link-local and private addresses"
         ),
     ]
 
