@@ -88,7 +88,12 @@ package struct WebhookKey: Sendable {
             },
             value: { .string(HTTPURL($0.url)?.shown ?? "") }
         ),
-        WebhookKey("slots", \.slots, .count(1...SubscriptionRequest.slotsMax), "its maximum number of unanswered wakes"),
+        WebhookKey(
+            "slots",
+            \.slots,
+            .count(1...SubscriptionRequest.slotsMax),
+            "its maximum number of unanswered wakes"
+        ),
         WebhookKey(patterns: "tasks", \.tasks, "the background tasks whose wakes it also receives"),
         WebhookKey(patterns: "sessions", \.sessions, "the background sessions whose wakes it also receives"),
         WebhookKey("certificate", \.certificateFile, .file, "the certificate shown to the receiver, PEM"),

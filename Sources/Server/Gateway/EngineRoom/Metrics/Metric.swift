@@ -108,7 +108,7 @@ extension Metric {
     )
     static let workersConnected = Metric("wakegate_workers_connected", .gauge, "Workers' streams and webhooks.")
     static let workerSlots = Metric("wakegate_worker_slots", .gauge, "The number of slots of all workers.")
-    static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "The number of slots with an unanswered wake.")
+    static let workerSlotsBusy = Metric("wakegate_worker_slots_busy", .gauge, "The number of slots in use.")
     static let workersStalled = Metric(
         "wakegate_workers_stalled",
         .gauge,
