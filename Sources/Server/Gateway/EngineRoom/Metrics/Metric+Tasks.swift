@@ -87,7 +87,7 @@ extension Metric {
     static let sessionsRefused = Metric(
         "wakegate_sessions_refused_total",
         .counter,
-        "Finished transfers of sessions beyond those that may wait."
+        "Finished transfers that were refused because too many sessions waited."
     )
     static let sessionsCompleted = Metric(
         "wakegate_sessions_completed_total",
