@@ -243,7 +243,7 @@ extension DeviceState {
         return self.pending?.handle
     }
 
-    /// Removes the device, with all of its state. A wake in flight continues, without a retry.
+    /// The device was removed. Discards all of its state. A wake in flight continues, without a retry.
     ///
     /// - Returns: the pending push that was discarded; nil if there is none.
     package mutating func unregistered() -> PushHandle? {

@@ -21,7 +21,7 @@ final class RunStore {
     private var storedVoids: [VoidSpan]
     /// True if pages may have become free since the last check of the free pages.
     private var mayShrink = true
-    /// How often runs were dropped, for each limit.
+    /// The number of times that runs were dropped, for each limit.
     var dropped = (bySize: 0, byAge: 0)
     private var sorter = HalfWordSorter()
     private var eventOrder = EventOrder()
@@ -308,7 +308,7 @@ struct CollectedEvents {
     /// The ends of the numbered records.
     private var ends: [RecordEnd] = []
 
-    /// True if there are no events and no record numbers to write.
+    /// True if neither events nor record numbers must be written.
     var isEmpty: Bool { self.events.isEmpty && self.ends.isEmpty }
 
     var count: Int { self.events.count }

@@ -208,7 +208,7 @@ enum JournalNote {
 
     /// Returns the mark noted in the file, ignoring its log; nil if there is none.
     static func read(_ place: JournalPlace) -> JournalMark? {
-        // An error means that the file has a log, without which its pages are inconsistent, and is no backup.
+        // An error means that the file has a log, without which its pages are inconsistent, so that it is not a backup.
         guard let database = try? SQLiteDatabase(path: place.path, mode: .fileAlone, vfs: place.vfs),
             let statement = try? database.prepare("SELECT mark FROM note"), (try? statement.step()) == true
         else { return nil }

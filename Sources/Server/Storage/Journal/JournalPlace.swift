@@ -149,8 +149,8 @@ struct JournalFileWatch {
         }
     }
 
-    /// Returns an error if a file is gone, replaced or shorter than before; nil if there is no fault. In normal
-    /// operation, these files never shrink.
+    /// Returns an error if a file is gone, replaced or shorter than before; nil if all are intact. In normal operation,
+    /// these files never shrink.
     mutating func fault() -> StoreError? {
         for path in self.paths {
             guard let (identity, size) = Self.look(path) else { return Self.error(path, "is gone") }
