@@ -114,8 +114,8 @@ package struct ConfigurationKey: Sendable {
     let assign: @Sendable (inout GatewayConfiguration, JSONValue) -> Bool
     /// Returns the value of a configuration in the form that `assign` accepts.
     let value: @Sendable (GatewayConfiguration) -> JSONValue
-    /// Returns the fault of a value that `assign` rejects, if `requirement` does not describe it or the value must not
-    /// be shown; nil otherwise.
+    /// Returns a special fault for a value that `assign` rejects, because `requirement` does not describe it or the
+    /// value must not be shown; nil for the usual fault.
     var fault: @Sendable (JSONValue) -> ConfigurationFault? = { _ in nil }
 
     /// The default value in the form of a configuration file.
@@ -127,7 +127,7 @@ package struct ConfigurationKey: Sendable {
     /// True if a new value takes effect only after a restart.
     package var needsRestart: Bool { Self.namesThatNeedRestart.contains(self.name) }
 
-    /// True if most operators set it: `wakegate serve --help` shows these keys.
+    /// True if most operators set the key, so that `wakegate serve --help` shows it.
     package var isCommon: Bool { Self.commonNames.contains(self.name) }
 
     private static let commonNames: Set<String> = [
@@ -161,7 +161,7 @@ extension PolicyParameter {
 }
 
 extension ConfigurationKey {
-    /// The parameters of a launch policy, of all topics or of one.
+    /// The parameters of a launch policy, for all topics or one topic.
     static let parameters = PolicyParameter.allCases
 
     /// Every key except those of the section `topics`.

@@ -11,13 +11,13 @@ package struct WebhookConfiguration: Hashable, Sendable {
     package var url = ""
     /// The maximum number of unanswered wakes.
     package var slots = 16
-    /// The background tasks whose wakes it accepts in addition to those of pushes.
+    /// The background tasks whose wakes the webhook accepts in addition to pushes.
     package var tasks: [IdentifierPattern] = []
-    /// The background sessions whose wakes it accepts.
+    /// The background sessions whose wakes the webhook accepts.
     package var sessions: [IdentifierPattern] = []
     /// The PEM file of the certificate chain that is shown to the receiver; nil for none.
     package var certificateFile: String?
-    /// The PEM file of that certificate's private key.
+    /// The PEM file of the certificate's private key.
     package var privateKeyFile: String?
     /// The PEM file of the authorities that verify the receiver's certificate; nil for the system's.
     package var certificateAuthorityFile: String?
@@ -30,10 +30,10 @@ package struct WebhookConfiguration: Hashable, Sendable {
     package static let patternsMax = 64
     /// The maximum size of an answer in bytes; a result takes a few dozen.
     package static let answerBytesMax = 65_536
-    /// The timeout for establishing a connection, in milliseconds. It is well below the execution window, so that a
-    /// wake that cannot be delivered launches again instead of expiring.
+    /// The timeout for establishing a connection, in milliseconds. Well below the execution window, so that an
+    /// undeliverable wake launches again instead of expiring.
     static let connectTimeout = 5000
-    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost; as for streams.
+    /// The maximum silence of a receiver on the network, in milliseconds, before its wakes are lost, as for streams.
     static let peerSilence = 10_000
 
     /// Returns the addresses that the receiver may have. Cleartext never leaves this machine.
@@ -69,7 +69,7 @@ package struct WebhookKey: Sendable {
     let isText: Bool
     /// Stores the value, or returns false if it does not satisfy `requirement`.
     let assign: @Sendable (inout WebhookConfiguration, JSONValue) -> Bool
-    /// Returns the value for display. Of a URL, only the non-secret part is shown.
+    /// Returns the value for display; a URL without its secret parts.
     let value: @Sendable (WebhookConfiguration) -> JSONValue
 
     /// The default value in the form of a configuration file; nil if the key is required.
@@ -179,7 +179,7 @@ package struct WebhookKey: Sendable {
     }
 }
 
-/// The faults of combinations of a webhook's values with each other or with other settings.
+/// The faults of combinations of a webhook's values, also with other settings.
 struct WebhookFaults {
     let topic: String
     let webhook: WebhookConfiguration

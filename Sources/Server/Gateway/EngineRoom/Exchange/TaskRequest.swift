@@ -49,7 +49,7 @@ package struct FinishedTransfers: Hashable, Sendable {
     }
 }
 
-/// A request for a list of tasks of all devices; nil matches any.
+/// A request for a list of tasks of all devices. A filter that is nil matches every task.
 package struct TaskQuestion: Hashable, Sendable {
     package var topic: String?
     package var kind: TaskKind?
