@@ -13,7 +13,7 @@ final class Session<Purpose> {
         /// The server's notices during the exchange.
         var notices: [PostgresNotice] = []
 
-        /// The reason why a commit is only on one server; nil if it is replicated as required.
+        /// The reason why a commit is on only one server; nil if it is replicated as required.
         var unreplicated: PostgresError? {
             self.notices.first(where: \.isUnreplicatedCommit).map {
                 PostgresError(kind: .cancelled, state: $0.state, message: $0.message)

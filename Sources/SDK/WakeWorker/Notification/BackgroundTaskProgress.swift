@@ -5,7 +5,7 @@ import Wire
 ///
 /// A handler finds the progress of its task in ``BackgroundTaskContext/progress`` and may change it from any thread.
 /// The worker reports changes to the gateway at most four times a second, and reports the last change before the task
-/// ends. A part of the work may have its own progress, as a child of the whole.
+/// ends. A part of the work may have its own progress, which becomes a child of the task's progress.
 ///
 /// ```swift
 /// task.progress.totalUnitCount = 100
@@ -41,14 +41,14 @@ public final class BackgroundTaskProgress: Sendable {
         self.signal = signal
     }
 
-    /// Creates a progress that is not reported until it becomes the child of another one.
+    /// Creates a progress that is not reported until it becomes the child of another progress.
     ///
     /// - Parameter totalUnitCount: the total number of units of work.
     public convenience init(totalUnitCount: Int64) {
         self.init(totalUnitCount: totalUnitCount, signal: nil)
     }
 
-    /// Creates a progress that represents a part of another one.
+    /// Creates a progress that represents a part of another progress.
     ///
     /// - Parameters:
     ///   - totalUnitCount: the total number of units of work.
@@ -99,7 +99,7 @@ public final class BackgroundTaskProgress: Sendable {
     /// True if all units are completed.
     public var isFinished: Bool { self.state.withLock { $0.isFinished } }
 
-    /// True if it was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
+    /// True if the progress was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
     public var isCancelled: Bool { self.state.withLock { $0.isCancelled } }
 
     /// The function to call, once, when this progress is cancelled. If it is already cancelled, setting the handler
@@ -115,11 +115,10 @@ public final class BackgroundTaskProgress: Sendable {
         }
     }
 
-    /// Makes another progress a part of this one. When the child has finished, its units count as completed and it is
-    /// removed.
+    /// Makes another progress a child of this progress. A finished child is removed, and its units count as completed.
     ///
     /// - Parameters:
-    ///   - child: a progress without a parent that is not an ancestor of this one. Any other value stops the program,
+    ///   - child: a progress that has no parent and is not an ancestor of this progress. Otherwise the program stops,
     ///     as in Foundation.
     ///   - pendingUnitCount: the number of units of this progress that the child represents.
     ///
@@ -146,8 +145,8 @@ public final class BackgroundTaskProgress: Sendable {
         self.partChanged(child)
     }
 
-    /// Cancels this progress and its children by calling their cancellation handlers. It does not stop running work or
-    /// end the task; the handlers must do that.
+    /// Cancels this progress and its children by calling their cancellation handlers. The handlers must stop the work
+    /// and end the task.
     public func cancel() {
         let (isFirst, handler, children) = self.state.withLock { state in
             defer { state.isCancelled = true }
