@@ -37,7 +37,7 @@ package enum DoctorCommand {
         return "/v1/devices/\(URLPath.component(parsed.arguments[0]))/diagnosis\(task)"
     }
 
-    /// The exit status: 0 if only time delays the launch, otherwise 1.
+    /// The exit status: 1 if anything except time prevents the launch, otherwise 0.
     package static func status(_ diagnosis: JSONValue) -> Int32 {
         let isTimed = ["ready", "waiting", "inFlight"].contains(diagnosis["verdict"]?.text ?? "")
         return isTimed && !self.isUntaken(diagnosis) ? 0 : 1
