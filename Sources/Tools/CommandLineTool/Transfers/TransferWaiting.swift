@@ -191,7 +191,7 @@ package struct TransferMeter: Hashable, Sendable {
         let bytes: Int64
     }
 
-    /// At most one sample for each tenth of a second in the window, and one sample before the window.
+    /// At most one sample for each tenth of a second in the window, and one before it.
     private var samples: [Sample] = []
 
     package init() {}
@@ -200,7 +200,7 @@ package struct TransferMeter: Hashable, Sendable {
     package mutating func noted(_ bytes: Int64, at now: Int64) {
         if let last = self.samples.last {
             if bytes < last.bytes {
-                // Start again with a transfer that starts again because its file has changed on the server.
+                // If a file has changed on the server, its transfer starts again.
                 self.samples = []
             } else if self.samples.count > 1, now - self.samples[self.samples.count - 2].at < 100 {
                 self.samples.removeLast()
@@ -220,15 +220,15 @@ package struct TransferMeter: Hashable, Sendable {
 
 /// The combined progress of several transfers, shown as one line.
 package struct TransferProgressLine: Hashable, Sendable {
-    /// The number of transfers, and in `endedCount` the number of ended transfers.
+    /// The number of transfers, and the number of ended ones.
     package var count: Int
     package var endedCount: Int
     package var bytes: Int64
-    /// The total size in bytes; nil if the size of any transfer is unknown.
+    /// The total size in bytes; nil while the size of one transfer is unknown.
     package var total: Int64?
     /// Bytes per second; nil if not known yet.
     package var rate: Double?
-    /// The reason why no transfer makes progress; nil if a transfer makes progress or no reason is known.
+    /// The reason why no transfer makes progress; nil if one does or no reason is known.
     package var why: String?
 
     package init(count: Int, endedCount: Int, bytes: Int64, total: Int64?, rate: Double?, why: String? = nil) {
@@ -240,7 +240,7 @@ package struct TransferProgressLine: Hashable, Sendable {
         self.why = why
     }
 
-    /// Returns the line, with a bar if there is room.
+    /// Returns the line with a bar, if there is room for one.
     ///
     /// - Parameter width: the width of the terminal, in characters.
     package func bar(width: Int) -> String {
