@@ -228,7 +228,7 @@ extension BackgroundSession {
         return try self.calls.transfer(try await self.calls.answer("POST", rest, body, hasNoTimeout: true))
     }
 
-    /// Cancels a transfer. If it has ended and its file was not taken, the file is deleted.
+    /// Cancels a transfer. The untaken file of an ended transfer is deleted.
     ///
     /// - Parameters:
     ///   - id: the identifier of the transfer.
@@ -321,8 +321,8 @@ extension BackgroundSession {
     }
 }
 
-/// The unfinished and untaken downloads of earlier runs. A new download adopts a matching one instead of starting
-/// again. The list is read when the first download of this run begins.
+/// The unfinished and untaken downloads of earlier runs. A new download continues a matching earlier download. The list
+/// is read when the first download of this run begins.
 private final class EarlierDownloads: Sendable {
     private struct Key: Hashable {
         let url: String

@@ -135,10 +135,10 @@ public final class WakeWorker: Sendable {
 
     /// Handles pushes and the registered background tasks until the task is cancelled or ``stop()`` is called.
     ///
-    /// The handler of each wake runs in its own task. That task is cancelled when the wake's time is over. The task is
-    /// also cancelled when the connection breaks, because the gateway then gives the wake to another worker. If a
-    /// handler throws an error, the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets
-    /// the running handlers finish and delivers their results before it returns, within the worker's `stopLimit`.
+    /// The handler of each wake runs in a separate task, which is cancelled when the wake's time is over or the
+    /// connection breaks. After a break, the gateway gives the wake to another worker. If a handler throws an error,
+    /// the wake has failed. Cancelling the task that called `run` is a normal stop: `run` lets the running handlers
+    /// finish and delivers their results before it returns, within the worker's `stopLimit`.
     ///
     /// - Parameter handler: handles a wake and returns the result.
     /// - Throws: ``WakeWorkerError`` for a permanent error: the gateway refuses this worker, or its certificate is not

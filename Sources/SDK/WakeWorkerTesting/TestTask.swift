@@ -143,7 +143,7 @@ public struct TestNotification: Sendable {
     ///
     /// - Parameter handler: the handler.
     /// - Returns: the handler's result.
-    /// - Throws: the handler's error. A `WakeRelease` has returned the wake; after any other error it has failed.
+    /// - Throws: the handler's error. A `WakeRelease` returns the wake; any other error means that the wake has failed.
     public func run(
         _ handler: @escaping @Sendable (WakeNotification) async throws -> BackgroundFetchResult
     ) async throws -> BackgroundFetchResult {

@@ -278,8 +278,8 @@ package struct StateFolder: Sendable {
         }
     }
 
-    /// Tries the lock, and holds it for a moment if it is free. For processes that cannot see the list of locks, such
-    /// as the gateway's systemd unit during a reload.
+    /// Tries the lock, and holds a free lock for a moment. For processes that cannot see the list of locks, as in the
+    /// gateway's systemd unit during a reload.
     private static func isTaken(_ lock: String) -> Bool {
         guard let file = try? OpenFile(lock, O_RDONLY | O_NONBLOCK | O_CLOEXEC) else { return false }
         return flock(file.descriptor, LOCK_SH | LOCK_NB) != 0

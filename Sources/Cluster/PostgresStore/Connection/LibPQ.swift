@@ -56,7 +56,7 @@ final class LibPQ {
 
     deinit { unsafe PQfinish(self.connection) }
 
-    /// Returns the options in a connection string; nil if libpq cannot parse it. libpq's message is dropped, as it
+    /// Returns the options in a connection string; nil if libpq cannot parse the string. Drops libpq's message, which
     /// contains parts of the string.
     static func options(parsing text: String) -> [String: String]? {
         var message: UnsafeMutablePointer<CChar>?
@@ -81,7 +81,7 @@ final class LibPQ {
 
     // MARK: Properties
 
-    /// The effective options, including those of a service file and the environment; nil if memory is exhausted.
+    /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
     var options: [String: String]? { unsafe Self.values(of: PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
@@ -115,7 +115,7 @@ final class LibPQ {
         }
     }
 
-    /// Enters pipeline mode without blocking: statements can be sent before earlier ones are answered.
+    /// Enters pipeline mode without blocking, in which statements can be sent before the answers to earlier statements.
     ///
     /// - Returns: true on success.
     func beginPipeline() -> Bool {

@@ -138,7 +138,7 @@ struct ConnectionOptions {
         self.values = values
     }
 
-    /// Reads the effective options of a connection, including those of the environment and a service file; nil if
+    /// Reads the effective options of a connection, including options of the environment and a service file; nil if
     /// memory is exhausted.
     init?(of connection: LibPQ) {
         guard let values = connection.options else { return nil }

@@ -107,7 +107,7 @@ extension PostgresError {
             }
         }
 
-        /// True if a retry may succeed, on this connection or on a new one.
+        /// True if a retry may succeed, on this connection or on a new connection.
         package var isTransient: Bool {
             switch self {
             case .unreachable, .connectionLost, .deadlock, .serialization, .lockNotAvailable, .readOnly, .adminShutdown,

@@ -171,7 +171,7 @@ package final class PostgresLink {
         )
         let connection = LibPQ(words)
         self.connection = connection
-        // Nothing is sent yet, and the effective options are known, including those of a service file and the
+        // Nothing is sent yet, and the effective options are known, including options of a service file and the
         // environment.
         guard let options = ConnectionOptions(of: connection) else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)

@@ -170,7 +170,7 @@ final class ControlLink {
     }
 
     /// Serializes the creation of the tables by gateways. Gateways that find current tables take no lock, because every
-    /// role that may connect could block them by holding it.
+    /// role that may connect could hold the lock.
     private func lockSchema() {
         self.gracePeriodMilliseconds = StoreSettings.schemaMilliseconds
         self.session?.exchange(.schemaLock) { sender in

@@ -314,7 +314,7 @@ struct RowVersions {
         return true
     }
 
-    /// Returns the version of a row; `none` if it was not read.
+    /// Returns the version of a row; `none` if the row was not read.
     mutating func version(of token: DeviceToken) -> RowVersion {
         if self.next < self.tokens.count, self.tokens[self.next] == token {
             self.next += 1
@@ -341,6 +341,6 @@ struct RowVersion: Hashable {
     /// The place of the row, which is constant while the transaction has locked the row.
     let place: PostgresPlace
 
-    /// The version for a row that was not read; no row has it.
+    /// The version for a row that was not read. No stored row has this version.
     static let none = RowVersion(number: -1, place: .nowhere)
 }

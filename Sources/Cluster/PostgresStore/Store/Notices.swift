@@ -4,7 +4,7 @@ import Wire
 /// The payload of a notification. The first line is the number of the sending gateway.
 ///
 /// Further lines are `r TOPIC`, `e HOLDER WAKE REASON` (`-` for none), `a WAKE`, `c TOKEN TOPIC`, `t` (topics were
-/// added), `v` (a value was stored). Other lines, such as those of newer gateways or other clients, are ignored.
+/// added), `v` (a value was stored). Other lines, such as lines of newer gateways or other clients, are ignored.
 package enum NoticePayload {
     /// One line of a payload.
     package enum Item: Hashable {

@@ -144,7 +144,7 @@ final class Session<Purpose> {
     }
 }
 
-/// The pauses between attempts to connect: each is twice as long as the one before, up to a second.
+/// The pauses between attempts to connect. Each pause is twice as long as the previous pause, up to a second.
 struct RetryPause {
     private var milliseconds = StoreSettings.pauseMilliseconds.lowerBound
 

@@ -15,7 +15,7 @@ final class StoreExchange: @unchecked Sendable {
     private var replies: [ClusterReply] = []
     private var wantsStop = false
     private var isEnded = false
-    /// The result of the first attempt to attach; nil until it has ended.
+    /// The result of the first attempt to attach; nil before its end.
     private var firstAttempt: Result<Void, StoreError>?
 
     /// - Throws: `StoreError` if the process has no descriptor left.

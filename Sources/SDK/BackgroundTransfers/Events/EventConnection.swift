@@ -19,8 +19,8 @@ final class EventConnection: HTTPAgent, @unchecked Sendable {
         var isClosed = false
     }
 
-    /// The maximum number of items queued for a slow reader. With more items, the stream ends and a new list replaces
-    /// them.
+    /// The maximum number of items queued for a slow reader. With more items, the stream ends, and the reader lists the
+    /// transfers again.
     static let itemsMax = 8192
     /// The silence, in milliseconds, after which the stream ends. The agent sends something at least every 15 seconds.
     static let silenceMax: Int64 = 45_000

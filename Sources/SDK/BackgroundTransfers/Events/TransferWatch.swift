@@ -211,7 +211,7 @@ package final class SessionCalls: Sendable {
                 after = "&after=\(last)"
                 continue
             }
-            // An agent that sends no `next` member fills every page except the last one.
+            // An agent that sends no `next` member fills every page except the last page.
             guard listed.count >= Self.pageSize, let last = listed.last?["transfer"]?.text else { return transfers }
             after = "&after=\(last)"
         }

@@ -18,7 +18,7 @@ public struct DeviceConditions: Hashable, Sendable {
         case background
         /// The app is in use: wakes launch at once and do not count against the budgets.
         case active
-        /// The user has force-quit the app: no wakes until it is started again.
+        /// The user has force-quit the app. No wakes launch until the app is started again.
         case forceQuit
     }
 

@@ -68,7 +68,8 @@ public struct GatewayCredentials: Sendable {
 
     /// Returns these credentials with a certificate authority to trust instead of the system's authorities.
     ///
-    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its own in `.wakegate/ca.pem`.
+    /// - Parameter certificateAuthority: the path of a PEM file; `wakegate dev` stores its authority in
+    ///   `.wakegate/ca.pem`.
     public func trusting(certificateAuthority: String) -> GatewayCredentials {
         var credentials = self
         credentials.certificateAuthority = certificateAuthority
@@ -174,8 +175,8 @@ final class GatewayProof: Sendable {
 ///
 /// Pure: times are milliseconds on the caller's clock.
 package struct CredentialGracePeriod: Hashable, Sendable {
-    /// The maximum time, in milliseconds, for which credentials may fail after they worked. It allows for replacement
-    /// by hand.
+    /// The maximum time, in milliseconds, for which credentials may fail after they worked. This is long enough for a
+    /// replacement by hand.
     package static let limit: Int64 = 30_000
 
     /// The token that was sent last, and the token that the gateway accepted last.

@@ -39,7 +39,7 @@ public struct WakeWorkerError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let wakeEnded = Code(kind: .wakeEnded)
         /// The wake has already been granted all the time that the gateway's `policy.maxExtension` permits.
         public static let extensionLimitReached = Code(kind: .extensionLimitReached)
-        /// `run` was called while it was running, or a handler was registered after `run` was called.
+        /// `run` was called a second time, or a handler was registered after a call of `run`.
         public static let alreadyRunning = Code(kind: .alreadyRunning)
         /// The background task or session already has a handler.
         public static let duplicateTask = Code(kind: .duplicateTask)

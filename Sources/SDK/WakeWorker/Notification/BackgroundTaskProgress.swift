@@ -63,8 +63,7 @@ public final class BackgroundTaskProgress: Sendable {
         parent.addChild(self, withPendingUnitCount: pendingUnitCount)
     }
 
-    /// The total number of units of work. A negative number means that the total is unknown; so does 0 while no unit is
-    /// completed.
+    /// The total number of units of work. The total is unknown if it is negative, or 0 while no unit is completed.
     public var totalUnitCount: Int64 {
         get { self.state.withLock { $0.total } }
         set { self.set { $0.total = newValue } }
@@ -102,8 +101,8 @@ public final class BackgroundTaskProgress: Sendable {
     /// True if the progress was cancelled by ``cancel()``, through its parent, or because the time of its task is over.
     public var isCancelled: Bool { self.state.withLock { $0.isCancelled } }
 
-    /// The function to call, once, when this progress is cancelled. If it is already cancelled, setting the handler
-    /// calls it immediately.
+    /// The function to call, once, when this progress is cancelled. Setting the handler of a cancelled progress calls
+    /// it immediately.
     public var cancellationHandler: (@Sendable () -> Void)? {
         get { self.state.withLock { $0.cancellationHandler } }
         set {
@@ -244,8 +243,7 @@ extension BackgroundTaskProgress {
         guard state.hasHadChildren else { return (Self.clamped(state.completed), Self.clamped(state.total)) }
         let completed = (Double(max(0, state.completed)) + Self.done(by: children)) * Double(Self.partsOfUnit)
         let (total, isTooMuch) = max(0, state.total).multipliedReportingOverflow(by: Self.partsOfUnit)
-        // Rounding errors of the fractions are far below one part. The added 1e-6 keeps them from reducing a whole
-        // number.
+        // The added 1e-6 keeps rounding errors, which are far below one part, from reducing a whole number.
         let parts = min(max(0, completed + 1e-6), Double(Self.unitsMax))
         return (Int64(parts), isTooMuch ? Self.unitsMax : Self.clamped(total))
     }

@@ -27,7 +27,7 @@ public struct WakeNotification: Identifiable, Sendable {
     public let priority: Int
     /// The number of this launch of the push, starting at 1.
     public let attempt: Int
-    /// The number of older pushes that were coalesced into this one.
+    /// The number of older pushes that were coalesced into this push.
     public let coalescedCount: Int
     /// The time when the gateway accepted the push, in milliseconds since 1970 by the gateway's clock.
     public let receivedAt: Int64
@@ -180,7 +180,7 @@ public enum BackgroundFetchResult: String, Hashable, Sendable, CaseIterable {
     case newData
     /// There was nothing new.
     case noData
-    /// An error occurred. The push is launched again later if it has attempts left.
+    /// An error occurred. A push with remaining attempts launches again later.
     case failed
 }
 

@@ -1,6 +1,7 @@
 package import HTTPClient
 
-/// The state of a worker's subscription: when to try it, when to abandon its stream, and when it is over.
+/// The state of a worker's subscription. Decides when to subscribe, when to abandon a stream, and when the subscription
+/// is over.
 ///
 /// Pure: times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct SubscriptionStateMachine: Sendable {
@@ -148,7 +149,7 @@ extension SubscriptionStateMachine {
     }
 
     package enum StopRequestedAction: Hashable, Sendable {
-        /// Ask the gateway to send no new wakes. It ends the stream after the last result.
+        /// Ask the gateway to send no new wakes and to end the stream after the last result.
         case drain
         /// No stream is open: cancel the pending try.
         case cancel

@@ -24,7 +24,7 @@ struct WorkerHandlers: Sendable {
         )
     }
 
-    /// Returns the work for the wake of a task or session; nil if it has no handler. The work's result is `newData` for
+    /// Returns the work for the wake of a task or session; nil without a handler. The work's result is `newData` for
     /// success and `failed` for failure.
     func work(for message: TaskMessage) -> (@Sendable (WakeLease) -> Work)? {
         let name =
@@ -96,6 +96,6 @@ public enum WakeWorkerEvent: Sendable {
     /// A condition that should be reported, such as `appState`, cannot be determined. The event repeats only if the
     /// reason changes or the condition was known in between.
     case conditionUnknown(name: String, reason: String)
-    /// The worker accepts no more wakes and finishes the running ones.
+    /// The worker accepts no more wakes and finishes the running wakes.
     case stopping
 }

@@ -185,8 +185,8 @@ extension WorkerSession {
         }
     }
 
-    /// Ignores wakes that arrive from now on. They launch elsewhere after the stream ends, so the drain request is
-    /// retried after temporary errors: each ignored wake is delayed.
+    /// Ignores wakes that arrive from now on. They launch elsewhere, but only after the stream ends. To delay fewer
+    /// wakes, the drain request is retried after temporary errors.
     private func drainFailed(isPassing: Bool, on loop: HTTPLoop) {
         self.ignoresWakes = true
         if isPassing { self.timers.set(.drain, to: loop.now + Self.drainRetry) }

@@ -42,8 +42,8 @@ extension WorkerSession {
         work: (WakeLease) -> WorkerHandlers.Work
     ) -> Bool {
         guard self.wakes[id] == nil else { return true }
-        // The gateway frees a slot when it has the result, and the worker only when it has the answer. So permit more
-        // wakes than slots.
+        // The gateway frees a slot when the result arrives, and the worker frees it only when the answer arrives. So
+        // permit more wakes than slots.
         guard self.wakes.count < self.wakesMax else { return false }
         let lease = WakeLease(
             deadline: .now + .milliseconds(deadline.here - loop.now),

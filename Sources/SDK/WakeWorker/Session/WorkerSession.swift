@@ -140,8 +140,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         self.settle(on: loop)
     }
 
-    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends as soon as they have
-    /// ended.
+    /// Stops the worker faster: accepts no more wakes, cancels the running handlers, and ends after the last handler.
     func cancelRequested(on loop: HTTPLoop) {
         self.stopRequested(on: loop)
         self.stop.cancelRequested(now: loop.now)

@@ -29,7 +29,7 @@ public struct BackgroundTask: Hashable, Sendable, CustomStringConvertible {
         BackgroundTask(kind: .processing, identifier: identifier)
     }
 
-    /// Creates a task that a person started and waits for. It may run as long as it makes progress.
+    /// Creates a task that a person started and waits for, and that may run as long as it makes progress.
     ///
     /// - Parameter identifier: the identifier of its requests, or a pattern.
     public static func continued(_ identifier: String) -> BackgroundTask {

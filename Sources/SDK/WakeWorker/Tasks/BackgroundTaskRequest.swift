@@ -34,7 +34,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         case fail
     }
 
-    /// Creates a request for a short task, such as fetching new data. At most one may be pending on a device.
+    /// Creates a request for a short task, such as fetching new data. A device may have at most one pending request of
+    /// this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.
@@ -43,8 +44,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
         BackgroundTaskRequest(kind: .appRefresh, identifier: identifier, earliestBegin: earliestBegin)
     }
 
-    /// Creates a request for a task that takes minutes and runs while the device is idle. At most ten may be pending on
-    /// a device.
+    /// Creates a request for a task that takes minutes and runs while the device is idle. A device may have at most ten
+    /// pending requests of this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.
@@ -68,8 +69,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
     }
 
     /// Creates a request for a task that a person started and waits for, while the device is in use. The task launches
-    /// at once or when earlier continued tasks have ended. It may run as long as it makes progress. At most ten may be
-    /// pending on a device.
+    /// at once or when earlier continued tasks have ended. It may run as long as it makes progress. A device may have
+    /// at most ten pending requests of this kind.
     ///
     /// - Parameters:
     ///   - identifier: the identifier that the handler is registered for.

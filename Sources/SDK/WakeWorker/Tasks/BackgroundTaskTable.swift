@@ -98,7 +98,7 @@ final class BackgroundTaskRegistry: Sendable {
         self.state.withLock { $0.registrations.wantsConditions = true }
     }
 
-    /// Returns the registrations and prevents further ones.
+    /// Returns the registrations and prevents further registrations.
     func seal() -> Registrations {
         self.state.withLock { state in
             state.isSealed = true

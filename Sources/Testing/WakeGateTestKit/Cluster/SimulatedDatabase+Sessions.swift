@@ -103,7 +103,7 @@ extension SimulatedDatabase {
         }
     }
 
-    /// Sends news to all other gateways, of which some may miss them.
+    /// Sends news to all other gateways. Some gateways may miss the news.
     private func tellNewsToOthers(than session: DatabaseSession) {
         for other in self.others(than: session) where !self.happens(onceIn: self.faults.lostNotices) {
             self.tellNews(to: other)

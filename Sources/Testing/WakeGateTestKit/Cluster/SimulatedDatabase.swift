@@ -5,8 +5,8 @@ import Wire
 /// A database in memory and virtual time that several gateways share, each through a `SimulatedClusterStore`.
 ///
 /// It behaves like PostgreSQL: one transaction at a time locks a row, and the other transactions wait in turn. After a
-/// wait, a row is read in its last committed version. Acknowledged commits are on a standby. A seed determines the time
-/// of each action and whether it fails, and tests may require failures.
+/// wait, a row is read in its last committed version. Acknowledged commits are on a standby. A seed determines the
+/// duration and the failure of each action, and tests may require failures.
 ///
 /// A test advances time with `step` or `run`. With `DatabasePace.immediate`, no steps are needed: each call processes
 /// its request, sessions do not end by silence, and only locks cause waits.

@@ -297,8 +297,8 @@ package final class DiskMedium: SimulatedMedium {
 /// Keeps records in memory with the failures of a disk. Operations fail on command, and the result of a failed sync is
 /// undetermined.
 ///
-/// A store is the view of one process; `reopened` returns the store of the next process. It records violations of the
-/// rules of `RecordStore`.
+/// A store is the view of one process; `reopened` returns the store of the next process. A store records violations of
+/// the rules of `RecordStore`.
 package final class SimulatedStore: RecordStore {
     package typealias Records = [RecordKey: [UInt8]]
 

@@ -309,7 +309,7 @@ struct LocationSources {
     private(set) var keyName = "--key"
     private(set) var proof = GatewayLocation.Proof.none
 
-    /// Reads the sources in order of precedence. For each setting, the first source that has it is used.
+    /// Reads the sources in order of precedence. The first source that has a setting determines it.
     ///
     /// If the URL comes from another source than the context, the context's credentials are used only if the command
     /// line names the context.

@@ -440,8 +440,8 @@ package struct ProviderToken: Hashable, Sendable {
 struct PushFollower {
     /// The first and the longest wait between two requests, in milliseconds.
     private static let pauses = (first: 50, last: 1000)
-    /// The shortest and the longest timeout of an answer, in milliseconds. Between them, the remaining time of the
-    /// command is used.
+    /// The bounds of an answer's timeout, in milliseconds. The timeout is the remaining time of the command within
+    /// these bounds.
     private static let answerTimes: (first: Int64, last: Int64) = (1000, 30_000)
 
     let location: GatewayLocation

@@ -24,7 +24,7 @@ struct StreamWatch {
     let words: (opened: String, opening: String)
     /// True if the lines are JSON.
     let isJSON: Bool
-    /// Returns the location. It is called for each stream, because a token in a file may have been replaced.
+    /// Returns the location. Called for each stream, because a token in a file may have been replaced.
     let location: @Sendable () throws(CommandFailure) -> GatewayLocation
     /// Returns the line for an event, without a line feed; nil to skip the event.
     let line: (ServerSentEvent) -> String?

@@ -31,7 +31,7 @@ package struct CommandParser {
         return try self.parse(Array(words.dropFirst(command.words.count)), of: command)
     }
 
-    /// Returns a hint at the commands that explain a device, if the words are those of other programs, such as `why`.
+    /// Returns a hint at the commands that explain a device, for words that other programs use, such as `why`.
     private static func explaining(_ words: [String]) -> String? {
         let token = words.dropFirst().last { $0.withByteView { DeviceToken(hex: $0) } != nil }
         let isShown = words[0] == "device" && words.count > 1 && [token, "show", "why"].contains(words[1])

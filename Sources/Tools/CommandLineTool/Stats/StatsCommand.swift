@@ -294,7 +294,7 @@ package enum StatsText {
         "lingerSeconds",
     ]
 
-    /// Returns the sum of an object's counters, with the nonzero ones by name: `3 (expired 2, forceQuit 1)`.
+    /// Returns the sum of an object's counters, with the nonzero counters by name: `3 (expired 2, forceQuit 1)`.
     private static func sum(_ counters: JSONValue?, without omitted: Set<String> = []) -> String {
         let members = (counters ?? .null).members.filter {
             ($0.value.number ?? 0) != 0 && !omitted.contains($0.name)

@@ -145,7 +145,7 @@ package struct TaskStatus: Hashable, Sendable {
 
     /// - Parameters:
     ///   - task: a task of the list of all tasks or of a device's lists.
-    ///   - state: the device's list that contains the task; nil if the task has its own state member.
+    ///   - state: the device's list that contains the task; nil if the task has a state member.
     package init(_ task: JSONValue, state: String? = nil) {
         let state = state ?? task["state"]?.text ?? ""
         let progress = task["progress"] ?? .null

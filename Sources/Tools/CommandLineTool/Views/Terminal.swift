@@ -242,6 +242,6 @@ extension WatchConnection.News {
 }
 
 extension Console {
-    /// True if views use colors. The variable NO_COLOR (https://no-color.org) disables them unless it is empty.
+    /// True if views use colors. A nonempty variable NO_COLOR (https://no-color.org) disables colors.
     static var isColoured: Bool { (ProcessInfo.processInfo.environment["NO_COLOR"] ?? "").isEmpty }
 }

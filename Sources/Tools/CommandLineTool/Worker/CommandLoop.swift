@@ -16,7 +16,7 @@ final class CommandLoop {
         /// True if each line of the commands' output is prefixed with the wake's identifier; false if the commands
         /// inherit this program's output.
         var isOutputLogged: Bool
-        /// Environment variables for every command, in addition to those of its wake.
+        /// Environment variables for every command, in addition to the variables of its wake.
         var variables: [String: String] = [:]
     }
 
@@ -179,8 +179,8 @@ extension CommandLoop {
         run.end(.notStarted(reason))
     }
 
-    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, and otherwise after a delay. Prevents a
-    /// command from starting if it has not started yet.
+    /// Sends SIGTERM. SIGKILL follows at the deadline if the deadline is near, and otherwise after a delay. A command
+    /// that has not started yet will not start.
     func stop(_ run: CommandRun) {
         run.isStopped = true
         guard let pid = run.pid, let job = self.jobs[pid], job.killAt == nil else { return }

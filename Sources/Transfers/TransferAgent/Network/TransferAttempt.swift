@@ -51,7 +51,7 @@ package final class TransferAttempt: HTTPAgent, HTTPBodySink, @unchecked Sendabl
     private var verdict = Verdict.none
     private var isOver = false
 
-    /// The number of bytes after which the file is synced. It limits the loss in a power failure.
+    /// The number of bytes after which the file is synced, to limit the loss in a power failure.
     private static let syncEvery: Int64 = 64 << 20
     /// The maximum number of bytes of an unwanted body to read. Reading the whole body keeps the connection reusable.
     private static let discardedBytesMax = 65_536

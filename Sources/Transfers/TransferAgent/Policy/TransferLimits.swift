@@ -2,7 +2,7 @@
 package struct TransferLimits: Hashable, Sendable {
     /// The number of sessions. The default of 1,000 is far more than the apps of one user.
     package var sessionsMax = 1_000
-    /// The number of transfers, including ended ones. The default is 100,000, about 40 MB of memory.
+    /// The number of transfers, including ended transfers. The default is 100,000, about 40 MB of memory.
     package var transfersMax = 100_000
     /// The number of running transfers. The default of 64 is more than enough to saturate a connection.
     package var runningMax = 64
