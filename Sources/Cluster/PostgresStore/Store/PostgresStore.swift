@@ -56,7 +56,7 @@ package final class PostgresStore: ClusterStore {
 
 /// A value that all gateways share under a name and that never changes, such as a key.
 package enum SharedValue {
-    /// Returns the value stored under a name, after storing `content` if there is no value.
+    /// Returns the value stored under a name, after storing `content` if the name has none.
     ///
     /// Waits for the database. The tables must exist; attaching a store creates them.
     ///

@@ -112,7 +112,7 @@ final class SharedLink {
         self.sendKeep()
     }
 
-    /// Refuses all requests, because there is no connection.
+    /// Refuses all requests, which cannot be sent without a connection.
     private func refuseAll(_ error: StoreError) {
         if self.topics != nil { self.refuseTopics(error) }
         for keep in self.keeps { self.refuse(keep, error) }

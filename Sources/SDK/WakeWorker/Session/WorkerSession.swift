@@ -47,7 +47,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWish?)
-        /// The wish is nil for reports that the session sends by itself.
+        /// The wish is nil for reports that the session sends automatically.
         case progress(wake: String, ExtensionWish?)
         case drain
     }

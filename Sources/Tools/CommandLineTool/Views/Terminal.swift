@@ -36,7 +36,7 @@ package struct Terminal: ~Copyable {
     /// The current size of the terminal of standard output.
     static var currentSize: Size { Self.size(of: STDOUT_FILENO) }
 
-    /// Returns the current size of a descriptor's terminal, or 80 by 24 if the descriptor is no terminal.
+    /// Returns the current size of a descriptor's terminal, or 80 by 24 if the descriptor is not a terminal.
     static func size(of descriptor: Int32) -> Size {
         var window = winsize()
         guard unsafe ioctl(descriptor, UInt(TIOCGWINSZ), &window) == 0, window.ws_col > 0, window.ws_row > 0 else {

@@ -75,7 +75,7 @@ package final class AgentRoom {
     var outbox: [Int64: Outgoing] = [:]
     /// The questions to the gateway whether the app was force-quit, by device.
     var apps: [String: AppQuestion] = [:]
-    /// The time of the next look at `apps`; nil while there are no questions.
+    /// The time of the next look at `apps`; nil while `apps` is empty.
     var nextLook: Int64?
     /// True if questions have failed since the gateway last answered all questions.
     var questionsFail = false
