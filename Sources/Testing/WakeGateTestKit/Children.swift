@@ -3,26 +3,26 @@ import Synchronization
 
 /// Starts the child processes of tests one at a time.
 ///
-/// Foundation makes a child close the descriptors that are open when its start is prepared. A descriptor that another
-/// thread opens between that time and the start is inherited. A server that runs until the last test has ended could
-/// thus hold the end of a pipe that another thread reads to its end, or the socket by which Foundation is notified of
-/// another child's end, and the reader would wait forever.
+/// Foundation makes a child close the descriptors that are open when it prepares the start. The child inherits
+/// descriptors that another thread opens between the preparation and the start. A long-running child could thus hold
+/// the end of a pipe, or the socket with which Foundation detects the end of another child, and the reader would wait
+/// forever.
 package enum Children {
     private static let starting = Mutex(())
 
-    /// Creates a pipe or starts a child while no other thread does.
+    /// Calls `make` while no other thread creates a pipe or starts a child.
     package static func alone<Result>(_ make: () throws -> sending Result) rethrows -> sending Result {
         try self.starting.withLock { _ in try make() }
     }
 }
 
 extension Process {
-    /// Runs the program as a child that inherits only the descriptors it is given.
+    /// Runs the program as a child that inherits only its assigned descriptors.
     package func start() throws { try Children.alone { try self.run() } }
 }
 
 extension Pipe {
-    /// Creates a pipe that only the child it is given to inherits.
+    /// Creates a pipe that only the child to which it is assigned inherits.
     package static func toChild() -> Pipe { Children.alone { Pipe() } }
 }
 
