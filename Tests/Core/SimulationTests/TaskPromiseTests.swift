@@ -3,38 +3,6 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-@Suite("Invariants of a device's tasks under random events", .timeLimit(.minutes(15)))
-struct LaneWorldTests {
-    private static let seeds: ClosedRange<UInt64> = {
-        let environment = ProcessInfo.processInfo.environment
-        guard let seed = environment["WAKEGATE_SEED"].flatMap({ UInt64($0) }) else { return 1...500 }
-        return seed...seed
-    }()
-
-    /// Events that must occur, each at least `cornerMin` times.
-    private static let corners = [
-        "restart.lost", "operator.launched", "deadline.moved", "twin.replaced", "discard.cancelled",
-        "discard.unregistered", "discard.exhausted",
-    ]
-    private static let cornerMin = 10
-
-    @Test("Removals, restarts, reloads and operators lose nothing, launch nothing twice, and charge nothing wrongly")
-    func promises() throws {
-        var sightings = Sightings()
-        for seed in Self.seeds {
-            let world = try LaneWorld(seed: seed)
-            sightings.add(world.sightings)
-            #expect(world.violations.first == nil, "seed \(seed) (WAKEGATE_SEED=\(seed) replays it)")
-            guard world.violations.isEmpty else { return }
-        }
-        guard Self.seeds.count > 1 else { return }
-        for corner in Self.corners {
-            let count = sightings.counts[corner, default: 0]
-            #expect(count >= Self.cornerMin, "\(corner) was hardly met")
-        }
-    }
-}
-
 @Suite("Rules of background tasks on random traces", .timeLimit(.minutes(15)))
 struct TaskPromiseTests {
     /// 3,000 seeds in parts that run in parallel; or the single seed in `WAKEGATE_SEED`.
