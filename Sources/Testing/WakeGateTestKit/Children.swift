@@ -1,4 +1,5 @@
 package import Foundation
+import Platform
 import Synchronization
 
 /// Starts the child processes of tests one at a time.
@@ -13,6 +14,35 @@ package enum Children {
     /// Calls `make` while no other thread creates a pipe or starts a child.
     package static func alone<Result>(_ make: () throws -> sending Result) rethrows -> sending Result {
         try self.starting.withLock { _ in try make() }
+    }
+
+    /// Runs a program, which is a path or a name in PATH, to its end and without input.
+    ///
+    /// - `environment`: its environment; nil for that of the test.
+    package static func run(
+        _ program: String,
+        _ arguments: [String],
+        in folder: URL = FileManager.default.temporaryDirectory,
+        environment: [String: String]? = nil
+    ) throws -> (status: Int32, output: String, errors: String) {
+        let process = Process()
+        let pipes = [Pipe.toChild(), Pipe.toChild()]
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = [program] + arguments
+        process.currentDirectoryURL = folder
+        if let environment { process.environment = environment }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = pipes[0]
+        process.standardError = pipes[1]
+        let ended = Latch()
+        process.terminationHandler = { _ in ended.open() }
+        try process.start()
+        // Errors are short: they fit into the pipe while the output is read.
+        let texts = pipes.map { String(decoding: $0.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self) }
+        ended.wait()
+        // Foundation never releases a process or its pipes.
+        for pipe in pipes { try? pipe.fileHandleForReading.close() }
+        return (process.terminationStatus, texts[0], texts[1])
     }
 }
 

@@ -148,20 +148,10 @@ package final class TestAuthority {
     }
 
     private func openSSL(_ arguments: [String]) throws {
-        let process = Process()
-        let pipe = Pipe.toChild()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["openssl"] + arguments
-        process.currentDirectoryURL = self.folder
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = pipe
-        try process.start()
-        let errors = pipe.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
+        let ended = try Children.run("openssl", arguments, in: self.folder)
+        guard ended.status == 0 else {
             let words = arguments.joined(separator: " ")
-            throw Failure(description: "openssl \(words): \(String(decoding: errors, as: UTF8.self))")
+            throw Failure(description: "openssl \(words): \(ended.errors)")
         }
     }
 }

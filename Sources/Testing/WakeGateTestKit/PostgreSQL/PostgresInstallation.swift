@@ -69,30 +69,12 @@ enum PostgresProgram {
     /// - Throws: its standard error if it failed.
     @discardableResult
     static func run(_ command: [String]) throws -> String {
-        let process = Process()
-        let (output, errors) = (Pipe.toChild(), Pipe.toChild())
-        process.executableURL = URL(fileURLWithPath: command[0])
-        process.arguments = Array(command.dropFirst())
-        process.currentDirectoryURL = FileManager.default.temporaryDirectory
-        process.environment = Self.environment
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = errors
-        let programEnded = Latch()
-        process.terminationHandler = { _ in programEnded.open() }
-        try process.start()
-        // Read the output first: errors are short and fit into the pipe.
-        let text = output.fileHandleForReading.readDataToEndOfFile()
-        let complaint = errors.fileHandleForReading.readDataToEndOfFile()
-        programEnded.wait()
-        try? output.fileHandleForReading.close()
-        try? errors.fileHandleForReading.close()
-        guard process.terminationStatus == 0 else {
+        let ended = try Children.run(command[0], Array(command.dropFirst()), environment: Self.environment)
+        guard ended.status == 0 else {
             let name = command.first { $0.hasPrefix("/usr/lib/postgresql") } ?? command[0]
-            throw PostgresFailure(description: "\(name): \(String(decoding: complaint, as: UTF8.self))")
+            throw PostgresFailure(description: "\(name): \(ended.errors)")
         }
-        let written = String(decoding: text, as: UTF8.self)
-        return written.hasSuffix("\n") ? String(written.dropLast()) : written
+        return ended.output.hasSuffix("\n") ? String(ended.output.dropLast()) : ended.output
     }
 
     /// The environment without the caller's variables, of which libpq's would change the programs' behavior.

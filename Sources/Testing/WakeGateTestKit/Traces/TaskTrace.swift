@@ -76,6 +76,8 @@ package struct TaskTrace {
     private let isSlow: Bool
     /// The percentage of events that concern sessions.
     private let sessionShare: Int
+    /// The percentage of further events that are pushes.
+    private let pushShare: Int
 
     private static let known =
         ["a.r0", "a.r1"] + (0..<12).map { "a.p\($0)" } + (0..<12).map { "b.c\($0)" }
@@ -92,6 +94,7 @@ package struct TaskTrace {
         // A session and an identifier may have the same name, and are still independent.
         self.sessions = [self.identifiers[0]] + (1..<random.pick([2, 16])).map { "s\($0)" }
         self.sessionShare = random.pick([5, 5, 60])
+        self.pushShare = random.pick([0, 0, 70])
         self.random = random
         self.addLimits()
         self.addAnswers()
@@ -126,7 +129,7 @@ package struct TaskTrace {
     }
 
     private mutating func addPause() {
-        let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 900_000]
+        let quick: [Int64] = [0, 0, 0, 1, 500, 1000, 2000, 4999, 5000, 30_000, 60_000, 450_000, 900_000]
         let slow: [Int64] = [0, 0, 1000, 60_000, 3_600_000, 7_200_000, 21_600_000, 39_600_000, 43_200_000, 86_400_000]
         self.now += self.random.pick(self.isSlow ? slow : quick)
         guard let habit = self.habit, self.random.chance(15) else { return }
@@ -234,11 +237,13 @@ extension TaskTrace {
 
 extension TaskTrace {
     private mutating func addStep(_ device: String) {
+        let push = Event.push(name: "", priority: 0, expiration: nil)
+        if self.random.chance(self.pushShare) { return self.add(device, push) }
         switch self.random.number(below: 100) {
         case 0..<self.sessionShare:
             let session = self.random.pick(self.sessions)
             self.add(device, .finished(session: session, count: self.random.pick([1, 2, 5])))
-        case 40..<50: self.add(device, .push(name: "", priority: 0, expiration: nil))
+        case 40..<50: self.add(device, push)
         case 50..<70: self.addReport(device)
         case 70..<77: self.add(device, .cancel(self.anyIdentifier()))
         default: self.addRequest(device)
@@ -296,17 +301,19 @@ extension TaskTrace {
         // Change the use of the device often, because habits result from uses.
         if self.random.chance(60) {
             state.appState = state.isActive ? "background" : "active"
-        } else if self.random.chance(25) {
+        } else if self.random.chance(50) {
             state.appState = "forceQuit"
         }
-        if self.random.chance(20) { state.backgroundRefresh = self.random.pick(["available", "available", "denied"]) }
+        if self.random.chance(20) {
+            state.backgroundRefresh = self.random.pick(["available", "available", "available", "denied", "restricted"])
+        }
         if self.random.chance(25) {
-            state.thermalState = self.random.pick(["nominal", "nominal", "serious", "critical"])
+            state.thermalState = self.random.pick(["nominal", "nominal", "fair", "serious", "critical"])
         }
         if self.random.chance(25) { state.charging = self.random.chance(60) }
         if self.random.chance(20) { state.lowPowerMode = self.random.chance(30) }
         if self.random.chance(20) { state.network = self.random.chance(70) }
-        if self.random.chance(20) { state.batteryLevel = self.random.pick([1, 0.2, 0.199]) }
+        if self.random.chance(20) { state.batteryLevel = self.random.pick([1, 0.2, 0.199, 0.05]) }
         self.add(device, .report(state))
     }
 
@@ -316,11 +323,14 @@ extension TaskTrace {
         switch event {
         case .push:
             let name = "n\(self.steps.count)"
-            let priority = self.random.pick([1, 5, 5, 5, 10])
-            let expiration: Int64? = self.random.pick([nil, nil, nil, 0, self.now + 30_000, self.now + 3_600_000])
-            event = .push(name: name, priority: priority, expiration: expiration)
-            let end = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
-            body = #""push": {"apnsID": "\#(name)", "priority": \#(priority)\#(end)}"#
+            let priority = self.random.pick([nil, 1, 5, 5, 5, 10])
+            let lives: [Int64] = [-1, 0, 1, 5000, 30_000, 600_000, 3_600_000]
+            let end = max(1, self.now + self.random.pick(lives))
+            let expiration = self.random.pick([nil, nil, nil, nil, 0, end, end, end])
+            event = .push(name: name, priority: priority ?? 10, expiration: expiration)
+            let urgency = priority.map { ", \"priority\": \($0)" } ?? ""
+            let life = expiration.map { ", \"expiration\": \($0 == 0 ? "0" : Self.seconds($0))" } ?? ""
+            body = #""push": {"apnsID": "\#(name)"\#(urgency)\#(life)}"#
         case .report(let state):
             let before = self.states[device] ?? DeviceFacts()
             self.states[device] = state
@@ -357,6 +367,8 @@ extension TaskTrace {
         add("charging", \.charging)
         add("lowPowerMode", \.lowPowerMode)
         add("network", \.network)
+        // Pressure that is not critical has no effect.
+        if self.random.chance(10) { add("memoryPressure", self.random.pick(["\"normal\"", "\"warning\""]), false) }
         add("batteryLevel", "\(state.batteryLevel)", state.batteryLevel == before.batteryLevel)
         return members.joined(separator: ", ")
     }
