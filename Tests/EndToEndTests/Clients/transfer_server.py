@@ -5,9 +5,9 @@ usage: transfer_server.py PORTFILE [LOG]
 GET /entity/SIZE/SEED answers SIZE bytes that SEED makes, with a strong ETag. The query says what is wrong with it:
 noranges=1 knows no ranges and sends no validator; cut=N ends the connection after N bytes of each answer; rate=N sends
 N bytes a second; status=S answers S; fail=N answers 503 the first N times; lie=N announces N bytes more than there are;
-redirect=URL redirects; loop=1 redirects to itself; stall=1 sends half and then nothing; change=1 has another ETag and
-other bytes after the first answer. GET /digest/SIZE/SEED says the SHA-256 of those bytes. PUT /upload/NAME keeps what was
-sent; GET /upload/NAME says its SHA-256. GET /log lists the requests since the last look: method, path, range, authorization.
+stall=1 sends half and then nothing; change=1 has another ETag and other bytes after the first answer. GET
+/digest/SIZE/SEED says the SHA-256 of those bytes. PUT /upload/NAME keeps what was sent, or redirects with redirect=URL;
+GET /upload/NAME says its SHA-256. GET /log lists the requests since the last look: method, path, range.
 LOG gets a line for each answer with an entity: its status, its first byte, and how many bytes were sent.
 """
 
@@ -44,7 +44,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def note(self):
         with lock:
-            log.append([self.command, self.path, self.headers.get("range"), self.headers.get("authorization")])
+            log.append([self.command, self.path, self.headers.get("range")])
 
     def answer(self, status, body=b"", **fields):
         self.send_response(status)
@@ -66,14 +66,10 @@ class Handler(BaseHTTPRequestHandler):
             left -= len(part)
         query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.path).query))
         if "redirect" in query:
-            return self.answer(int(query.get("status", 307)), location=query["redirect"])
-        if "status" in query:
-            return self.answer(int(query["status"]))
+            return self.answer(307, location=query["redirect"])
         with lock:
             uploads[urllib.parse.urlsplit(self.path).path] = {"sha256": digest.hexdigest(), "bytes": total}
         self.answer(201)
-
-    do_POST = do_PUT
 
     def do_GET(self):
         parts = urllib.parse.urlsplit(self.path)
@@ -93,10 +89,6 @@ class Handler(BaseHTTPRequestHandler):
         with lock:
             seen[self.path] = seen.get(self.path, 0) + 1
             turn = seen[self.path]
-        if "redirect" in query:
-            return self.answer(int(query.get("status", 302)), location=query["redirect"])
-        if "loop" in query:
-            return self.answer(302, location=self.path)
         if "status" in query:
             return self.answer(int(query["status"]), b"no")
         if turn <= int(query.get("fail", 0)):
