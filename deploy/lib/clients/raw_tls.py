@@ -31,7 +31,7 @@ def _library() -> ctypes.CDLL:
 
 
 class RawTLS:
-    """A connection that trusts every certificate, with the methods of a socket. Its buffer for what comes is small."""
+    """A connection that trusts every certificate, with the methods of a socket and a small buffer for received bytes."""
 
     def __init__(self, connection: socket.socket):
         self.library, self.socket = _library(), connection
@@ -53,7 +53,7 @@ class RawTLS:
         self.socket.close()
 
     def settimeout(self, _: float) -> None:
-        """Leaves the time-out as it is."""
+        """Leaves the time-out unchanged."""
 
     def sendall(self, data: bytes) -> None:
         if self.library.SSL_write(self.ssl, data, len(data)) != len(data):
