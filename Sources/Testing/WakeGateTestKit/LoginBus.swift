@@ -25,9 +25,9 @@ package final class LoginBus {
     ///   - service: the service on the bus, `logind` or `network`.
     package init(root: URL, _ commands: [String] = ["start", "come"], service: String = "logind") throws {
         self.socket = root.appendingPathComponent("run/dbus/system_bus_socket").path
-        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        self.process.arguments = ["python3", Checkout.root.appendingPathComponent(Self.script).path]
-        self.process.arguments? += [self.socket, service]
+        // Debian's packages for D-Bus are for Debian's Python.
+        self.process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        self.process.arguments = [Checkout.root.appendingPathComponent(Self.script).path, self.socket, service]
         self.process.standardInput = self.input
         self.process.standardOutput = self.output
         try self.process.start()
