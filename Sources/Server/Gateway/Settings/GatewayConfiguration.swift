@@ -76,7 +76,7 @@ package struct GatewayConfiguration: Sendable {
     /// The webhooks, by topic.
     package var webhooks: [String: WebhookConfiguration] = [:]
 
-    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them, so there is no key.
+    /// The initial fault rules; nil if none are accepted. Only `wakegate dev` sets them, without a key.
     package var faultRules: [FaultRule]?
 
     /// Every limit of the gateway.

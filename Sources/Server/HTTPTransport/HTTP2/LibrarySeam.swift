@@ -90,7 +90,7 @@ final class LibrarySeam {
     // MARK: To the peer
 
     private var heads = AnswerHeads()
-    /// The stream limit that the library assumes: twice the largest limit that peers are told.
+    /// The stream limit that the library assumes: twice the largest limit that is sent to peers.
     ///
     /// The library would end the connection at the first stream above its limit. RFC 9113 §5.1.2 also allows refusing
     /// the stream, which clients then retry.

@@ -77,7 +77,7 @@ enum PostgresProgram {
         return ended.output.hasSuffix("\n") ? String(ended.output.dropLast()) : ended.output
     }
 
-    /// The environment without the caller's variables, of which libpq's would change the programs' behavior.
+    /// The environment without the caller's variables, because variables of libpq would change the programs' behavior.
     static let environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
 }
 

@@ -148,7 +148,7 @@ package struct ProviderGate {
 
 /// A provider's token whose signature has been verified.
 package final class VerifiedToken {
-    /// The key that signed the token, as it was at the verification.
+    /// The key that signed the token, with its state at the verification.
     package let key: ProviderKeyFile
     /// The generation of the keys in which the token was verified.
     let generation: UInt64

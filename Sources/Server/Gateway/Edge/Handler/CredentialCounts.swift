@@ -12,7 +12,7 @@ package final class CredentialCounts {
     private var bearers: [ConnectionID: String] = [:]
     /// The holders under which workers' streams are counted, from the request on.
     private var holders: [StreamID: StreamHolder] = [:]
-    /// The connections that exceed their credentials' limit and have been told so.
+    /// The connections that exceed their credentials' limit and end within a second.
     private var excess: Set<ConnectionID> = []
 
     /// - `tally`: counts how often each limit was reached.

@@ -65,7 +65,7 @@ package final class SharedParts: Sendable {
         self.credentials = ConnectionCounts(connectionsMax: configuration.limits.connectionsPerCredentialMax)
         self.workerStreams = ConnectionCounts(connectionsMax: configuration.limits.streamsPerCredentialMax)
         self.rates = CredentialRates(configuration.limits)
-        // If certificates are requested, a client without one needs a token, even if there is no key to verify tokens.
+        // If certificates are requested, a client without one needs a token, even without keys that verify tokens.
         self.providerKeys = providerKeys ?? clientTrusts.map { _ in ProviderKeys() }
         self.clientTrusts = clientTrusts
         self.log = log

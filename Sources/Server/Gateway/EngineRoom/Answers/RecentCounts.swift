@@ -143,7 +143,7 @@ package struct RecentCounts {
     }
 
     /// Returns the counts of a period of policy time. Start and end move back to the previous samples; the start moves
-    /// forward if there is no earlier sample.
+    /// forward if all samples are later.
     func counts(
         _ counters: ActivityCounters,
         of topic: TopicIndex?,

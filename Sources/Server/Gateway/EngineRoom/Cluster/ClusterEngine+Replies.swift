@@ -409,7 +409,7 @@ extension ClusterEngine {
         if Int(topic.rawValue) < self.engine.topicCount { self.claims.noticed(topic) }
     }
 
-    /// Queues a device whose conditions this gateway's streams must be told; drops it if the queue is full.
+    /// Queues a device, to send its conditions to this gateway's streams; drops it if the queue is full.
     private func conditionsMayDiffer(_ device: DeviceToken) {
         self.conditionsChanged.append(device, countMax: 16 * Claims.countMax)
     }
